@@ -35,6 +35,7 @@ from wirelessfl.tasks.asynchronous import Asynchronous
 from wirelessfl.tasks.delays import Delays, Elements, ShiftedExponential, Wireless, client_speeds
 from wirelessfl.tasks.learner import TaskLearner
 from wirelessfl.tasks.model import TaskModel, Untrained
+from wirelessfl.tasks.request_durations import RequestSeconds
 from wirelessfl.tasks.request_submodels import RequestSubmodels
 from wirelessfl.tasks.requests import Requests
 from wirelessfl.training.batches import BatchSource
@@ -165,7 +166,9 @@ def _training(repeats: int, data_dir: Path | None, merges: int) -> Rows:
         weights = Weights(np.zeros(clients, dtype=np.int64))
         server = Server(algorithm, Tdma(), weights, InMemory((), task.spec.size), start)
         local = LocalTraining(executor, StepCounts(STEPS))
-        submodels = RequestSubmodels(algorithm.assigner, whole, clients, Stream(0))
+        delays = ShiftedExponential([1.0], np.ones(clients), Stream(1))
+        seconds = RequestSeconds(delays)
+        submodels = RequestSubmodels(algorithm.assigner, whole, clients, Stream(0), seconds)
         evaluation = Evaluation(task, EvaluationSamples(x[:1], y[:1]))
         return TaskLearner(server, local, submodels, evaluation, Stream(0))
 

@@ -414,6 +414,14 @@ SCHEDULES = {
         "ram-fed", "resumed", **ASYNCHRONOUS, **WIDE, masks="covered", busy_clients=4
     ),
     "buffered-heterofl-air": one("heterofl", "resumed", **ASYNCHRONOUS, **OVER_THE_AIR, **WIDE),
+    "buffered-deadline": one(
+        "ra-fed", "resumed", **ASYNCHRONOUS, **WIDE, budget="deadline", deadline=0.3,
+        masks="covered", uplink="ofdma", bandwidth_hz=2e4, path_gain_db=(-20.0, 5.0),
+    ),
+    "simultaneous-deadline": one(
+        "heterofl", "resumed", **OFTEN, **WIDE, **OVER_THE_AIR, schedule="simultaneous", rounds=4,
+        budget="deadline", deadline=0.004, cpu_hz=(3e8, 2e9),
+    ),
     "cells-cloud-lr": one("hfedavg", "resumed", **SLOW_CELLS, cells=4, buffer=2, cloud_lr=0.5),
     "buffered-top-k": one(
         "fadamgc", "resumed", **ASYNCHRONOUS, compression="top-k", downlink_mbps=2.0

@@ -10,7 +10,7 @@ from pydantic import Field
 
 from channels.arrays import FloatArray, IntArray
 from solvers import fastest_widths, optimize_widths_by_time, widths_by_deadline
-from wirelessfl.assigners.context import RoundContext
+from wirelessfl.assigners.context import ClientContext
 from wirelessfl.assigners.narrow import Narrow, reporting
 from wirelessfl.assigners.scaled import Scaled
 from wirelessfl.errors import ConfigError
@@ -32,8 +32,9 @@ class Adaptive(Scaled, Narrow):
             round: ``deadline`` selects the widest submodels with which every client finishes the
             round within ``deadline`` seconds; ``fastest`` selects those that finish the round
             soonest while at least ``min_coverage`` clients cover every neuron. See
-            ``solvers.widths_by_deadline`` and ``fastest_widths``.
-        deadline: maximum seconds per round, for budget ``deadline``.
+            ``solvers.widths_by_deadline`` and ``fastest_widths``. Without rounds of one model, the
+            deadline is that of a client's mean seconds alone, see ``Delays.mean_seconds``.
+        deadline: maximum seconds per round or request, for budget ``deadline``.
         min_coverage: minimum number of clients per round (in each cell, if there are cells) that
             cover each neuron; 0 for no minimum. With one hidden layer it is Gamma* of all weights.
             A weight between two hidden layers is covered only by clients that cover both its
@@ -56,7 +57,7 @@ class Adaptive(Scaled, Narrow):
     ] = "width"  # type: ignore[assignment]  # more choices than in the base class
     deadline: Annotated[
         float | None,
-        Field(gt=0, description="maximum seconds per round with --budget deadline"),
+        Field(gt=0, description="maximum seconds per round or request with --budget deadline"),
         beside("budget", "deadline"),
     ] = None
     min_coverage: Annotated[
@@ -106,6 +107,25 @@ class Adaptive(Scaled, Narrow):
                 "per client, or capacities, which are assigned in equal numbers."
             )
 
+    def check_requests(self, schedule: str) -> None:
+        """Refuse a minimum coverage, which rounds that are not planned in advance may miss.
+
+        Widths by a deadline need no planned rounds: each client has its own seconds.
+        """
+        given, remedy = f"min_coverage={self.min_coverage}", "min_coverage 0"
+        if self.budget == "fastest":
+            given, remedy = 'budget="fastest"', 'budget "deadline" without min_coverage'
+        if self.min_coverage:
+            raise ConfigError(
+                f"{given} conflicts with {schedule}, which does not plan rounds in advance: choose "
+                f'schedule "rounds", or {remedy}.'
+            )
+
+    def check_senders(self, context: ClientContext) -> None:
+        """Check widths by a deadline; those of ``capacities`` do not depend on the client."""
+        if not self.fixed_shapes:
+            self.levels(context)
+
     @property
     def even_masks(self) -> str:
         """Advice on masks that cover weights more evenly, for messages; empty if there are none."""
@@ -116,7 +136,7 @@ class Adaptive(Scaled, Narrow):
         """True with a minimum coverage or widths from the channels: a round may be infeasible."""
         return self.min_coverage > 0 or not self.fixed_shapes
 
-    def client_submodels(self, context: RoundContext) -> ClientSubmodels | None:
+    def client_submodels(self, context: ClientContext) -> ClientSubmodels | None:
         """Submodel of each sender.
 
         Raises:
@@ -147,13 +167,13 @@ class Adaptive(Scaled, Narrow):
             )
         return found
 
-    def shares(self, context: RoundContext) -> FloatArray:
+    def shares(self, context: ClientContext) -> FloatArray:
         """Capacity [senders] of each sender: its width if ``widths`` are given."""
         if self.widths is None:
             return super().shares(context)
         return np.array(self.widths)[context.senders]
 
-    def levels(self, context: RoundContext) -> IntArray:
+    def levels(self, context: ClientContext) -> IntArray:
         """Width level [senders] of each sender.
 
         Raises:
@@ -162,18 +182,18 @@ class Adaptive(Scaled, Narrow):
         """
         if self.fixed_shapes:
             return super().levels(context)
-        levels = levels_of(context.neurons())
+        levels, durations = levels_of(context.neurons()), context.durations
         parameters, widths = levels.parameters, levels.widths.T
-        seconds = context.client_seconds(parameters)
+        seconds = durations.client_seconds(parameters)
         silent = ~np.isfinite(seconds).all(1)
         if silent.any():
             raise ConfigError(
                 f"budget is {self.budget!r}: the data rate of client "
-                f"{context.senders[silent.argmax()]} in round {context.number + 1} is 0. Raise "
+                f"{context.senders[silent.argmax()]} in {durations.title} is 0. Raise "
                 "snr_db or bandwidth_hz."
             )
         deadline = self.deadline
-        if deadline is None and context.coupled:
+        if deadline is None and durations.coupled:
             raise ConfigError(
                 f'budget="{self.budget}" conflicts with an uplink in which clients of a cell wait '
                 'for each other: choose budget "deadline", or an uplink such as "tdma" with equal '
@@ -183,9 +203,9 @@ class Adaptive(Scaled, Narrow):
             deadline = max(
                 self._soonest(context, seconds[rows], widths) for _, rows in reporting(context)
             )
-        if context.coupled:
+        if durations.coupled:
             solution = optimize_widths_by_time(
-                lambda levels: context.seconds_of(parameters[levels]),
+                lambda levels: durations.seconds_of(parameters[levels]),
                 widths,
                 deadline,
                 cell_of=context.node,
@@ -195,13 +215,13 @@ class Adaptive(Scaled, Narrow):
         if solution.value is None:
             slowest = int(seconds[:, 0].argmax())
             raise ConfigError(
-                f"deadline is {deadline:g}: in round {context.number + 1} client "
+                f"deadline is {deadline:g}: in {durations.title} client "
                 f"{context.senders[slowest]} needs {seconds[slowest, 0]:.4g} seconds for the "
-                "smallest submodel. Raise deadline, bandwidth_hz or cpu_hz."
+                f"smallest submodel. Raise deadline, {durations.remedies}."
             )
         return np.asarray(solution.value)
 
-    def _soonest(self, context: RoundContext, seconds: FloatArray, widths: IntArray) -> float:
+    def _soonest(self, context: ClientContext, seconds: FloatArray, widths: IntArray) -> float:
         """Shortest round, in seconds, in which one node's clients reach the minimum coverage."""
         solution = fastest_widths(seconds, widths, self.min_coverage)
         if solution.value is None:

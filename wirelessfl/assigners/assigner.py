@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import ClassVar, Self
 
-from wirelessfl.assigners.context import DealingContext, RoundContext
+from wirelessfl.assigners.context import ClientContext, DealingContext, RoundContext
 from wirelessfl.errors import ConfigError
 from wirelessfl.registry import Choice
 from wirelessfl.submodels import ClientSubmodels, NeuronMap, Submodels
@@ -52,7 +52,7 @@ class Assigner(Choice):
         """
         return before
 
-    def client_submodels(self, context: RoundContext) -> ClientSubmodels | None:
+    def client_submodels(self, context: ClientContext) -> ClientSubmodels | None:
         """Part of its node's model that each client trains; None for all of it."""
         return None
 
@@ -92,6 +92,28 @@ class Assigner(Choice):
 
         Raises:
             ConfigError: it does not work; the message names the settings and the remedy.
+        """
+
+    def check_requests(self, schedule: str) -> None:
+        """Check that the assigner works with requests, and with rounds of several tasks.
+
+        Args:
+            schedule: the schedule, for messages, e.g. 'schedule "buffered"'.
+
+        Raises:
+            ConfigError: it does not work; the message names the settings and the remedy.
+        """
+        if self.plans_ahead:
+            raise ConfigError(
+                f'assigner "{self.title}" plans its rounds in advance with these settings, which '
+                f'conflicts with {schedule}: choose other values, or schedule "rounds".'
+            )
+
+    def check_senders(self, context: ClientContext) -> None:
+        """Check that each sender can have a submodel, before training starts.
+
+        Raises:
+            ConfigError: a sender cannot; the message names it and the remedy.
         """
 
     def check_cells(self, cells: int) -> None:

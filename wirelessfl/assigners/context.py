@@ -48,8 +48,40 @@ class DealingContext(Protocol):
         """Neurons of the run's model that a submodel can omit."""
 
 
-class RoundContext(DealingContext, Protocol):
-    """A round whose participants are known and whose submodels are being chosen."""
+class Durations(Protocol):
+    """Seconds of a round, or of training requests, by the clients' submodels."""
+
+    @property
+    def title(self) -> str:
+        """The round, or the requests, for messages, e.g. "round 3"."""
+
+    @property
+    def remedies(self) -> str:
+        """Settings that shorten it, for messages: what follows "raise deadline," there."""
+
+    @property
+    def coupled(self) -> bool:
+        """Whether a client's seconds depend on the submodels of other clients of its node."""
+
+    def seconds_of(self, lengths: IntArray) -> FloatArray:
+        """Seconds [candidates, senders] for submodels [candidates, senders] of these lengths.
+
+        Over the air, they are those of sending the full model.
+        """
+
+    def client_seconds(self, lengths: IntArray) -> FloatArray:
+        """Seconds [senders, levels] for submodels of ``lengths`` [levels] parameters."""
+
+
+class CellDurations(Durations, Protocol):
+    """Seconds of a round whose nodes can have submodels."""
+
+    def fastest_sizes(self, partition: Partition, cap: float) -> list[int]:
+        """Neurons per node that minimise the round's latency, at most ``cap`` times their mean."""
+
+
+class ClientContext(DealingContext, Protocol):
+    """A round, or requests, whose clients are known and whose submodels are being chosen."""
 
     @property
     def senders(self) -> IntArray:
@@ -60,17 +92,13 @@ class RoundContext(DealingContext, Protocol):
         """Node that each sender reports to."""
 
     @property
-    def coupled(self) -> bool:
-        """Whether a client's seconds depend on the submodels of other clients of its node."""
+    def durations(self) -> Durations:
+        """Seconds of the senders, by their submodels."""
 
-    def seconds_of(self, lengths: IntArray) -> FloatArray:
-        """Seconds [candidates, senders] per round for submodels [candidates, senders] of lengths.
 
-        Over the air, they are those of sending the full model.
-        """
+class RoundContext(ClientContext, Protocol):
+    """A round of one model whose participants are known and whose submodels are being chosen."""
 
-    def client_seconds(self, lengths: IntArray) -> FloatArray:
-        """Seconds [senders, levels] per round for submodels of ``lengths`` [levels] parameters."""
-
-    def fastest_sizes(self, partition: Partition, cap: float) -> list[int]:
-        """Neurons per node that minimise the round's latency, at most ``cap`` times their mean."""
+    @property
+    def durations(self) -> CellDurations:
+        """Seconds of the round, by the submodels of its clients or nodes."""

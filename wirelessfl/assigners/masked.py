@@ -10,7 +10,7 @@ from pydantic import Field
 
 from channels.arrays import IntArray
 from wirelessfl.assigners.adaptive import Adaptive
-from wirelessfl.assigners.context import RoundContext
+from wirelessfl.assigners.context import ClientContext
 from wirelessfl.assigners.narrow import deal
 from wirelessfl.errors import ConfigError
 from wirelessfl.needs import beside
@@ -67,7 +67,16 @@ class Masked(Adaptive):
         """Also True for masks "partition": a layer may have fewer neurons than senders."""
         return super().plans_ahead or self.masks == "partition"
 
-    def choose(self, context: RoundContext, counts: IntArray) -> list[list[IntArray]]:
+    def check_requests(self, schedule: str) -> None:
+        """Also refuse masks "partition", which may not suffice for the clients of a round."""
+        super().check_requests(schedule)
+        if self.masks == "partition":
+            raise ConfigError(
+                f'masks="partition" conflicts with {schedule}, which does not plan rounds in '
+                'advance: choose masks "covered", or schedule "rounds".'
+            )
+
+    def choose(self, context: ClientContext, counts: IntArray) -> list[list[IntArray]]:
         """Choose masks by the rule ``masks``.
 
         Raises:

@@ -11,7 +11,7 @@ from pydantic import Field
 
 from channels.arrays import FloatArray, IntArray
 from wirelessfl.assigners.assigner import Assigner
-from wirelessfl.assigners.context import RoundContext
+from wirelessfl.assigners.context import ClientContext
 from wirelessfl.needs import Needs, beside
 from wirelessfl.submodels import ClientSubmodels
 from wirelessfl.submodels.budgets import dealt_capacities, levels_of
@@ -74,7 +74,7 @@ class Narrow(Assigner):
         """Kind of the masks, see ``submodels.masks``."""
         return "ordered"
 
-    def choose(self, context: RoundContext, counts: IntArray) -> list[list[IntArray]]:
+    def choose(self, context: ClientContext, counts: IntArray) -> list[list[IntArray]]:
         """Choose ``counts`` [senders, layers] neurons per sender and layer; sorted indices."""
         return deal(self.kind, context, counts)
 
@@ -83,13 +83,13 @@ class Narrow(Assigner):
         """True for masks that are arcs of a common circle."""
         return self.kind in ("covered", "crossed", "partition")
 
-    def client_submodels(self, context: RoundContext) -> ClientSubmodels | None:
+    def client_submodels(self, context: ClientContext) -> ClientSubmodels | None:
         """Submodel of each sender, as wide as the sender can afford."""
         neurons = context.neurons()
         counts = levels_of(neurons).widths[self.levels(context)]
         return ClientSubmodels(neurons, self.choose(context, counts))
 
-    def levels(self, context: RoundContext) -> IntArray:
+    def levels(self, context: ClientContext) -> IntArray:
         """Width level [senders] of each sender, see ``budgets.Levels``.
 
         Raises:
@@ -100,7 +100,7 @@ class Narrow(Assigner):
         level = {share: levels.within(self.budget, share) for share in set(shares)}
         return np.array([level[share] for share in shares], dtype=np.int64)
 
-    def shares(self, context: RoundContext) -> FloatArray:
+    def shares(self, context: ClientContext) -> FloatArray:
         """Capacity [senders] of each sender, in the unit ``budget``."""
         return dealt_capacities(
             self.capacities, context.clients, context.capacity_stream, context.senders
@@ -108,7 +108,7 @@ class Narrow(Assigner):
 
 
 def deal(
-    kind: Masks, context: RoundContext, counts: IntArray, overlap: float = 0.0
+    kind: Masks, context: ClientContext, counts: IntArray, overlap: float = 0.0
 ) -> list[list[IntArray]]:
     """Masks of each sender, assigned jointly to all senders of a node; see ``deal_masks``."""
     chosen: list[list[IntArray]] = [[] for _ in context.senders]
@@ -127,7 +127,7 @@ def deal(
     return chosen
 
 
-def reporting(context: RoundContext) -> Iterator[tuple[int, IntArray]]:
+def reporting(context: ClientContext) -> Iterator[tuple[int, IntArray]]:
     """Yield each node with senders, and the indices of its senders among all senders."""
     for node in np.unique(context.node).tolist():
         yield node, np.flatnonzero(context.node == node)

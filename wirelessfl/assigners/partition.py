@@ -119,7 +119,7 @@ class CellPartition(Scaled):
         """Draw this round's masks (3), which are disjoint and cover all neurons."""
         partition = context.partition(self.partition)
         if self.mask_sizes == "optimized":
-            sizes = context.fastest_sizes(self._exchanged(partition), self.size_cap)
+            sizes = context.durations.fastest_sizes(self._exchanged(partition), self.size_cap)
         elif self.mask_sizes == "fixed" and partition.width >= context.nodes:
             sizes = sizes_by_share(partition.width, self.mask_shares or ())
         else:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from channels.arrays import IntArray
-from wirelessfl.assigners.context import RoundContext
+from wirelessfl.assigners.context import ClientContext
 from wirelessfl.assigners.narrow import Narrow
 from wirelessfl.submodels import ClientSubmodels, NeuronMap
 from wirelessfl.submodels.budgets import levels_of
@@ -23,7 +23,7 @@ class Smallest(Narrow):
 
     name = "smallest"
 
-    def levels(self, context: RoundContext) -> IntArray:
+    def levels(self, context: ClientContext) -> IntArray:
         """Width level of the smallest capacity, the same for all senders."""
         return np.full(len(context.senders), self._smallest(context.neurons()), dtype=np.int64)
 

@@ -9,7 +9,7 @@ import numpy as np
 from wirelessfl.assigners import Assigner
 from wirelessfl.assigners.partition import CellPartition
 from wirelessfl.codesign.sampled_rounds import SampledRounds
-from wirelessfl.rounds.contexts import Context
+from wirelessfl.rounds.contexts import RoundDurations, round_context
 from wirelessfl.submodels import sizes_of
 from wirelessfl.uplinks import Uplink
 
@@ -48,7 +48,8 @@ def fixed_shares(
     stream = planner.stream.child("round", 0)
     found = []
     for who, draws in costs.rounds[:MANY]:
-        context = Context.of_round(planner.model, planner.pricing, stream, 0, stream, draws, who)
+        durations = RoundDurations(planner.pricing, draws, who, 0)
+        context = round_context(planner.model, stream, stream, durations)
         found.append(sizes_of(sizing.submodels(context)))
     mean = np.mean(found, axis=0)
     return tuple(float(share) for share in mean / mean.sum())

@@ -19,7 +19,7 @@ from channels.arrays import BoolArray, FloatArray, IntArray
 from solvers import DeadlineMissedError, OverTheAir
 from wirelessfl.assigners import Assigner
 from wirelessfl.assigners.adaptive import Adaptive
-from wirelessfl.rounds.contexts import Context
+from wirelessfl.rounds.contexts import RoundDurations, round_context
 from wirelessfl.rounds.participants import Participants
 from wirelessfl.rounds.plan import Plan
 from wirelessfl.rounds.planner import Planner
@@ -167,9 +167,8 @@ class SampledRounds:
         clients = planner.network.clients
         who = Participants(np.arange(clients), np.ones(clients, dtype=np.bool_))
         stream = planner.run_stream or planner.stream
-        context = Context.of_round(
-            planner.model, planner.pricing, stream, 0, stream, self.rounds[0].draws, who
-        )
+        durations = RoundDurations(planner.pricing, self.rounds[0].draws, who, 0)
+        context = round_context(planner.model, stream, stream, durations)
         levels = assigner.levels(context)
         return levels_of(context.neurons()).parameters[levels].astype(np.float64)
 

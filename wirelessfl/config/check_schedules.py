@@ -24,7 +24,7 @@ def check_schedule(settings: Settings) -> None:
         case "cells":
             _check_cells(settings)
         case "tasks" | "task sessions":
-            _check_rounds_settings(settings)
+            settings.used_assigner.check_requests(_title(settings))
             _check_full_participation(settings, 1)
             check_shared_uplink(settings)
 
@@ -103,7 +103,7 @@ def _check_cells(settings: Settings) -> None:
 
 
 def _check_rounds_settings(settings: Settings) -> None:
-    """Refuse algorithms that plan synchronous rounds of one model in advance.
+    """Refuse algorithms that plan synchronous rounds of all cells in advance.
 
     Raises:
         ConfigError: the algorithm plans rounds in advance with these settings.

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from typing import Generic, TypeVar
 
 import numpy as np
 
 from channels import ChannelDraw
 from channels.arrays import FloatArray, IntArray
 from channels.streams import Stream
+from wirelessfl.assigners.context import Durations
 from wirelessfl.errors import ConfigError
 from wirelessfl.rounds.mask_sizes import mask_size_problem
 from wirelessfl.rounds.participants import Participants
@@ -18,10 +20,12 @@ from wirelessfl.submodels import NeuronMap, ParamSpec, Partition
 from wirelessfl.submodels.partition import Scheme
 from wirelessfl.uplinks.checked import serving
 
+D = TypeVar("D", bound=Durations)
+
 
 @dataclass(frozen=True)
-class Durations:
-    """Durations of a round whose participants and channels are known.
+class RoundDurations:
+    """Durations of a round of one model, whose participants and channels are known.
 
     Args:
         pricing: loads and prices of the rounds.
@@ -34,6 +38,29 @@ class Durations:
     draws: ChannelDraw
     who: Participants
     number: int
+
+    @property
+    def title(self) -> str:
+        """The round, from 1."""
+        return f"round {self.number + 1}"
+
+    @property
+    def remedies(self) -> str:
+        """Settings that shorten the round."""
+        return "bandwidth_hz or cpu_hz"
+
+    @property
+    def coupled(self) -> bool:
+        """Whether a client's seconds depend on the loads of the others in its cell."""
+        return self.pricing.sizing.coupled
+
+    def seconds_of(self, lengths: IntArray) -> FloatArray:
+        """See ``Pricing.seconds_of``."""
+        return self.pricing.seconds_of(self.draws, self.who, lengths)
+
+    def client_seconds(self, lengths: IntArray) -> FloatArray:
+        """See ``Pricing.client_seconds``."""
+        return self.pricing.client_seconds(self.draws, self.who, lengths)
 
     def fastest_sizes(self, partition: Partition, cap: float) -> list[int]:
         """Sizes [nodes] with which the slowest cell ends soonest.
@@ -58,10 +85,10 @@ class Durations:
                 found[:, cell] = pricing.node_seconds(draws, who, same).max(-1)
             return found
 
-        with serving(f"{pricing.title}, round {self.number + 1}"):
+        with serving(f"{pricing.title}, {self.title}"):
             solution = mask_size_problem(partition, seconds, nodes, size_cap=cap).solve()
         if solution.value is None:
-            with serving(f"{pricing.title}, round {self.number + 1}"):
+            with serving(f"{pricing.title}, {self.title}"):
                 # An access with a deadline explains why cells never end.
                 even = partition.lengths(np.full(nodes, partition.width // nodes))
                 pricing.sizing.serve(pricing.load(who, even[node]), draws)
@@ -73,7 +100,7 @@ class Durations:
 
 @dataclass(frozen=True, kw_only=True)
 class Context:
-    """What is known when submodels are assigned: for a round, a merge, or requests.
+    """What is known when submodels of cells are assigned after a merge.
 
     Args:
         model: the model to train.
@@ -82,10 +109,7 @@ class Context:
         run_stream: random stream of what stays fixed during the training of the model.
         number: number of the round, from 0, or of merges.
         stream: random stream of this round or merge.
-        senders: numbers of the participating clients, [senders]; none at a merge.
-        node: node that each of them reports to, [senders].
         capacities: random stream of the clients' capacities; None for ``run_stream``.
-        durations: durations of the round; None if it is not a round of one model.
     """
 
     model: WholeModel
@@ -94,46 +118,7 @@ class Context:
     run_stream: Stream
     number: int
     stream: Stream
-    senders: IntArray
-    node: IntArray
     capacities: Stream | None = None
-    durations: Durations | None = None
-
-    @classmethod
-    def of_merge(
-        cls, model: WholeModel, pricing: Pricing, run_stream: Stream, number: int, stream: Stream
-    ) -> Context:
-        """Context in which submodels of cells are assigned after a merge."""
-        network, none = pricing.links.network, np.zeros(0, dtype=np.int64)
-        return cls(
-            model=model,
-            nodes=network.cells,
-            clients=network.clients,
-            run_stream=run_stream,
-            number=number,
-            stream=stream,
-            senders=none,
-            node=none,
-        )
-
-    @classmethod
-    def of_round(
-        cls,
-        model: WholeModel,
-        pricing: Pricing,
-        run_stream: Stream,
-        number: int,
-        stream: Stream,
-        draws: ChannelDraw,
-        who: Participants,
-    ) -> Context:
-        """Context of a round whose participants and channels are known."""
-        return replace(
-            cls.of_merge(model, pricing, run_stream, number, stream),
-            senders=who.clients,
-            node=draws.network.cell_of,
-            durations=Durations(pricing, draws, who, number),
-        )
 
     @property
     def spec(self) -> ParamSpec:
@@ -153,35 +138,42 @@ class Context:
         """All neurons that submodels of clients can omit."""
         return self.model.neurons()
 
-    @property
-    def coupled(self) -> bool:
-        """Whether a client's seconds depend on the loads of the others in its cell."""
-        return self.durations is not None and self.durations.pricing.sizing.coupled
 
-    def seconds_of(self, lengths: IntArray) -> FloatArray:
-        """See ``Pricing.seconds_of``."""
-        found = self._durations
-        return found.pricing.seconds_of(found.draws, found.who, lengths)
+@dataclass(frozen=True, kw_only=True)
+class SenderContext(Context, Generic[D]):
+    """What is known when submodels are assigned for a round or for requests.
 
-    def client_seconds(self, lengths: IntArray) -> FloatArray:
-        """See ``Pricing.client_seconds``."""
-        found = self._durations
-        return found.pricing.client_seconds(found.draws, found.who, lengths)
+    Args:
+        senders: numbers of the participating clients, [senders].
+        node: node that each of them reports to, [senders].
+        durations: their seconds, by their submodels.
+    """
 
-    def fastest_sizes(self, partition: Partition, cap: float) -> list[int]:
-        """See ``Durations.fastest_sizes``."""
-        return self._durations.fastest_sizes(partition, cap)
+    senders: IntArray
+    node: IntArray
+    durations: D
 
-    @property
-    def _durations(self) -> Durations:
-        """The durations of the round.
 
-        Raises:
-            ConfigError: there is no round of one model.
-        """
-        if self.durations is None:
-            raise ConfigError(
-                "submodels depend on the duration of a round, and this schedule has no rounds of "
-                "one model: choose schedule='rounds', or budget='width', 'bytes' or 'flops'."
-            )
-        return self.durations
+def round_context(
+    model: WholeModel, run_stream: Stream, stream: Stream, durations: RoundDurations
+) -> SenderContext[RoundDurations]:
+    """Context of a round of one model.
+
+    Args:
+        model: the model to train.
+        run_stream: random stream of what stays fixed during the training of the model.
+        stream: random stream of the round.
+        durations: participants, channels and durations of the round.
+    """
+    network = durations.pricing.links.network
+    return SenderContext(
+        model=model,
+        nodes=network.cells,
+        clients=network.clients,
+        run_stream=run_stream,
+        number=durations.number,
+        stream=stream,
+        senders=durations.who.clients,
+        node=durations.draws.network.cell_of,
+        durations=durations,
+    )

@@ -14,7 +14,12 @@ from channels.streams import Stream
 from wirelessfl.algorithms.algorithm import Method
 from wirelessfl.assigners import Assigner
 from wirelessfl.errors import ConfigError
-from wirelessfl.rounds.contexts import Context
+from wirelessfl.rounds.contexts import (
+    Context,
+    RoundDurations,
+    SenderContext,
+    round_context,
+)
 from wirelessfl.rounds.delivery import before_failures
 from wirelessfl.rounds.links import Links
 from wirelessfl.rounds.participants import Participants, able_clients, draw_participants
@@ -230,8 +235,14 @@ class Planner:
             before: submodel of each node before this merge.
             cells: the merged cells, in order.
         """
-        stream = self.stream.child("round", merges)
-        context = Context.of_merge(self.model, self.pricing, self._run_stream, merges, stream)
+        context = Context(
+            model=self.model,
+            nodes=self.network.cells,
+            clients=self.network.clients,
+            run_stream=self._run_stream,
+            number=merges,
+            stream=self.stream.child("round", merges),
+        )
         return self.assigner.redealt(context, before, cells)
 
     @property
@@ -240,9 +251,9 @@ class Planner:
 
     def _context(
         self, number: int, stream: Stream, draws: ChannelDraw, who: Participants
-    ) -> Context:
-        model, pricing = self.model, self.pricing
-        return Context.of_round(model, pricing, self._run_stream, number, stream, draws, who)
+    ) -> SenderContext[RoundDurations]:
+        durations = RoundDurations(self.pricing, draws, who, number)
+        return round_context(self.model, self._run_stream, stream, durations)
 
     def broadcast_seconds(self) -> float:
         """Seconds to send the full model to all clients, outside of rounds."""

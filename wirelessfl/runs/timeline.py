@@ -19,7 +19,7 @@ from wirelessfl.schedules.loop import begin, simulate
 from wirelessfl.setup.build_network import build_network
 from wirelessfl.setup.given_objects import NOTHING, configured
 from wirelessfl.setup.step_costs import StepCost
-from wirelessfl.setup.task_schedules import build_times
+from wirelessfl.setup.task_schedules import build_delays, build_times
 from wirelessfl.setup.untrained import UntrainedModel
 from wirelessfl.tasks.delays import Elements
 from wirelessfl.tasks.model import Untrained
@@ -188,15 +188,9 @@ def timeline(config: Config, seconds: float) -> Timeline:
     counted = [_counted(task) for task in tasks.values()]
     elements = [found for found, _ in counted]
     network = build_network(config.network, stream, config)
-    times = build_times(
-        config,
-        network,
-        elements,
-        [Untrained(found.up) for found in elements],
-        stream,
-        step_costs=[cost for _, cost in counted],
-        records=records,
-    )
+    delays = build_delays(config, network, elements, stream, [cost for _, cost in counted])
+    models = [Untrained(found.up) for found in elements]
+    times = build_times(config, network, delays, models, stream, records=records)
     begin(times.clock, seconds)
     simulate(times.schedule, times.handler, times.clock, lambda report: None, lambda: None)
     spans = [*records.spans, *times.handler.under_way(seconds)]

@@ -20,8 +20,9 @@ from wirelessfl.setup.build_sessions import (
     held_labels,
 )
 from wirelessfl.setup.given_objects import GivenObjects
-from wirelessfl.setup.task_schedules import build_delays, build_task_rounds
+from wirelessfl.setup.task_schedules import build_task_rounds
 from wirelessfl.setup.trained_model import TrainedModel
+from wirelessfl.tasks.delays import Delays
 from wirelessfl.tasks.learner import TaskLearner
 from wirelessfl.tasks.task_rounds import TaskRounds
 from wirelessfl.tasks.traffic import Traffic
@@ -56,6 +57,7 @@ def build_session_times(
     network: Network,
     given: GivenObjects,
     tasks: TrainedTasks,
+    delays: Delays,
     stream: Stream,
 ) -> SessionTimes:
     """Build clock, schedule and handler of tasks in sessions.
@@ -65,6 +67,7 @@ def build_session_times(
         network: cells and clients.
         given: Python objects that replace settings.
         tasks: the tasks; their learners will evaluate on the labels of present clients.
+        delays: latency model of the rounds.
         stream: the run's randomness.
 
     Raises:
@@ -80,8 +83,6 @@ def build_session_times(
         _session_model(task, given, model, learner)
         for task, model, learner in zip(config.tasks.values(), models, learners, strict=True)
     ]
-    costs, steps = [model.step_cost for model in models], [model.steps for model in models]
-    delays = build_delays(config, network, tasks.traffic.elements, stream, costs, steps)
 
     def trial_rounds(copies: Sequence[TaskLearner]) -> TaskRounds:
         return build_task_rounds(config, network, copies, clock, delays, stream, trial=True)

@@ -23,10 +23,11 @@ from wirelessfl.setup.given_objects import GivenObjects
 from wirelessfl.setup.plausible import implausible
 from wirelessfl.setup.setups import Goal, Limits, Setup
 from wirelessfl.setup.structure import Structure
-from wirelessfl.setup.task_schedules import Times, build_times, task_stream
+from wirelessfl.setup.task_schedules import Times, build_delays, build_times, task_stream
 from wirelessfl.setup.trained_model import TrainedModel, build_model_of
 from wirelessfl.tasks.delays import Elements
 from wirelessfl.tasks.learner import TaskLearner
+from wirelessfl.tasks.request_durations import RequestSeconds
 from wirelessfl.tasks.request_submodels import RequestSubmodels
 from wirelessfl.tasks.traffic import Traffic
 from wirelessfl.training.shards import Shards
@@ -56,35 +57,39 @@ def build_tasks(config: Config, given: GivenObjects, shards: Shards) -> Setup:
     if len(config.task) > MAX_TASKS_WITH_WORKERS and config.run.workers == "auto":
         config = config.with_run({"workers": 1})
     loaded = Loaded()
-    models, learners = list[TrainedModel](), list[TaskLearner]()
-    for name, task in config.tasks.items():
-        of_task = task_stream(config, name, stream)
-        model = _build_model(task, network, given, loaded, stream, of_task)
-        models.append(model)
-        learners.append(_learner(name, task, model, network, of_task, stream))
+    tasks = {name: (task, task_stream(config, name, stream)) for name, task in config.tasks.items()}
+    models = [
+        _build_model(task, network, given, loaded, stream, of_task)
+        for task, of_task in tasks.values()
+    ]
     compression = config.compression.used
     elements = [Elements.of(model.algorithm, model.objective.spec, compression) for model in models]
     costs, steps = [model.step_cost for model in models], [model.steps for model in models]
     if not config.task and costs[0] is not None:
         network = replace(network, cycles_per_step=costs[0].cycles)
+    delays = build_delays(config, network, elements, stream, costs, steps)
+    learners = [
+        _learner(
+            task,
+            model,
+            network,
+            RequestSeconds(delays, number, config.named("delays"), f"task {name}"),
+            of_task,
+            stream,
+        )
+        for number, ((name, (task, of_task)), model) in enumerate(
+            zip(tasks.items(), models, strict=True)
+        )
+    ]
     names = list(config.tasks)
     beside = [learner.beside for learner in learners]
     traffic = Traffic(names, elements, beside, network.clients)
     times: Times | SessionTimes
     if config.regime.in_sessions:
         trained = TrainedTasks(models, learners, traffic)
-        times = build_session_times(config, network, given, trained, stream)
+        times = build_session_times(config, network, given, trained, delays, stream)
     else:
-        times = build_times(
-            config,
-            network,
-            elements,
-            learners,
-            stream,
-            steps=steps,
-            step_costs=costs,
-            traffic=traffic,
-        )
+        times = build_times(config, network, delays, learners, stream, traffic=traffic)
     return Setup(
         config=_stored(config, models, learners),
         stream=stream,
@@ -159,10 +164,10 @@ def _build_model(
 
 
 def _learner(
-    name: str,
     task: Config,
     model: TrainedModel,
     network: Network,
+    seconds: RequestSeconds,
     stream: Stream,
     run_stream: Stream,
 ) -> TaskLearner:
@@ -184,8 +189,9 @@ def _learner(
     )
     structure = Structure(model, task.model.layers)
     submodels = RequestSubmodels(
-        task.used_assigner, structure.whole, network.clients, stream, run_stream
+        task.used_assigner, structure.whole, network.clients, stream, seconds, run_stream
     )
+    submodels.check()
     padding = task.run.padding
     if submodels.of_requests([0], [0]) is not None:
         padding = structure.padding(padding)
@@ -200,7 +206,7 @@ def _learner(
         gives_up=task.training.cutoff_seconds is not None,
         lr_share=task.lr_schedule.shares(task.training.rounds),
         spread_updates=task.schedule.measured,
-        title=f"task {name}",
+        title=seconds.title,
     )
 
 

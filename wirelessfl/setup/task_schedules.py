@@ -41,12 +41,10 @@ class Times:
 def build_times(
     config: Config,
     network: Network,
-    elements: Sequence[Elements],
+    delays: Delays,
     models: Sequence[TaskModel],
     stream: Stream,
     *,
-    steps: Sequence[StepCounts] | None = None,
-    step_costs: Sequence[StepCost | None] | None = None,
     records: Records | None = None,
     traffic: Traffic | None = None,
 ) -> Times:
@@ -55,11 +53,9 @@ def build_times(
     Args:
         config: the run's settings.
         network: cells and clients.
-        elements: [tasks], number of transmitted values per whole model.
+        delays: latency model of the requests, see ``build_delays``.
         models: model of each task.
         stream: the run's randomness.
-        steps: [tasks], local steps of each client; None for those of the settings.
-        step_costs: [tasks], counted cost per step of each model; None if not counted.
         records: optional recorder of clients' work and merges; turns timed evaluations off.
         traffic: what models and updates transmit; None if no rows are written.
     """
@@ -81,7 +77,6 @@ def build_times(
             senders=busy,
         ),
     )
-    delays = build_delays(config, network, elements, stream, step_costs, steps)
     if asks:
         requests = Requests(
             clock,

@@ -10,24 +10,28 @@ import numpy as np
 from channels.arrays import FloatArray, IntArray
 from channels.streams import Stream
 from wirelessfl.assigners import Assigner
-from wirelessfl.rounds.contexts import Context
+from wirelessfl.rounds.contexts import SenderContext
 from wirelessfl.rounds.plan import WholeModel
 from wirelessfl.submodels import ClientSubmodels
+from wirelessfl.tasks.request_durations import RequestDurations, RequestSeconds
 
 VERSIONS = 64  # maximum number of versions whose jointly assigned submodels are cached
+CHECKED = 4096  # clients that are checked together, to bound memory
 
 
 @dataclass(frozen=True, eq=False)
 class RequestSubmodels:
     """Submodels of requests and of common rounds. The model's version is the round number.
 
-    A submodel depends only on the client's number, the version, and named streams.
+    A submodel depends only on the client's number, the version, named streams and, if its size is
+    limited by seconds, the client's mean seconds.
 
     Args:
         assigner: who trains which neurons.
         model: the full model, and the neurons that submodels can omit.
         clients: n, number of registered clients.
         stream: random stream of the task.
+        seconds: mean seconds of the task's requests.
         run_stream: random stream of the run, from which clients get their capacities for all tasks;
             None for ``stream``.
         round_stream: random stream of masks that change between rounds; None for ``stream``.
@@ -37,6 +41,7 @@ class RequestSubmodels:
     model: WholeModel
     clients: int
     stream: Stream
+    seconds: RequestSeconds
     run_stream: Stream | None = None
     round_stream: Stream | None = None
     _joint: dict[int, ClientSubmodels | None] = field(default_factory=dict, init=False)
@@ -48,7 +53,20 @@ class RequestSubmodels:
             clients: [rows], sorted.
             version: version of the model that the clients receive.
         """
-        context = Context(
+        return self.assigner.client_submodels(self._context(clients, version))
+
+    def check(self) -> None:
+        """Check that every client can have a submodel.
+
+        Raises:
+            ConfigError: a client cannot; the message names it.
+        """
+        for start in range(0, self.clients, CHECKED):
+            clients = np.arange(start, min(start + CHECKED, self.clients))
+            self.assigner.check_senders(self._context(clients, 0))
+
+    def _context(self, clients: IntArray, version: int) -> SenderContext[RequestDurations]:
+        return SenderContext(
             model=self.model,
             nodes=1,
             clients=self.clients,
@@ -57,9 +75,9 @@ class RequestSubmodels:
             stream=(self.round_stream or self.stream).child("round", version),
             senders=clients,
             node=np.zeros(len(clients), dtype=np.int64),
+            durations=self.seconds.of(clients, self._size),
             capacities=self.run_stream,
         )
-        return self.assigner.client_submodels(context)
 
     def of_requests(
         self, clients: Sequence[int], versions: Sequence[int]

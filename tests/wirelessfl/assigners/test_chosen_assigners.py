@@ -95,7 +95,7 @@ def test_runs_without_an_assigner_store_none():
         (
             "fedavg",
             {"assigner": "covered", "min_coverage": 2, **REQUESTS},
-            'plans its rounds in advance .* schedule "rounds"',
+            'min_coverage=2 conflicts .* choose schedule "rounds", or min_coverage 0',
         ),
         (
             "hfedavg",

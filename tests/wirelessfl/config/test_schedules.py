@@ -155,11 +155,26 @@ def test_settings_of_other_choices_are_refused_with_their_owner():
             '"rounds" or "simultaneous", or leave sessions out.',
         ),
         (
-            "ra-fed",
-            {"budget": "deadline", "deadline": 1.0},
-            '"ra-fed" plans its rounds in advance with these settings (budget deadline or',
+            "hfedavg",
+            {"assigner": "covered", "budget": "deadline", "deadline": 1.0},
+            '"hfedavg" plans its rounds in advance with these settings (budget deadline or',
         ),
-        ("ra-fed", {"min_coverage": 1}, 'which conflicts with schedule "buffered": choose other'),
+        (
+            "ra-fed",
+            {"min_coverage": 1},
+            'min_coverage=1 conflicts with schedule "buffered", which does not plan rounds in '
+            'advance: choose schedule "rounds", or min_coverage 0.',
+        ),
+        (
+            "ra-fed",
+            {"min_coverage": 1, "budget": "fastest"},
+            'budget="fastest" conflicts with schedule "buffered", which does not plan',
+        ),
+        (
+            "ra-fed",
+            {"masks": "partition"},
+            'masks="partition" conflicts with schedule "buffered", which does not plan',
+        ),
         ("fa-nt", {"variables": "one"}, "Choose variables 'two'. Or choose schedule"),
         (
             "ram-fed",

@@ -4,6 +4,7 @@ import itertools
 
 import pytest
 import torch
+from wirelessfl.runs.engines import engine_of
 
 import wirelessfl
 from channels.streams import Stream
@@ -12,7 +13,6 @@ from wirelessfl.config import Config
 from wirelessfl.errors import ConfigError
 from wirelessfl.observers import EndOfTask, Observer
 from wirelessfl.pricing import price
-from wirelessfl.runs.engines import engine_of
 from wirelessfl.runs.timeline import timeline
 from wirelessfl.schedules import Clock, TaskSessionsScheduler
 from wirelessfl.schedules.events import (

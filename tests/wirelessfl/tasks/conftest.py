@@ -14,8 +14,10 @@ from wirelessfl.server.server import Server
 from wirelessfl.server.weights import Weights
 from wirelessfl.setup import build
 from wirelessfl.setup.structure import Structure
+from wirelessfl.tasks.delays import ShiftedExponential
 from wirelessfl.tasks.learner import TaskLearner
 from wirelessfl.tasks.request import Request
+from wirelessfl.tasks.request_durations import RequestSeconds
 from wirelessfl.tasks.request_submodels import RequestSubmodels
 from wirelessfl.training.step_counts import StepCounts
 from wirelessfl.uplinks import UPLINKS
@@ -49,7 +51,13 @@ def task(config, toy):
         structure = Structure(model, None)
 
         def learner(
-            algorithm=None, *, weights=None, lr_share=unchanged, spread_updates=None, uplink=None
+            algorithm=None,
+            *,
+            weights=None,
+            lr_share=unchanged,
+            spread_updates=None,
+            uplink=None,
+            delays=None,
         ):
             rule = setup.planner.algorithm if algorithm is None else algorithm
             server = Server(
@@ -62,7 +70,8 @@ def task(config, toy):
             tested = rule.assigner.tested(structure.neurons)
             local = LocalTraining(model.executor, StepCounts(STEPS))
             stream = setup.stream
-            submodels = RequestSubmodels(rule.assigner, structure.whole, clients, stream)
+            seconds = RequestSeconds(delays or ShiftedExponential([1.0], np.ones(clients), stream))
+            submodels = RequestSubmodels(rule.assigner, structure.whole, clients, stream, seconds)
             tested = None if tested is None else tested.of(np.zeros(1, dtype=np.int64))
             return TaskLearner(
                 server,

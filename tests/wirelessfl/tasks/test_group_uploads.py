@@ -25,6 +25,7 @@ from wirelessfl.setup.structure import Structure
 from wirelessfl.tasks.asynchronous import Asynchronous
 from wirelessfl.tasks.delays import Elements, Wireless
 from wirelessfl.tasks.learner import TaskLearner
+from wirelessfl.tasks.request_durations import RequestSeconds
 from wirelessfl.tasks.request_submodels import RequestSubmodels
 from wirelessfl.tasks.requests import Requests
 from wirelessfl.tasks.task_round import TaskRoundSettings
@@ -62,6 +63,12 @@ def made(config, data, streams):
     setup = build(config, data=data)
     model, network = setup.models[0], setup.network
     algorithm, uplink, size = model.algorithm, config.uplink, model.objective.spec.size
+    count = len(streams)
+    seconds = network.cycles_per_step / network.cpu_hz
+    elements = Elements.of(algorithm, model.objective.spec)
+    steps, each = [StepCounts(STEPS)] * count, [seconds] * count
+    delays = Wireless(network, uplink, steps, each, [elements] * count, None, Stream(99))
+    whole = Structure(model, None).whole
     learners = [
         TaskLearner(
             Server(
@@ -72,17 +79,12 @@ def made(config, data, streams):
                 model.start,
             ),
             LocalTraining(model.executor, StepCounts(STEPS)),
-            RequestSubmodels(algorithm.assigner, Structure(model, None).whole, CLIENTS, stream),
+            RequestSubmodels(algorithm.assigner, whole, CLIENTS, stream, RequestSeconds(delays)),
             model.evaluation(None),
             stream,
         )
         for stream in streams
     ]
-    count = len(streams)
-    seconds = network.cycles_per_step / network.cpu_hz
-    elements = Elements.of(algorithm, model.objective.spec)
-    steps, each = [StepCounts(STEPS)] * count, [seconds] * count
-    delays = Wireless(network, uplink, steps, each, [elements] * count, None, Stream(99))
     known = SimpleNamespace(
         config=setup.config,
         network=network,

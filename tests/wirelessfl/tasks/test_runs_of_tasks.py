@@ -161,6 +161,19 @@ CASES = {
             "weight_decay": None,
         },
     ),
+    "ra-fed within a deadline": (
+        "ra-fed",
+        {
+            "schedule": "buffered",
+            "budget": "deadline",
+            "deadline": 0.2,
+            "path_gain_db": (-20.0, 10.0),
+            "bandwidth_hz": 1e6,
+            "delays": "wireless",
+            "eval_seconds": 0.2,
+            "weight_decay": None,
+        },
+    ),
     "sync-st with a cut-off": ("sync-st", {"first": 2, "cutoff_seconds": 0.3}),
     "sync-bayes-st over TDMA": ("sync-bayes-st", {"delays": "wireless", "candidates": 5}),
 }

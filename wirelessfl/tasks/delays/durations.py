@@ -6,23 +6,23 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from channels import Access, Network, Rates, snr_linear
-from channels.arrays import FloatArray
+from channels import Access, ChannelDraw, Load, Network, Rates, snr_linear
+from channels.arrays import FloatArray, IntArray
 from channels.indexed import BLOCK, Draws, exponential
 from channels.streams import Stream
 from wirelessfl.algorithms.algorithm import Algorithm
 from wirelessfl.guard import returns
-from wirelessfl.returned import number
+from wirelessfl.returned import number, reals
 from wirelessfl.rounds.compression import Compression, sent_vectors
 from wirelessfl.submodels import ParamSpec
 from wirelessfl.training.step_counts import StepCounts
 from wirelessfl.units import BITS_PER_ELEMENT
 from wirelessfl.uplinks import Uplink
-from wirelessfl.uplinks.checked import checked_access
+from wirelessfl.uplinks.checked import checked_access, serving
 
 PUBLISHED_STEP_SECONDS = {
     "mnist": 0.148,
@@ -87,6 +87,15 @@ class StepSeconds:
         return float(self.cycles / self.cpu_hz[client])
 
 
+def _means(value: Any, delays: Any, task: int, clients: IntArray, shares: FloatArray) -> Any:
+    """Check for seconds of the shape of ``shares``, or None."""
+    del delays, task, clients
+    if value is None:
+        return value
+    shape = shares.shape
+    return reals(value, (shape,), f"of shape {list(shape)}, as the shares, or None")
+
+
 class Delays(ABC):
     """Durations of training requests, and the energy that clients spend on them.
 
@@ -105,6 +114,25 @@ class Delays(ABC):
 
         The duration is that of the full model; callers scale it by the submodel's fraction.
         """
+
+    @returns(_means)
+    def mean_seconds(self, task: int, clients: IntArray, shares: FloatArray) -> FloatArray | None:
+        """Mean seconds from a request to its update, if the client has the air to itself.
+
+        Submodels are as large as these seconds allow (``--budget deadline``). They depend on
+        neither the number nor the time of the request: random parts count with their mean, and
+        queues, drop-outs and other clients' uploads do not count.
+
+        Args:
+            task: task of the request.
+            clients: [clients], their numbers.
+            shares: [..., clients], fractions of the full model's parameters that they train.
+
+        Returns:
+            [..., clients], finite and >= 0; inf only at a data rate of 0. None, the default, if the
+            means are not known.
+        """
+        return None
 
     @returns(number())
     def compute_joules(self, task: int, client: int, seconds: float, share: float = 1.0) -> float:
@@ -142,11 +170,19 @@ class ShiftedExponential(Delays):
     def _excess(self) -> Draws:
         return exponential(self.stream)
 
+    def _least(self, task: int, client: int) -> float:
+        """tau beta, minimum seconds of a request for the full model."""
+        steps = 1 if self.steps is None else self.steps[task].of(client)
+        return steps * self.min_seconds[task] * float(self.speeds[client])
+
     def seconds(self, task: int, client: int, number: int) -> float:
         """Duration of request ``number`` of ``task`` at ``client``."""
-        steps = 1 if self.steps is None else self.steps[task].of(client)
-        least = steps * self.min_seconds[task] * float(self.speeds[client])
-        return least * (1 + 2 * self._excess[number])
+        return self._least(task, client) * (1 + 2 * self._excess[number])
+
+    def mean_seconds(self, task: int, clients: IntArray, shares: FloatArray) -> FloatArray:
+        """3 tau beta for the full model, in proportion to the submodel; see ``Delays``."""
+        whole = [3 * self._least(task, client) for client in clients.tolist()]
+        return np.asarray(shares * np.array(whole))
 
 
 @dataclass(frozen=True, eq=False)
@@ -203,6 +239,32 @@ class Wireless(Delays):
         if self.downlink_bps is None:
             return 0.0
         return self.elements[task].down * BITS_PER_ELEMENT / self.downlink_bps
+
+    def mean_seconds(self, task: int, clients: IntArray, shares: FloatArray) -> FloatArray:
+        """Download, local steps, and an upload alone over the mean channel; see ``Delays``.
+
+        The channel's power is its mean, antennas times path gain, and the client is the only one of
+        its cell. Over the air, the upload takes as long as that of the full model, as in rounds.
+
+        Raises:
+            ConfigError: the uplink's access cannot serve a client alone.
+        """
+        before = [self.seconds(task, client, 0) for client in clients.tolist()]
+        network, elements = self.network, self.elements[task].up
+        alone = network.regrouped(
+            clients, network.cell_of[clients], np.ones(len(clients), dtype=np.int64)
+        )
+        amplitude = 10 ** (alone.path_gain_db / 20)
+        h = np.repeat(amplitude[:, None], network.antennas, 1).astype(np.complex64)
+        load = Load(
+            elements=shares * elements,
+            jointly=np.full(shares.shape, elements),
+            start_seconds=shares * np.array(before),
+            bits_per_element=BITS_PER_ELEMENT,
+        )
+        with serving(f"uplink {self.uplink.title!r}"):
+            found = self._access.seconds(load, ChannelDraw(alone, h))
+        return np.asarray(np.broadcast_to(found, shares.shape))
 
     def bits(self, task: int, share: float = 1.0) -> float:
         """Bits of an update of a submodel with this fraction of the parameters."""
