@@ -20,6 +20,7 @@ except ImportError:  # not a POSIX system: the folder is not locked
 from rich.console import Console
 from rich.table import Table
 
+from experiments.paper import Paper
 from experiments.papers import papers
 from experiments.runs import Planned, Store, identity, make_runs, remove_finished
 from experiments.studies import Case, Scale
@@ -102,15 +103,12 @@ def entries(
     found: list[Entry] = []
     known: set[str] = set()
     for paper in papers().values():
-        rows = None if into is None else into / paper.name / "rows"
-        store = Store(paper.store(scale, scratch, rows).rows, scratch)
-        known_here = None if into is None else paper.store(scale, scratch)
+        stores = _stores(paper, scale, into, scratch)
         studies = {f"{paper.name}/{s.name}": s for s in paper.studies(scale, data_dir) if s.cases}
         known |= studies.keys()
         for name, study in studies.items():
             if not names or name in names:
-                planned = study.planned()
-                found += [Entry(paper.name, study.name, run, store, known_here) for run in planned]
+                found += [Entry(paper.name, study.name, run, *stores) for run in study.planned()]
     check_names(names, known)
     place = rank()
     return _once(sorted(found, key=lambda entry: (entry.run.rank, place(entry.name))))
@@ -143,16 +141,21 @@ def gpu_entries(
             absent = {one for one in sets if not is_there(one, data_dir)}
             needed |= absent
             if study.cases and not absent:
-                rows = None if into is None else into / paper.name / "rows"
-                store = Store(paper.store(scale, scratch, rows).rows, scratch)
-                here = None if into is None else paper.store(scale, scratch)
-                found += [
-                    Entry(paper.name, study.name, run, store, here) for run in study.planned()
-                ]
+                stores = _stores(paper, scale, into, scratch)
+                found += [Entry(paper.name, study.name, run, *stores) for run in study.planned()]
                 break
         else:
             missing.append(f"{name} needs {' or '.join(sorted(needed))}")
     return _once(sorted(found, key=lambda entry: entry.run.rank)), missing
+
+
+def _stores(
+    paper: Paper, scale: Scale, into: Path | None, scratch: Path
+) -> tuple[Store, Store | None]:
+    """Where a paper's rows belong, and another store whose runs need not be made; see ``Entry``."""
+    rows = None if into is None else into / paper.name / "rows"
+    store = Store(paper.store(scale, scratch, rows).rows, scratch)
+    return store, None if into is None else paper.store(scale, scratch)
 
 
 def check_names(names: Iterable[str], known: Collection[str]) -> None:
