@@ -47,7 +47,7 @@ class GainDraw(ChannelDraw):
         rise = 1.0 if noise_rise is None else noise_rise[..., network.cell_of]
         object.__setattr__(self, "snr", np.asarray(snr / rise))
 
-    def in_bands(self) -> ChannelDraw:
+    def in_bands(self) -> GainDraw:
         """See ``ChannelDraw``."""
         if self.noise_rise is None:
             return self

@@ -1,0 +1,146 @@
+"""Channels of a network's clients in some blocks: gains, SNR, and parts of them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Self
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from channels.arguments import is_numeric
+from channels.arrays import ComplexArray, FloatArray
+from channels.physical import PhysicalNetwork
+from channels.summaries import ROWS, cells_of, html_table, span
+from channels.validation import as_array, shown
+
+
+@dataclass(frozen=True, eq=False)
+class DrawnChannels:
+    """What a :class:`channels.ChannelDraw` is; see there for the arguments."""
+
+    network: PhysicalNetwork
+    h: ComplexArray
+    noise_rise: FloatArray | None = None
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.network, PhysicalNetwork):
+            raise TypeError(f"network is {shown(self.network)}: give a channels.Network.")
+        given = as_array("h", self.h)
+        if not is_numeric(given):
+            raise TypeError(f"h is {shown(self.h)}: give an array of numbers.")
+        h = np.array(given, dtype=np.complex64, order="C")  # a copy, as gain is cached
+        shape = (self.network.clients, self.network.antennas)
+        if h.shape[-2:] != shape:
+            raise ValueError(f"h has shape {h.shape}: its last axes must be {shape}.")
+        if not np.isfinite(h).all():
+            raise ValueError("h contains NaN or infinity: check the fading model.")
+        object.__setattr__(self, "h", h)
+        if self.noise_rise is not None:
+            rise = np.array(as_array("noise_rise", self.noise_rise), dtype=np.float64)
+            self._check_rise(rise)
+            object.__setattr__(self, "noise_rise", rise)
+
+    def __repr__(self) -> str:
+        """One line."""
+        blocks = self.h.shape[:-2]
+        of = "" if not blocks else f"{' x '.join(map(str, blocks))} blocks of "
+        with np.errstate(divide="ignore"):
+            snr = 10 * np.log10(self.snr * self.gain)
+        return f"<ChannelDraw: {of}{self.network._size}, SNR {span(snr, 'dB')}>"
+
+    def _repr_html_(self) -> str:
+        """A table of the first clients in the first block, for notebooks.
+
+        The rate is Shannon's capacity of the cell's whole band.
+        """
+        network = self.network
+        first = (0,) * (self.h.ndim - 2)
+        snr = (self.snr * self.gain)[first][:ROWS]
+        band = network.bandwidth_hz[network.cell_of[:ROWS]]
+        with np.errstate(divide="ignore"):
+            columns = {
+                "client": cells_of(network.numbers, "d"),
+                "cell": cells_of(network.cell_of, "d"),
+                "SNR [dB]": cells_of(10 * np.log10(snr), ".1f"),
+                "rate, whole band [Mbit/s]": cells_of(band * np.log2(1 + snr), ".4g", 1e6),
+            }
+        return html_table(repr(self)[1:-1], columns, network.clients)
+
+    def _check_rise(self, rise: FloatArray) -> None:
+        wanted = (*self.h.shape[:-2], self.network.cells)
+        if rise.shape != wanted:
+            raise ValueError(
+                f"noise_rise has shape {rise.shape}: give [..., cells], here {wanted}."
+            )
+        bad = ~(np.isfinite(rise) & (rise >= 1))
+        if bad.any():
+            raise ValueError(
+                f"noise_rise contains {rise[bad].flat[0]}: give ratios of noise and interference "
+                "to noise, finite and >= 1."
+            )
+
+    @cached_property
+    def gain(self) -> FloatArray:
+        """Channel gain ||h_i||^2 [..., clients], including the path gain."""
+        real, imag = self.h.real.astype(np.float64), self.h.imag.astype(np.float64)
+        return np.asarray((real**2 + imag**2).sum(axis=-1))
+
+    @cached_property
+    def snr(self) -> FloatArray:
+        """Transmit SNR [..., clients] as a ratio, over the cell's whole band.
+
+        Where cells interfere, it is the ratio of power to noise and interference.
+        """
+        snr = np.asarray(10 ** (self.network.snr_db / 10))
+        if self.noise_rise is None:
+            return np.broadcast_to(snr, self.h.shape[:-1])
+        return np.asarray(snr / self.noise_rise[..., self.network.cell_of])
+
+    @property
+    def snr_db(self) -> FloatArray:
+        """``snr`` in dB; that of the network, [clients], without interference."""
+        if self.noise_rise is None:
+            return self.network.snr_db
+        return np.asarray(10 * np.log10(self.snr))
+
+    @property
+    def snr_hz(self) -> FloatArray:
+        """P g / N0 in Hz [..., clients]: the SNR in the cell's whole band times that band.
+
+        The SNR within a band b is snr_hz / b.
+        """
+        network = self.network
+        return np.asarray(self.snr * self.gain * network.bandwidth_hz[network.cell_of])
+
+    @property
+    def gain_per_noise(self) -> FloatArray:
+        """G = g / N0 in Hz/W [..., clients]: the SNR at p watts within a band b is p G / b."""
+        return self.snr_hz / self.network.transmit_power_w
+
+    def in_bands(self) -> Self:
+        """These channels where all clients of a cell send at once, each in a band of its own.
+
+        If other cells divide their band alike, then one client of each of them is heard with its
+        whole power in each of these n_j bands, and over the whole band n_j of them are heard. That
+        is n_j times the interference of ``noise_rise``. Without interference, nothing changes.
+        """
+        if self.noise_rise is None:
+            return self
+        senders = np.maximum(self.network.cell_sizes, 1)
+        return type(self)(self.network, self.h, 1 + senders * (self.noise_rise - 1))
+
+    def block(self, number: int) -> Self:
+        """One block of a draw of several; the last one if there are fewer."""
+        at = min(number, len(self.h) - 1)
+        rise = None if self.noise_rise is None else self.noise_rise[at]
+        return type(self)(self.network, self.h[at], rise)
+
+    def of(self, clients: ArrayLike) -> Self:
+        """The channels of the given clients, see :meth:`Network.of`."""
+        network = self.network.of(clients)
+        if network is self.network:
+            return self
+        rows = np.searchsorted(self.network.numbers, network.numbers)
+        return type(self)(network, self.h.take(rows, axis=-2), self.noise_rise)

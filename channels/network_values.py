@@ -1,0 +1,118 @@
+"""Arguments of a network: checked, with defaults filled in."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from channels.arrays import FloatArray
+from channels.by_client import Listed, stored_by_cell
+from channels.decibels import LARGEST_DB, gains_in_range, noise_power_dbm, powers_in_range
+from channels.fading import Fading, Rayleigh, correlation_root
+from channels.interference import Interference
+from channels.placement import Placement
+from channels.validation import checked_cells, checked_part, in_range, shown
+
+DEFAULT_POWER_W = 0.1
+"""Default transmit power of a client, 20 dBm, at which ``Network.from_snr`` fixes the gains."""
+DEFAULT_DBM = 20.0
+"""The same power in dBm."""
+
+
+def network_values(
+    cell_of: ArrayLike,
+    *,
+    cpu_hz: ArrayLike,
+    gain_db: ArrayLike | None,
+    transmit_power_w: ArrayLike,
+    bandwidth_hz: ArrayLike,
+    noise_dbm_per_hz: float,
+    noise_figure_db: float,
+    antennas: int,
+    fading: Fading | None,
+    antenna_correlation: complex,
+    interference: Interference | None,
+    placement: Placement | None,
+    cycles_per_step: float,
+    switched_capacitance: ArrayLike,
+    part: ArrayLike | None,
+    path_gain_db: ArrayLike,
+    _snr_db: ArrayLike | None,
+    _noise_dbm: FloatArray | None,
+) -> dict[str, Any]:
+    """Values of a network's fields, from its arguments; see :class:`channels.Network`.
+
+    Raises:
+        ValueError: a value is out of range, a shape does not fit, or a cell is empty or out of
+            order.
+        TypeError: ``fading`` is not a fading model, or ``gain_db`` is missing.
+    """
+    if part is None:
+        cells = checked_cells(cell_of)
+        cell_count = int(cells[-1]) + 1
+    else:
+        cell_count = np.size(bandwidth_hz)
+        cells, part = checked_part(cell_of, part, cell_count)
+    fading = Rayleigh() if fading is None else fading
+    if not isinstance(fading, Fading):
+        raise TypeError(f"fading is {shown(fading)}: give a model, e.g. Rayleigh() or Rician().")
+    clients = ("clients", len(cells))
+    band = in_range("bandwidth_hz", bandwidth_hz, ("cells", cell_count), above=0)
+    noise = noise_power_dbm(band, noise_figure_db, noise_dbm_per_hz)
+    path_gain = in_range("path_gain_db", path_gain_db, clients, limit=LARGEST_DB)
+    if gain_db is not None:
+        gain = gains_in_range(gain_db, clients)
+        if placement is not None and part is None:
+            placement.check_gains(gain)
+        snr, path_gain = gain + DEFAULT_DBM - noise[cells], 0 * gain
+        _noise_dbm = noise
+    elif _snr_db is not None:
+        snr = in_range("snr_db", _snr_db, clients)
+    else:
+        raise TypeError(
+            "gain_db is missing: give mean channel gains in dB, or build the network with "
+            "Network.from_snr."
+        )
+    if _noise_dbm is not None and len(_noise_dbm) != cell_count:
+        raise ValueError(
+            f"cell_of has {cell_count} cells, and the SNRs hold for {len(_noise_dbm)}: to "
+            "change the number of cells, build a new network."
+        )
+    power = powers_in_range(transmit_power_w, clients)
+    if interference is not None and part is None:
+        interference.check_fits(clients=len(cells), cells=cell_count)
+        interference = replace(interference, transmit_power_w=power)
+    by_client = {
+        "cell_of": cells,
+        "cpu_hz": in_range("cpu_hz", cpu_hz, clients, above=0),
+        "transmit_power_w": power,
+        "switched_capacitance": in_range(
+            "switched_capacitance", switched_capacitance, clients, min_value=0
+        ),
+        "path_gain_db": path_gain,
+        "_snr_db": snr,
+    }
+    ends = np.searchsorted(cells, np.arange(cell_count), side="right")
+    values = {
+        "bandwidth_hz": band,
+        "noise_dbm_per_hz": float(noise_dbm_per_hz),
+        "noise_figure_db": float(noise_figure_db),
+        "antennas": antennas,
+        "fading": fading,
+        "antenna_correlation": antenna_correlation,
+        "interference": interference,
+        "placement": placement,
+        "cycles_per_step": float(in_range("cycles_per_step", cycles_per_step, ("", 1), above=0)[0]),
+        "part": part,
+        "_noise_dbm": noise if _noise_dbm is None else _noise_dbm,
+        "_ends": ends,
+        **{
+            name: stored_by_cell(value, ends) if part is None else Listed(value)
+            for name, value in by_client.items()
+        },
+    }
+    correlation_root(antennas, antenna_correlation)  # raise errors here, not in a draw
+    return values
