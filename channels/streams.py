@@ -44,7 +44,8 @@ class Stream:
 
     def __post_init__(self) -> None:
         # NumPy integers and strings become Python's, because the digest depends on their repr.
-        object.__setattr__(self, "seed", whole_number("seed", self.seed))
+        if type(self.seed) is not int:
+            object.__setattr__(self, "seed", whole_number("seed", self.seed))
         if not isinstance(self.names, tuple | list):
             raise TypeError(f"names is {shown(self.names)}: give a tuple of strings and integers.")
         names = tuple(

@@ -8,7 +8,7 @@ use this.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, get_type_hints
@@ -39,6 +39,26 @@ class Needs:
 
 class Fits(Needs):
     """A condition that the value of a setting must meet, given or a default: refused otherwise."""
+
+
+Asked = tuple[tuple[str, str], tuple[Needs, ...], Any]
+"""Table and key of a setting, its needs, and the section or choice that has it."""
+
+
+def unmet(asked: Iterable[Asked], run: Any) -> dict[tuple[str, str], str]:
+    """The reason of the first need of each setting that the run does not meet, by table and key.
+
+    Args:
+        asked: the settings; without unmet needs, they are left out of the result.
+        run: as for ``Needs``.
+    """
+    found: dict[tuple[str, str], str] = {}
+    for place, needs, own in asked:
+        reasons = (need.why_not(run, own) for need in needs if place not in found)
+        reason = next((why for why in reasons if why is not None), None)
+        if reason is not None:
+            found[place] = reason
+    return found
 
 
 def beside(name: str, *values: Any, because: str = "") -> Needs:

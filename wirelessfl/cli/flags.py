@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterable, Iterator
-from dataclasses import MISSING, dataclass, fields, replace
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import MISSING, Field, dataclass, fields, replace
 from functools import cache
 from pathlib import Path
 from typing import Annotated, Any, Literal, get_args, get_origin, get_type_hints
@@ -13,7 +13,7 @@ from pydantic.fields import FieldInfo
 
 from wirelessfl.algorithms import algorithm_classes
 from wirelessfl.config.choices import KINDS
-from wirelessfl.config.kinds import PARTS, flag_homes
+from wirelessfl.config.kinds import PARTS, flag_names, section_homes
 from wirelessfl.config.sections import SECTIONS, WITHOUT_RESULTS
 from wirelessfl.registry import Choice
 from wirelessfl.wording import without_none
@@ -29,7 +29,7 @@ class Flag:
         name: flat name of the setting.
         section: table of the setting.
         key: name of the setting in its table.
-        annotation: type of the value.
+        kind: type of the value, if it is not None.
         text: description, with the unit.
         default: default value; None if the description gives it.
         varies: whether choices that share the setting have different defaults.
@@ -38,7 +38,7 @@ class Flag:
     name: str
     section: str
     key: str
-    annotation: Any
+    kind: Any
     text: str
     default: Any
     varies: bool = False
@@ -49,14 +49,9 @@ class Flag:
         return "--" + self.name.replace("_", "-")
 
     @property
-    def kind(self) -> Any:
-        """Type of the value, if it is not None."""
-        return without_none(self.annotation)
-
-    @property
     def metavar(self) -> str:
         """Placeholder of the value in help pages; empty for a switch without a value."""
-        kind = without_none(self.annotation)
+        kind = self.kind
         if get_origin(kind) is Literal:
             return "{" + ",".join(str(value) for value in get_args(kind)) + "}"
         if kind is bool:
@@ -71,23 +66,30 @@ class Flag:
 def section_flags() -> Iterator[Flag]:
     """The flags of sections."""
     for section, model in SECTIONS.items():
-        for name, info in model.model_fields.items():
-            text = info.description or ""
-            yield Flag(name, section, name, info.annotation, text, info.default)
+        infos = model.model_fields
+        kinds = [without_none(info.annotation) for info in infos.values()]
+        for (name, info), kind in zip(infos.items(), kinds, strict=True):
+            yield Flag(name, section, name, kind, info.description or "", info.default)
 
 
 def choice_flags(kind: str, owner: type[Choice]) -> Iterator[Flag]:
     """The flags of a choice's settings."""
     # The choices of other kinds do not affect the names of these flags.
-    names = {key: flag for flag, (section, key) in flag_homes({kind: owner}).items()}
-    hints = get_type_hints(owner, include_extras=True)
-    for entry in fields(owner):
-        info = FieldInfo.from_annotation(hints[entry.name])
+    names = flag_names(owner, section_homes())
+    yield from _flags_of(kind, owner, {entry: names[entry.name] for entry in fields(owner)})
+
+
+def _flags_of(kind: str, owner: type[Choice], names: Mapping[Field[Any], str]) -> Iterator[Flag]:
+    """The flags of some settings of a choice, given their names."""
+    hints = get_type_hints(owner, include_extras=True) if names else {}
+    infos = [FieldInfo.from_annotation(hints[entry.name]) for entry in names]
+    kinds = [without_none(info.annotation) for info in infos]
+    section = PARTS.get(kind, kind)
+    for (entry, name), info, type_ in zip(names.items(), infos, kinds, strict=True):
         default = None if entry.default is MISSING else entry.default
         if isinstance(default, Choice):
             default = default.name
-        text, section = info.description or "", PARTS.get(kind, kind)
-        yield Flag(names[entry.name], section, entry.name, info.annotation, text, default)
+        yield Flag(name, section, entry.name, type_, info.description or "", default)
 
 
 @cache
@@ -97,16 +99,22 @@ def all_flags() -> tuple[Flag, ...]:
     A flag of several choices has the first one's default and the longest list of values.
     """
     known = {"algorithm": algorithm_classes()} | {k: kind.classes() for k, kind in KINDS.items()}
+    owners = [(kind, cls) for kind, classes in known.items() for cls in classes.values()]
+    taken = section_homes()
+    names = [flag_names(cls, taken) for _, cls in owners]
     found = {flag.name: flag for flag in section_flags()}
-    for kind, classes in known.items():
-        for cls in classes.values():
-            for flag in choice_flags(kind, cls):
-                found[flag.name] = _widest(found.get(flag.name, flag), flag)
+    inherited: set[tuple[str, Field[Any]]] = set()
+    for (kind, cls), named in zip(owners, names, strict=True):
+        own = {entry: named[entry.name] for entry in fields(cls)}
+        own = {entry: name for entry, name in own.items() if (name, entry) not in inherited}
+        for flag in _flags_of(kind, cls, own):
+            found[flag.name] = _widest(found.get(flag.name, flag), flag)
+        inherited |= {(name, entry) for entry, name in own.items()}
     return tuple(found.values())
 
 
 def _widest(one: Flag, other: Flag) -> Flag:
-    widest = max(one, other, key=lambda flag: len(get_args(without_none(flag.annotation))))
+    widest = max(one, other, key=lambda flag: len(get_args(flag.kind)))
     varies = one.varies or one.default != other.default
     return replace(widest, default=one.default, varies=varies)
 
@@ -134,7 +142,7 @@ def add_flags(
 
 def _add(parser: argparse.ArgumentParser, flag: Flag, lists: bool) -> None:
     """Add one flag; its values stay strings, which the configuration parses and checks."""
-    kind = without_none(flag.annotation)
+    kind = flag.kind
     options: dict[str, Any] = {"metavar": flag.metavar}
     if kind is bool:
         options = {"action": "store_const", "const": True}

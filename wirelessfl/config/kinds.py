@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
+from functools import cache, cached_property
 from typing import Any
 
 from wirelessfl.algorithms import (
@@ -21,6 +22,7 @@ from wirelessfl.data.choice import given_dataset
 from wirelessfl.errors import ConfigError
 from wirelessfl.losses import GivenLoss
 from wirelessfl.models.choice import GivenModel
+from wirelessfl.needs import unmet
 from wirelessfl.radio.layouts import LAYOUTS, LayoutModel, SectionVIC
 from wirelessfl.registry import Choice
 from wirelessfl.schedules import SCHEDULES, Schedule
@@ -81,7 +83,7 @@ class Frame:
             return frame
         return replace(frame, delays=DELAYS.find(delays["name"]))
 
-    @property
+    @cached_property
     def title(self) -> str:
         """The algorithm, and the one inside its cells unless it is the default, for messages."""
         inner = self.local
@@ -94,7 +96,7 @@ class Frame:
         parts = filter(None, (self.algorithm, self.local))
         return any(part.brings_assigner for part in parts)
 
-    @property
+    @cached_property
     def radio(self) -> bool:
         """Whether CPU speeds and links determine latencies; a latency model may replace them."""
         return self.delays is None or self.delays.radio
@@ -109,7 +111,7 @@ class Frame:
         """Whether clients or nodes train submodels."""
         return self.mixed_widths or bool(self.settings.used_assigner.of_cells)
 
-    @property
+    @cached_property
     def regime(self) -> Regime:
         """What the run consists of."""
         if self.schedule.work == "rounds":
@@ -119,10 +121,11 @@ class Frame:
         rounds = self.schedule.work == "task rounds"
         return Regime.TASK_SESSIONS if rounds and self.sessions is not None else Regime.TASKS
 
-    def why_not(self, kind: str) -> str | None:
-        """The reason why the run has no choice of this kind, see ``unused``; None if it has one."""
-        needs = KINDS[kind].needs if kind in KINDS else ()
-        return next(filter(None, (need.why_not(self) for need in needs)), None)
+    @cached_property
+    def lacking(self) -> Mapping[str, str]:
+        """The reason for each kind of which the run has no choice, see ``unused``."""
+        found = unmet([((kind, "name"), known.needs, None) for kind, known in KINDS.items()], self)
+        return {kind: why for (kind, _), why in found.items()}
 
 
 def _value(section: Any, key: str) -> Any:
@@ -190,19 +193,28 @@ def flag_homes(owners: Mapping[str, type[Choice]]) -> dict[str, tuple[str, str]]
     Args:
         owners: the chosen classes, by kind.
     """
-    homes = section_homes()
+    homes = dict(section_homes())
     for kind in (*KINDS, "algorithm", *PARTS):
-        if kind not in owners:
-            continue
-        for entry in fields(owners[kind]):
-            flag = entry.name
-            if flag in homes:
-                flag = f"{owners[kind].name.replace('-', '_')}_{flag}"
-            homes[flag] = (PARTS.get(kind, kind), entry.name)
+        if kind in owners:
+            names = flag_names(owners[kind], homes)
+            homes |= {flag: (PARTS.get(kind, kind), key) for key, flag in names.items()}
     return homes
 
 
-def section_homes() -> dict[str, tuple[str, str]]:
+def flag_names(owner: type[Choice], taken: Container[str]) -> dict[str, str]:
+    """The flag of each setting of a choice, by the setting's name.
+
+    Args:
+        owner: class of the choice.
+        taken: flags of earlier tables; a setting of the same name has the choice's name as prefix.
+    """
+    prefix = owner.name.replace("-", "_")
+    names = [entry.name for entry in fields(owner)]
+    return {name: f"{prefix}_{name}" if name in taken else name for name in names}
+
+
+@cache
+def section_homes() -> Mapping[str, tuple[str, str]]:
     """Section and key of each flag that does not belong to a choice."""
     return {
         name: (section, name) for section, model in SECTIONS.items() for name in model.model_fields

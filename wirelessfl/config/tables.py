@@ -139,7 +139,7 @@ def _of_another(tables: Mapping[str, Any], flag: str, value: object) -> str:
         taken, title = tables.get(kind), words(kind)
         if taken is None and kind in OPTIONAL:
             taken = {"name": DEFAULTS[kind]}
-        reason = Frame.of(tables).why_not(kind)
+        reason = Frame.of(tables).lacking.get(kind)
         if reason is not None:
             excluded = excluded or f"is a setting of {title} and {reason}"
         elif taken is not None:
@@ -277,13 +277,13 @@ def named_tables(tables: Mapping[str, Any]) -> dict[str, Any]:
         copy[kind] = copy.get(kind) or {"name": defaults[kind]}
     if copy["schedule"]["name"] == preset.schedule:
         copy["schedule"] = {"name": preset.schedule, **preset.settings, **copy["schedule"]}
-    frame = Frame.of(copy)
+    lacking = Frame.of(copy).lacking
     for kind in KINDS:
         usual = kind in OPTIONAL and copy.get(kind) == {"name": defaults[kind]}
-        if copy.get(kind) is not None and not (usual and frame.why_not(kind) is None):
+        if copy.get(kind) is not None and not (usual and kind not in lacking):
             continue
         copy.pop(kind, None)
-        if frame.why_not(kind) is None and kind not in OPTIONAL:
+        if kind not in lacking and kind not in OPTIONAL:
             copy[kind] = {"name": defaults[kind]}
     return copy
 

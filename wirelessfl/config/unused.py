@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import Any
 
 from pydantic import BaseModel
@@ -11,50 +11,48 @@ from wirelessfl.config.choices import CHOSEN, KINDS
 from wirelessfl.config.sections import SECTIONS
 from wirelessfl.config.settings import Place, Settings
 from wirelessfl.errors import ConfigError
-from wirelessfl.needs import Fits, Needs, needs_of
+from wirelessfl.needs import Asked, Fits, Needs, needs_of, unmet
 from wirelessfl.registry import Choice
 from wirelessfl.wording import shown
 
 
 def unused(settings: Settings) -> dict[Place, str]:
-    """The reason for each setting without effect, given or not, by table and key."""
-    found: dict[Place, str] = {}
-    for table in (*SECTIONS, *CHOSEN):
-        for key, reason in _unused(settings, table):
-            found.setdefault((table, key), reason)
-    return found
+    """The reason for each setting without effect, given or not, by table and key.
+
+    The first of these counts: a need of the whole table, a need of the field, what the choice says.
+    """
+    parts, run = _parts(settings), settings.frame
+    whole = unmet([*_of_kinds(settings, Needs)], run)
+    found = {(name, key): why for (name, _), why in whole.items() for key in settings.tables[name]}
+    found = unmet([*_of_fields(parts, Needs)], run) | found
+    said = [(name, part.unused()) for name, part in parts if isinstance(part, Choice)]
+    found = {(name, key): why for name, whys in said for key, why in whys.items()} | found
+    order = {name: place for place, name in enumerate((*SECTIONS, *CHOSEN))}
+    return dict(sorted(found.items(), key=lambda entry: order[entry[0][0]]))
 
 
-def _unused(settings: Settings, name: str) -> Iterator[tuple[str, str]]:
-    """The settings of a table without effect, with reasons; the first one of a setting counts."""
-    run, table = settings.frame, settings.table(name)
-    own = settings.choice(name) if name in CHOSEN else table
-    if isinstance(table, Mapping):
-        reason = run.why_not(name)
-        for need in of_kind(name, Needs):
-            reason = reason or need.why_not(run, table)
-        if reason is not None:
-            yield from ((key, reason) for key in table)
-    for part in _parts(own):
-        cls: Any = type(part)
-        for key, needs in needs_of(cls).items():
-            reasons = (need.why_not(run, part) for need in needs)
-            yield from ((key, why) for why in reasons if why is not None)
-        if isinstance(part, Choice):
-            yield from part.unused().items()
+def _parts(settings: Settings) -> list[tuple[str, Any]]:
+    """The objects whose fields are the settings of sections and choices, with their tables."""
+    sections = [(name, getattr(settings, name)) for name in SECTIONS]
+    choices = [(name, getattr(settings, name)) for name in CHOSEN]
+    owners = [(name, choice.setting_owners) for name, choice in choices if choice is not None]
+    return [*sections, *((name, part) for name, parts in owners for part in parts)]
 
 
-def _parts(own: Any) -> tuple[Any, ...]:
-    """The objects whose fields are the settings of a section or choice."""
-    if isinstance(own, Choice):
-        return own.setting_owners
-    return () if own is None else (own,)
+def _of_kinds(settings: Settings, condition: type[Needs]) -> Iterator[Asked]:
+    """The conditions of whole tables of choices: ``Needs``, or ``Fits``."""
+    for name in KINDS:
+        if name in settings.tables:
+            kind, table = KINDS[name], settings.tables[name]
+            needs = (*kind.needs, *kind.table) if condition is Needs else kind.table
+            yield (name, "name"), tuple(n for n in needs if type(n) is condition), table
 
 
-def of_kind(name: str, condition: type[Needs]) -> tuple[Needs, ...]:
-    """The conditions of all settings of a kind of choices: ``Needs``, or ``Fits``."""
-    kind = KINDS.get(name)
-    return () if kind is None else tuple(need for need in kind.table if type(need) is condition)
+def _of_fields(parts: Iterable[tuple[str, Any]], condition: type[Needs]) -> Iterator[Asked]:
+    """The conditions of the fields of sections and choices: ``Needs``, or ``Fits``."""
+    for name, part in parts:
+        for key, needs in needs_of(type(part), condition).items():
+            yield (name, key), needs, part
 
 
 def check_values(settings: Settings) -> None:
@@ -63,18 +61,9 @@ def check_values(settings: Settings) -> None:
     Raises:
         ConfigError: it does not; the message names the setting and what it conflicts with.
     """
-    run = settings.frame
-    for name in (*SECTIONS, *CHOSEN):
-        table = settings.table(name)
-        own = settings.choice(name) if name in CHOSEN else table
-        found = [("name", table, of_kind(name, Fits))]
-        for part in _parts(own):
-            cls: Any = type(part)
-            found += [(key, part, needs) for key, needs in needs_of(cls, Fits).items()]
-        for key, owner, needs in found if own is not None else ():
-            for need in needs:
-                if (reason := need.why_not(run, owner)) is not None:
-                    raise ConfigError(f"{_stated(settings, (name, key))} {reason}.")
+    asked = [*_of_kinds(settings, Fits), *_of_fields(_parts(settings), Fits)]
+    for place, reason in unmet(asked, settings.frame).items():
+        raise ConfigError(f"{_stated(settings, place)} {reason}.")
 
 
 def refusal(settings: Settings, place: Place, reason: str) -> str:

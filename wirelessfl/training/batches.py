@@ -91,14 +91,13 @@ class BatchSource:
         index = np.zeros((len(clients), steps, size), dtype=np.int64)
         weight = np.zeros((len(clients), steps, size), dtype=np.float32)
         keys = np.empty((len(clients), steps, 2), dtype=np.int64)
-        generators = Generators()
-        for row, (client, first) in enumerate(
-            zip(clients.tolist(), first_steps.tolist(), strict=True)
-        ):
-            samples = self.client_samples[client]
+        generators, numbers = Generators(), clients.tolist()
+        samples_of = [self.client_samples[client] for client in numbers]
+        keys_of = [_keys(self.stream, client) for client in numbers]
+        for row, (samples, first) in enumerate(zip(samples_of, first_steps.tolist(), strict=True)):
             per_pass = -(-len(samples) // size)
             last = len(samples) - (per_pass - 1) * size  # samples of the last batch of a pass
-            shuffles, keys[row, :, 0] = _keys(self.stream, client)
+            shuffles, keys[row, :, 0] = keys_of[row]
             number, position = divmod(first, per_pass)
             indices, weights, done = index[row].reshape(-1), weight[row], 0
             while done < steps:
