@@ -143,6 +143,20 @@ class Generators:
         self._philox.state = self._state
         return self._generator
 
+    def permutations(
+        self, key: NDArray[np.uint64], first: int, count: int, size: int
+    ) -> list[IntArray]:
+        """Permutations [size] of 0 to size - 1 for ``count`` consecutive events of a stream.
+
+        Args:
+            key: the stream's ``philox_key()``.
+            first: first event of the stream; the permutation of event i is that of
+                ``stream.generator(i)``.
+            count: number of events.
+            size: number of entries.
+        """
+        return [self.at(key, index).permutation(size) for index in range(first, first + count)]
+
 
 def _checked_index(index: int) -> int:
     index = whole_number("index", index)

@@ -32,6 +32,14 @@ def test_reused_generators_give_the_numbers_of_new_ones(seed, path, index):
     assert np.array_equal(found.standard_normal(3), new.standard_normal(3))
 
 
+@given(st.integers(0, 2**63), names, st.integers(0, 2**40), st.integers(0, 4), st.integers(0, 9))
+def test_permutations_are_those_of_consecutive_events(seed, path, first, count, size):
+    stream = Stream(seed, path)
+    found = Generators().permutations(stream.philox_key(), first, count, size)
+    alone = [stream.generator(first + i).permutation(size) for i in range(count)]
+    assert [order.tolist() for order in found] == [order.tolist() for order in alone]
+
+
 def test_names_of_different_types_or_lengths_differ():
     draws = [Stream(1, path).key() for path in [(1, 2), (12,), ("1", 2), ("1", "2"), ("12",)]]
     assert len(set(draws)) == len(draws)

@@ -99,10 +99,10 @@ class BatchSource:
             last = len(samples) - (per_pass - 1) * size  # samples of the last batch of a pass
             shuffles, keys[row, :, 0] = keys_of[row]
             number, position = divmod(first, per_pass)
+            passes = -(-(position + steps) // per_pass)
             indices, weights, done = index[row].reshape(-1), weight[row], 0
-            while done < steps:
+            for order in generators.permutations(shuffles, number, passes, len(samples)):
                 batches = min(per_pass - position, steps - done)
-                order = generators.at(shuffles, number).permutation(len(samples))
                 found = samples[order[position * size : (position + batches) * size]]
                 indices[done * size : done * size + len(found)] = found
                 weights[done : done + batches] = 1.0 / size
@@ -110,7 +110,7 @@ class BatchSource:
                 if position + batches == per_pass and last < size:
                     weights[done - 1, :last] = 1.0 / last
                     weights[done - 1, last:] = 0.0
-                number, position = number + 1, 0
+                position = 0
         keys[:, :, 1] = first_steps[:, None] + np.arange(steps)
         found_keys = keys.astype(np.uint32).view(np.int32)
         return Batches(*map(torch.from_numpy, (index, weight, found_keys)))

@@ -90,11 +90,12 @@ class StackedExecutor(TensorExecutor):
         state = rule.begin(cohort)
         flat = None if rule.plain_sgd else torch.empty_like(params)
         terms = _terms(cohort, spec)
+        descent = Write(tensors, rule.shrink, -rule.lr)
         for step in range(cohort.local_steps):
             samples = self.data.batch(batches.index[:, step])
             batch = Batch(*samples, batches.weight[:, step], batches.keys[:, step])
             if flat is None:  # plain SGD, fused
-                self._back(tensors, Write(tensors, rule.shrink, -rule.lr), batch, terms)
+                self._back(tensors, descent, batch, terms)
                 continue
             self._back(tensors, Write(spec.views(flat), 0.0, 1.0), batch, terms)
             params, state = checked_step(rule, params, flat, state, cohort)
