@@ -14,7 +14,7 @@ from typing import Any, Literal, TypeVar, get_origin
 
 import numpy as np
 
-from channels.validation import as_numpy, instead_of, is_tensor, public_path, shown
+from channels.validation import MOST_AXES, as_numpy, instead_of, is_tensor, public_path, shown
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 NUMBERS = ("int", "float", "complex")
@@ -46,6 +46,7 @@ def checked(
         order = tuple(kinds)
         real = {name for name, kind in kinds.items() if {"ArrayLike", "int", "float"} & {*kind}}
         real -= {*complex_valued}
+        numeric = {name for name, kind in kinds.items() if "ArrayLike" in kind}
         arrays = {n for n, kind in kinds.items() if "ArrayLike" in kind and "Tensor" not in kind}
         # Types that were accepted before; for most calls this lookup is the whole check.
         passed: dict[str, set[type]] = {name: set() for name in kinds}
@@ -57,6 +58,8 @@ def checked(
             for name, value in (*zip(order, args, strict=False), *kwargs.items()):
                 known = passed.get(name)
                 if known is None or type(value) in known:
+                    continue
+                if name in numeric and _is_plain(value):
                     continue
                 need = _needed(kinds[name], value, function.__globals__)
                 if not need and name in real and is_complex(value):
@@ -81,6 +84,12 @@ def checked(
         return inner  # type: ignore[return-value]
 
     return decorate
+
+
+def _is_plain(value: Any) -> bool:
+    """Whether ``value`` is an array of real numbers, which needs no further check."""
+    plain = type(value) is np.ndarray and value.dtype.kind in "biuf"
+    return plain and bool(value.ndim <= MOST_AXES)
 
 
 def _needed(kinds: list[str], value: Any, names: dict[str, Any]) -> str:

@@ -67,7 +67,9 @@ class Stream:
         Raises:
             TypeError: ``index`` is not an integer.
         """
-        return int.from_bytes(self._digest(8, whole_number("index", index)), "little")
+        if type(index) is not int:
+            index = whole_number("index", index)
+        return int.from_bytes(self._digest(8, index), "little")
 
     def generator(self, index: int = 0) -> np.random.Generator:
         """A NumPy generator for event ``index`` of this stream, good for 2^128 draws.

@@ -156,10 +156,10 @@ class Kind(Generic[C]):
         Raises:
             ConfigError: it does not exist, or is not a subclass of ``base``.
         """
-        found: type[C] = subclass(
-            self.name, name, by_name(self.name, name, self.classes()), self.base
-        )
-        return found
+        known = self.classes()
+        if isinstance(name, str) and name in known:
+            return known[name]
+        return cast(type[C], subclass(self.name, name, by_name(self.name, name, known), self.base))
 
 
 def import_path(kind: str, path: str) -> Any:

@@ -68,7 +68,10 @@ def _found(setting: str, name: str) -> type[Method]:
     Raises:
         ConfigError: it is unknown, or is not an algorithm.
     """
-    cls = by_name(setting, name, algorithm_classes())
+    known = algorithm_classes()
+    if isinstance(name, str) and name in known:
+        return known[name]
+    cls = by_name(setting, name, known)
     base = HFedAvg if isinstance(cls, type) and issubclass(cls, HFedAvg) else Algorithm
     found: type[Method] = subclass(setting, name, cls, base)
     return found

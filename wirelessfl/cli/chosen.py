@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from wirelessfl.algorithms import find_algorithm
-from wirelessfl.cli.flags import Flag, choice_flags
+from wirelessfl.cli.flags import Flag, flags_of
 from wirelessfl.cli.parser import Parser
 from wirelessfl.config.choices import KINDS
 from wirelessfl.config.kinds import chosen_classes
 from wirelessfl.config.tables import OF_FRAME, named_tables, read_toml
+from wirelessfl.registry import Choice
 
 
 def chosen_tables(
@@ -67,7 +68,7 @@ def chosen_tables(
     }
 
 
-def user_flags(tables: Mapping[str, Any], named: Mapping[str, Sequence[str]]) -> Iterator[Flag]:
+def user_flags(tables: Mapping[str, Any], named: Mapping[str, Sequence[str]]) -> list[Flag]:
     """Flags of the choices in ``tables``, including the user's own classes.
 
     Args:
@@ -77,10 +78,11 @@ def user_flags(tables: Mapping[str, Any], named: Mapping[str, Sequence[str]]) ->
     Raises:
         ConfigError: a name is unknown.
     """
-    for kind, names in named.items():
-        for name in names[1:]:
-            found = find_algorithm(name) if kind == "algorithm" else KINDS[kind].find(name)
-            yield from choice_flags(kind, found)
+    owners: list[tuple[str, type[Choice]]] = [
+        (kind, find_algorithm(name) if kind == "algorithm" else KINDS[kind].find(name))
+        for kind, names in named.items()
+        for name in names[1:]
+    ]
     if "algorithm" in tables:
-        for kind, owner in chosen_classes(named_tables(tables)).items():
-            yield from choice_flags(kind, owner)
+        owners += chosen_classes(named_tables(tables)).items()
+    return flags_of(owners)

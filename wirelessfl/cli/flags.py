@@ -72,24 +72,40 @@ def section_flags() -> Iterator[Flag]:
             yield Flag(name, section, name, kind, info.description or "", info.default)
 
 
-def choice_flags(kind: str, owner: type[Choice]) -> Iterator[Flag]:
-    """The flags of a choice's settings."""
-    # The choices of other kinds do not affect the names of these flags.
-    names = flag_names(owner, section_homes())
-    yield from _flags_of(kind, owner, {entry: names[entry.name] for entry in fields(owner)})
+def flags_of(owners: Iterable[tuple[str, type[Choice]]]) -> list[Flag]:
+    """The flags of the settings of choices.
+
+    Args:
+        owners: kind and class of each choice. The name of a flag does not depend on the others.
+    """
+    owners, taken = list(owners), section_homes()
+    names = [flag_names(owner, taken) for _, owner in owners]
+    return _flags(
+        (kind, owner, {entry: name[entry.name] for entry in fields(owner)})
+        for (kind, owner), name in zip(owners, names, strict=True)
+    )
 
 
-def _flags_of(kind: str, owner: type[Choice], names: Mapping[Field[Any], str]) -> Iterator[Flag]:
-    """The flags of some settings of a choice, given their names."""
-    hints = get_type_hints(owner, include_extras=True) if names else {}
-    infos = [FieldInfo.from_annotation(hints[entry.name]) for entry in names]
-    kinds = [without_none(info.annotation) for info in infos]
-    section = PARTS.get(kind, kind)
-    for (entry, name), info, type_ in zip(names.items(), infos, kinds, strict=True):
-        default = None if entry.default is MISSING else entry.default
-        if isinstance(default, Choice):
-            default = default.name
-        yield Flag(name, section, entry.name, type_, info.description or "", default)
+def _flags(named: Iterable[tuple[str, type[Choice], Mapping[Field[Any], str]]]) -> list[Flag]:
+    """The flags of some settings of choices, given their names."""
+    found: list[tuple[str, Field[Any], str, FieldInfo]] = []
+    for kind, owner, names in named:
+        hints = get_type_hints(owner, include_extras=True) if names else {}
+        for entry, name in names.items():
+            info = FieldInfo.from_annotation(hints[entry.name])
+            found.append((PARTS.get(kind, kind), entry, name, info))
+    kinds = [without_none(info.annotation) for *_, info in found]
+    return [
+        Flag(name, section, entry.name, kind, info.description or "", _default(entry))
+        for (section, entry, name, info), kind in zip(found, kinds, strict=True)
+    ]
+
+
+def _default(entry: Field[Any]) -> Any:
+    """Default of a setting; of a choice its name."""
+    if entry.default is MISSING:
+        return None
+    return entry.default.name if isinstance(entry.default, Choice) else entry.default
 
 
 @cache
@@ -102,14 +118,17 @@ def all_flags() -> tuple[Flag, ...]:
     owners = [(kind, cls) for kind, classes in known.items() for cls in classes.values()]
     taken = section_homes()
     names = [flag_names(cls, taken) for _, cls in owners]
-    found = {flag.name: flag for flag in section_flags()}
+    # Classes share the fields that they inherit.
     inherited: set[tuple[str, Field[Any]]] = set()
-    for (kind, cls), named in zip(owners, names, strict=True):
-        own = {entry: named[entry.name] for entry in fields(cls)}
-        own = {entry: name for entry, name in own.items() if (name, entry) not in inherited}
-        for flag in _flags_of(kind, cls, own):
-            found[flag.name] = _widest(found.get(flag.name, flag), flag)
-        inherited |= {(name, entry) for entry, name in own.items()}
+    own: list[tuple[str, type[Choice], dict[Field[Any], str]]] = []
+    for (kind, cls), name in zip(owners, names, strict=True):
+        flags = {entry: name[entry.name] for entry in fields(cls)}
+        new = {entry: flag for entry, flag in flags.items() if (flag, entry) not in inherited}
+        inherited |= {(flag, entry) for entry, flag in new.items()}
+        own.append((kind, cls, new))
+    found = {flag.name: flag for flag in section_flags()}
+    for flag in _flags(own):
+        found[flag.name] = _widest(found.get(flag.name, flag), flag)
     return tuple(found.values())
 
 

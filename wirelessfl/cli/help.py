@@ -9,7 +9,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NoReturn
 
 from wirelessfl.algorithms import algorithm_classes
-from wirelessfl.cli.flags import Flag, all_flags, choice_flags, section_flags
+from wirelessfl.cli.flags import Flag, all_flags, flags_of, section_flags
 from wirelessfl.config.choices import KINDS
 from wirelessfl.config.kinds import chosen_classes, owner_names, words
 from wirelessfl.config.settings import Settings
@@ -55,9 +55,7 @@ def help_of_run(tables: Mapping[str, Any]) -> Iterator[tuple[str, list[Line]]]:
     named = named_tables(tables)
     settings = Settings.read(named)
     dropped, classes = unused(settings), chosen_classes(named)
-    flags = [*section_flags()]
-    for kind, owner in classes.items():
-        flags += choice_flags(kind, owner)
+    flags = [*section_flags(), *flags_of(classes.items())]
 
     def lines(section: str) -> Iterator[Line]:
         if section in KINDS and section in classes:

@@ -96,7 +96,7 @@ def _table(names: Mapping[str, Lines]) -> Table:
 def _details(kind: str, name: str, line: str) -> Iterator[str]:
     """Yield lines about one choice: what it is, and its settings."""
     from wirelessfl.algorithms import algorithm_classes
-    from wirelessfl.cli.flags import choice_flags
+    from wirelessfl.cli.flags import flags_of
     from wirelessfl.cli.help import flag_line
     from wirelessfl.config.choices import KINDS
     from wirelessfl.metrics import METRICS
@@ -110,6 +110,6 @@ def _details(kind: str, name: str, line: str) -> Iterator[str]:
     else:
         text = inspect.getdoc(getattr(cls, "factory", None) or cls) or line
         yield f"{kind.replace('_', ' ')} {name}: {text.partition(chr(10) + 'Args:')[0].strip()}"
-    for flag in choice_flags(kind, cls):
+    for flag in flags_of([(kind, cls)]):
         option, description = flag_line(flag, flag.default)
         yield f"  {option:<28} {description}"

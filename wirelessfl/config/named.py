@@ -35,8 +35,10 @@ def import_paths(tables: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
 def named_files(tables: Mapping[str, Any]) -> Iterator[tuple[str, Path]]:
     """Yield each setting that names an existing file or folder, with its path."""
     for setting, value in _entries(tables):
-        text = isinstance(value, str) and not is_import_path(value)
-        folder = text and (setting in FOLDERS or (setting == "dataset" and is_folder_path(value)))
+        folder = isinstance(value, str) and (
+            (setting in FOLDERS and not is_import_path(value))
+            or (setting == "dataset" and is_folder_path(value))
+        )
         if folder or (isinstance(value, Path) and setting not in PLACES):
             path = Path(value).expanduser()
             if path.is_dir() if folder else path.exists():

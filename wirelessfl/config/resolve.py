@@ -21,6 +21,7 @@ from wirelessfl.data.choice import DatasetChoice
 from wirelessfl.errors import ConfigError
 from wirelessfl.metrics import find_metric
 from wirelessfl.radio.layouts import Placed
+from wirelessfl.registry import Choice
 
 STAR_CELLS, STAR_EDGE_ROUNDS = 1, 1
 MAX_CELLS, EDGE_ROUNDS = 4, 5
@@ -71,8 +72,8 @@ def filled(settings: Settings, dropped: Collection[Place]) -> Settings:
 
 def _full_table(settings: Settings, kind: str, dropped: Collection[Place]) -> ChoiceTable:
     """The table of a choice with all settings that are not in ``dropped``."""
-    choice, given = settings.choice(kind), settings.tables[kind]
-    assert choice is not None
+    choice: Choice = getattr(settings, kind)
+    given = settings.tables[kind]
     table = {"name": given["name"], **choice.all_settings()}
     table |= {part: given[part] for part in PARTS if part in given}  # an import path as given
     if isinstance(choice, DatasetChoice):  # of a given data set

@@ -213,6 +213,7 @@ def unknown_setting(tables: Mapping[str, Any], section: str, key: str, value: ob
         key: name of the setting or table.
         value: the given value.
     """
+    homes: Mapping[str, tuple[str, str]]
     try:
         homes = flag_homes(chosen_classes(tables))
     except ConfigError:  # an unknown name is reported later

@@ -50,8 +50,10 @@ def _of_kinds(settings: Settings, condition: type[Needs]) -> Iterator[Asked]:
 
 def _of_fields(parts: Iterable[tuple[str, Any]], condition: type[Needs]) -> Iterator[Asked]:
     """The conditions of the fields of sections and choices: ``Needs``, or ``Fits``."""
+    wanted: Any = condition
     for name, part in parts:
-        for key, needs in needs_of(type(part), condition).items():
+        cls: Any = type(part)
+        for key, needs in needs_of(cls, wanted).items():
             yield (name, key), needs, part
 
 

@@ -99,6 +99,8 @@ def find_dataset(name: str) -> Loader:
     Raises:
         ConfigError: the name is unknown.
     """
+    if isinstance(name, str) and name in _LOADERS:
+        return _LOADERS[name]
     if isinstance(name, str) and is_folder_path(name):
         return own_images(Path(name)).load
     other = ", or a folder of images by its path, such as ./my-images"

@@ -16,6 +16,9 @@ from wirelessfl.training.cohort import Cohort, Penalty, State
 from wirelessfl.training.payloads import Payload
 from wirelessfl.wording import shown
 
+UPDATE = (Payload("update", unit="lr"),)
+"""The change of the model, the payload of most algorithms."""
+
 
 @dataclass(frozen=True)
 class ClientRule(Choice, ABC):
@@ -34,7 +37,7 @@ class ClientRule(Choice, ABC):
         A subclass may define a plain attribute instead, as for ``sends``, ``client_state`` and
         ``penalties``.
         """
-        return (Payload("update", unit="lr"),)
+        return UPDATE
 
     @property
     def sends(self) -> tuple[str, ...]:
