@@ -1,8 +1,9 @@
 """Start commands in separate processes without the delay of importing everything.
 
-``python -m tests.launching`` imports the modules that runs need, and then forks a process for each
-command that it reads from standard input, one line of JSON per command. Such a process behaves like
-one started by a shell: it has a process id, can be killed, and writes its output to files.
+``python -m tests.launching`` imports the modules that runs need by executing a run, and then forks
+a process for each command that it reads from standard input, one line of JSON per command. Such a
+process behaves like one started by a shell: it has a process id, can be killed, and writes its
+output to files. Fork servers that it starts are forked as well, so they need not import PyTorch.
 """
 
 from __future__ import annotations
@@ -16,9 +17,13 @@ import select
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import redirect_stderr, redirect_stdout
+from multiprocessing import util
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 from tests.quick import fewer_steps
@@ -38,6 +43,11 @@ IMPORTED = (
     "wirelessfl.runs.engine",
 )
 """Modules that most commands import."""
+WARM_UP = (
+    *("run", "hist", "--clients", "2", "--cells", "2", "--rounds", "1", "--local-steps", "1"),
+    *("--edge-rounds", "1", "--chunk", "2", "--threads", "1", "--workers", "1"),
+)
+"""A run that imports the other modules, and finds the choices and their flags."""
 
 
 def wait_until(condition: Callable[[], object], seconds: float = 60.0) -> None:
@@ -154,7 +164,8 @@ class Launcher:
             cwd: working directory; None for that of the tests.
             environment: environment variables to add.
             session: whether to start a new session, and with it a process group.
-            safe_path: as with ``python -P``, modules are not imported from the working directory.
+            safe_path: as with ``python -P``, modules are not imported from the working directory;
+                fork servers are started as usual.
         """
         self.count += 1
         streams = [self.folder / f"{self.count}-{name}" for name in ("out", "errors")]
@@ -243,6 +254,34 @@ def _serve() -> dict[str, Any] | None:
             _notify("started", pid)
 
 
+def _fork_servers_with(spawn: Callable[..., int]) -> Callable[..., int]:
+    """``multiprocessing.util.spawnv_passfds``, which forks the servers of ``multiprocessing``.
+
+    Args:
+        spawn: the original function, which starts all other programs.
+    """
+
+    def start(path: str, words: Sequence[str], files: Sequence[int]) -> int:
+        if not words[-1].startswith("from multiprocessing.forkserver import main"):
+            return spawn(path, words, files)
+        for stream in (sys.stdout, sys.stderr):
+            stream.flush()  # otherwise children would write it again
+        if pid := os.fork():
+            return pid
+        try:
+            begun = 3  # as a new program, it has no other files than those passed
+            for file in sorted(files):
+                os.closerange(begun, file)
+                begun = file + 1
+            os.closerange(begun, os.sysconf("SC_OPEN_MAX"))
+            sys.modules["__main__"] = ModuleType("__main__")
+            exec(words[-1], {})
+        finally:
+            os._exit(0)
+
+    return start
+
+
 def _become(request: Mapping[str, Any]) -> None:
     """Run the command of a request in the new process, as the interpreter would."""
     signal.set_wakeup_fd(-1)
@@ -257,6 +296,8 @@ def _become(request: Mapping[str, Any]) -> None:
         os.close(file)
     os.chdir(request["cwd"])
     os.environ.update(request["environment"])
+    if not request["safe_path"]:
+        util.spawnv_passfds = _fork_servers_with(util.spawnv_passfds)
     script, sys.argv = request["script"], [request["module"], *request["words"]]
     del sys.path[0]  # that of the server
     if not request["safe_path"]:
@@ -268,10 +309,26 @@ def _become(request: Mapping[str, Any]) -> None:
         runpy.run_path(script, run_name="__main__")
 
 
+def _warm_up() -> None:
+    """Execute a short run without output."""
+    from wirelessfl.cli import main
+
+    with (
+        open(os.devnull, "w") as nowhere,
+        redirect_stdout(nowhere),
+        redirect_stderr(nowhere),
+        tempfile.TemporaryDirectory() as folder,
+        fewer_steps(),
+    ):
+        assert main([*WARM_UP, "--out", str(Path(folder, "run"))]) == 0
+
+
 if __name__ == "__main__":
     for name in IMPORTED:
         importlib.import_module(name)
+    _warm_up()
     gc.freeze()  # a collection would copy memory that the processes share
+    os.fsync = lambda file: None  # as in tests/conftest.py
     _received = _serve()
     if _received is not None:
         with fewer_steps():

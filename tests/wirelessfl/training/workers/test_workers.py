@@ -173,22 +173,19 @@ def busy_ticks(pid):
 
 def children(pid):
     """Ids of the worker processes of the run ``pid``, which are children of its fork server."""
-    parents, servers = {}, []
+    parents = {}
     for entry in Path("/proc").glob("[0-9]*"):
         try:
             stat = (entry / "stat").read_text().rpartition(")")[2].split()
-            words = (entry / "cmdline").read_bytes()
         except OSError:
             continue
         parents[int(entry.name)] = int(stat[1])
-        if int(stat[1]) == pid and b"forkserver" in words:
-            servers.append(int(entry.name))
-    return [own for own, parent in parents.items() if parent in servers]
+    return [own for own, parent in parents.items() if parents.get(parent) == pid]
 
 
 ROUNDS = 36
-LONG = ["--clients", 6, "--cells", 3, "--local-steps", 4, "--rounds", ROUNDS, "--eval-every", 3]
-LONG += ["--chunk", 1, "--threads", 1, "--checkpoint-seconds", 0]
+LONG = ["--clients", 6, "--cells", 3, "--local-steps", 2, "--rounds", ROUNDS, "--eval-every", 3]
+LONG += ["--edge-rounds", 2, "--chunk", 1, "--threads", 1, "--checkpoint-seconds", 0]
 
 
 def stopped(launcher, out, *words):
