@@ -146,9 +146,9 @@ def test_two_processes_give_the_rows_of_one(case, tmp_path, capsys, together):
 @pytest.mark.skipif(not Path("/proc").is_dir(), reason="no /proc to find the process in")
 def test_a_killed_torchrun_run_can_be_resumed(tmp_path, capsys, together):
     """If one of two processes under torchrun is killed, the run can be resumed."""
-    rounds = 200  # so many that the run has not ended when its process is found
+    rounds = 150  # so many that the run has not ended when its process is killed
     words = ["hist", "--clients", "6", "--cells", "3", "--rounds", str(rounds), *SMALL]
-    words += ["--eval-every", "5", "--checkpoint-seconds", "0"]
+    words += ["--edge-rounds", "1", "--eval-every", "10", "--checkpoint-seconds", "0"]
     out, whole = tmp_path / "killed", tmp_path / "whole"
     process = subprocess.Popen(
         [*TORCHRUN, "run", *words, "--out", str(out)],
@@ -156,8 +156,10 @@ def test_a_killed_torchrun_run_can_be_resumed(tmp_path, capsys, together):
         stderr=subprocess.DEVNULL,
     )
     try:
-        wait_until(lambda: (out / "rows.jsonl").exists() and len(rows_of(out)) >= 2)
-        os.kill(holder(out / "config.toml"), signal.SIGKILL)  # the first of the two
+        wait_until((out / "rows.jsonl").exists)
+        first = holder(out / "config.toml")  # of the two
+        wait_until(lambda: len(rows_of(out)) >= 2)
+        os.kill(first, signal.SIGKILL)
     finally:
         status = process.wait(300)
     assert status != 0  # torchrun notices and ends the other process
