@@ -154,7 +154,7 @@ def test_durations_and_counts_scale_with_the_submodel(task):
         assert handler.down == pytest.approx([sum(shares)])
         while (what := clock.next()) is not None:
             assert handler.happened(what) is not None
-        assert handler.up == pytest.approx(handler.down)
+        assert handler.sums().up == pytest.approx(handler.down)
     whole, parts = seconds.values()
     assert whole == [delays.seconds(0, client, client) for client in range(4)]
     assert parts == pytest.approx([share * one for share, one in zip(shares, whole, strict=True)])
