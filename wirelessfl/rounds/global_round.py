@@ -4,24 +4,26 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 
 import numpy as np
 from torch import Tensor
 
-from channels.arrays import IntArray
+from channels.arrays import BoolArray, IntArray
 from channels.streams import Stream
 from wirelessfl.rounds.arrivals import Arrivals
+from wirelessfl.rounds.compression import Compression
 from wirelessfl.rounds.downlink import compressed
 from wirelessfl.rounds.job_groups import Work
 from wirelessfl.rounds.local_training import LocalTraining
 from wirelessfl.rounds.node_merge import NodeMerge
-from wirelessfl.rounds.plan import Plan
+from wirelessfl.rounds.plan import RoundWork
 from wirelessfl.rounds.step_sizes import with_step_size
-from wirelessfl.rounds.training_settings import TrainingSettings
 from wirelessfl.server.server import Server
 from wirelessfl.server.upload import Senders
 from wirelessfl.training.cohort import Penalty, State
-from wirelessfl.training.shards import Shards
+from wirelessfl.training.shards import ALONE, Shards
+from wirelessfl.training.step_counts import StepCounts
 from wirelessfl.training.steps_done import StepsDone
 from wirelessfl.uplinks.uplink import Reception
 
@@ -31,33 +33,33 @@ class EdgeRound:
     """An edge round in progress.
 
     Args:
+        number: its number, from 0.
         merge: the merge of the updates that arrive.
         reception: their reception.
         receiver: takes the payloads of all clients, and passes on those that arrive.
-        work: the clients.
-        servers: tensors that they receive, [nodes, P_max] by name.
-        error: the compression error, by name of its field of rows; empty without compression.
+        tracking: [senders] boolean, clients whose changes of tracking terms are acknowledged.
     """
 
+    number: int
     merge: NodeMerge
     reception: Reception
     receiver: Reception | Arrivals
-    work: Work
-    servers: State
-    error: Mapping[str, float]
+    tracking: BoolArray
 
 
 class GlobalRound:
     """A global round at all nodes or at some; ``train_edge_round`` runs its edge rounds.
 
-    ``finish`` merges at the cloud.
+    In a star, a common round of a task is one edge round, and so is a merge of requests, whose
+    updates have been trained before. ``finish`` merges at the cloud.
 
     Args:
         server: the server whose nodes receive and merge.
-        settings: local steps and compression.
-        plan: plan of the round.
+        work: what is trained and sent.
         broadcast: the cloud's state when the round was issued.
-        stream: random stream of the run.
+        stream: random stream of the run, or of the task.
+        steps: local steps of each client.
+        compression: compression of the model on the downlink; None for no compression.
         teacher: [P], teacher model that clients also receive; clients that train submodels evaluate
             the same submodel of it. None for no teacher.
     """
@@ -65,19 +67,19 @@ class GlobalRound:
     def __init__(
         self,
         server: Server,
-        settings: TrainingSettings,
-        plan: Plan,
+        work: RoundWork,
         broadcast: State,
         stream: Stream,
+        steps: StepCounts,
+        compression: Compression | None = None,
         teacher: Tensor | None = None,
     ) -> None:
-        self.server, self.settings, self.plan = server, settings, plan
-        submodels = plan.submodels
-        self.rule = with_step_size(server.rule, plan.lr_share)
-        self.stream = stream.child("round", plan.round)
-        self.nodes = server.at_nodes(submodels, broadcast)
-        self._all = self._merge(np.arange(len(plan.clients)))
-        self._teacher = {} if teacher is None else {"teacher": submodels.gather(teacher)}
+        self.server, self.planned, self.steps, self.compression = server, work, steps, compression
+        self.rule = with_step_size(server.rule, work.lr_share)
+        self.stream = stream.child("round", work.round)
+        self.nodes = server.at_nodes(work.submodels, broadcast)
+        self._all = self._merge(np.arange(len(work.clients)))
+        self._teacher = {} if teacher is None else {"teacher": work.submodels.gather(teacher)}
         self._metrics: list[Mapping[str, float]] = []
         self._names: list[str] = []
 
@@ -93,64 +95,99 @@ class GlobalRound:
         found = [metrics[name] for metrics in self._metrics if name in metrics]
         return sum(found) / len(found) if found else float("nan")
 
-    def begin(self, number: int, steps_done: StepsDone) -> EdgeRound:
-        """Begin edge round ``number``, from 0: the nodes send, and open their receptions.
+    def open(self, number: int) -> EdgeRound:
+        """Begin edge round ``number``, from 0: the nodes open their receptions.
 
         Clients whose updates do not arrive train all the same; the nodes merge the others.
         """
-        plan, merge = self.plan, self._all
-        arrived, tracking = plan.arrived(number), plan.tracking
+        planned, merge = self.planned, self._all
+        arrived, tracking = planned.arrived(number), planned.tracking
         if arrived is not None:
             merge = self._merge(np.flatnonzero(arrived))
             # The server acknowledges changes of tracking terms: otherwise its mean of them would
             # never again be that of the clients' own.
             tracking = tracking & arrived
         reception = merge.upload.open(
-            "edge", number, "air", draw=plan.draw(number), beamformers=plan.beamformers(number)
-        )
-        servers, error = compressed(
-            {**self.rule.outgoing(self.nodes), **self._teacher},
-            self.settings.compression,
-            plan.submodels,
-            self.stream.child("edge", number),
-        )
-        work = Work(
-            plan.clients,
-            tracking,
-            plan.node,
-            plan.submodels,
-            plan.client_submodels,
-            steps_done.of(plan.clients),
+            "edge",
+            number,
+            "air",
+            draw=planned.draw(number),
+            beamformers=planned.beamformers(number),
         )
         receiver = reception if arrived is None else Arrivals(reception, arrived)
-        return EdgeRound(merge, reception, receiver, work, servers, error)
+        return EdgeRound(number, merge, reception, receiver, tracking)
 
-    def end(self, edge_round: EdgeRound, shards: Shards) -> None:
-        """End an edge round: each node merges what it has received."""
-        merge, error = edge_round.merge, edge_round.error
+    def sent(self, number: int) -> tuple[State, Mapping[str, float]]:
+        """What the nodes send in edge round ``number``.
+
+        Returns:
+            Tensors [nodes, P_max] by name, and the compression error by name of its field of rows,
+            empty without compression.
+        """
+        return compressed(
+            {**self.rule.outgoing(self.nodes), **self._teacher},
+            self.compression,
+            self.planned.submodels,
+            self.stream.child("edge", number),
+        )
+
+    def work(self, edge_round: EdgeRound, steps_done: StepsDone) -> Work:
+        """The clients to train in an edge round."""
+        planned = self.planned
+        return Work(
+            planned.clients,
+            edge_round.tracking,
+            planned.node,
+            planned.submodels,
+            planned.client_submodels,
+            steps_done.of(planned.clients),
+            planned.fresh,
+        )
+
+    def end(
+        self,
+        edge_round: EdgeRound,
+        error: Mapping[str, float] = MappingProxyType({}),
+        shards: Shards = ALONE,
+    ) -> None:
+        """End an edge round: each node merges what it has received.
+
+        Args:
+            edge_round: the edge round.
+            error: compression error of what the nodes have sent, see ``sent``.
+            shards: the processes that share the clients.
+        """
+        merge = edge_round.merge
         self.nodes, found = merge.merged(edge_round.reception, self.nodes, shards)
         self._names = [*found, *error]
         heard = found if len(merge.upload.senders.clients) else {}
         self._metrics.append({**heard, **error})
 
-    def finish(self) -> None:
-        """Merge the states of the nodes at the cloud."""
-        weights = self.server.weights.at_nodes(self.plan.clients)
-        self.server.combine(self.nodes, self.plan.submodels, weights)
+    def finish(self, weights: Sequence[float] | None = None) -> None:
+        """Merge the states of the nodes at the cloud.
+
+        Args:
+            weights: [nodes], weights of the nodes; None for those of their clients.
+        """
+        if weights is None:
+            weights = self.server.weights.at_nodes(self.planned.clients)
+        self.server.combine(self.nodes, self.planned.submodels, weights)
 
     def _merge(self, rows: IntArray) -> NodeMerge:
-        """The merge of the updates of some of the plan's clients."""
-        plan, each = self.plan, self.plan.client_submodels
-        if each is not None and len(rows) != len(plan.clients):
+        """The merge of the updates of some of the participating clients."""
+        planned, each = self.planned, self.planned.client_submodels
+        if each is not None and len(rows) != len(planned.clients):
             each = each.of_rows(rows)
+        clients, staleness = planned.clients[rows], planned.staleness
         senders = Senders(
-            plan.clients[rows],
+            clients,
             self.rule,
-            self.settings.steps.mean(plan.clients[rows]),
+            self.steps.mean(clients),
             self.stream,
-            plan.tracking[rows],
+            planned.tracking[rows],
+            None if staleness is None else staleness[rows],
         )
-        return NodeMerge.of(self.server, plan.submodels, senders, each, self.nodes["params"])
+        return NodeMerge.of(self.server, planned.submodels, senders, each, self.nodes["params"])
 
 
 def train_edge_round(
@@ -158,7 +195,7 @@ def train_edge_round(
     number: int,
     local: LocalTraining,
     steps_done: StepsDone,
-    title: str = "round",
+    label: str,
     penalties: tuple[Penalty, ...] = (),
 ) -> None:
     """Run edge round ``number`` of global rounds: clients train together, and each node merges.
@@ -168,40 +205,28 @@ def train_edge_round(
         number: number of the edge round, from 0.
         local: local training of the clients.
         steps_done: number of local steps that each client has done; updated here.
-        title: name of the rounds in messages.
+        label: description of the work, for messages.
         penalties: additional loss terms, besides those of the algorithm.
     """
-    begun = [each.begin(number, steps_done) for each in rounds]
-    work = Work.joined([each.work for each in begun])
-    numbers = ", ".join(str(n + 1) for n in sorted({each.plan.round for each in rounds}))
-    label = f"{title} {numbers}, edge round {number + 1}"
-    _train(rounds[0], begun, work, local, label, penalties)
-    steps_done.add(work.clients, local.steps.at(work.clients))
-    for round_, edge_round in zip(rounds, begun, strict=True):
-        round_.end(edge_round, local.shards)
-
-
-def _train(
-    first: GlobalRound,
-    begun: Sequence[EdgeRound],
-    work: Work,
-    local: LocalTraining,
-    label: str,
-    penalties: tuple[Penalty, ...],
-) -> None:
-    """Train the clients of all edge rounds, and pass their payloads on; keeps no payloads."""
-    servers = _joined([(each.work, each.servers) for each in begun])
-    starts = np.cumsum([0, *(len(each.work.clients) for each in begun)])
+    begun = [each.open(number) for each in rounds]
+    works = [each.work(opened, steps_done) for each, opened in zip(rounds, begun, strict=True)]
+    sent = [each.sent(number) for each in rounds]
+    work, first = Work.joined(works), rounds[0]
+    servers = _joined([(own, tensors) for own, (tensors, _) in zip(works, sent, strict=True)])
+    starts = np.cumsum([0, *(len(own.clients) for own in works)])
     for rows, payloads in local.train(
         first.rule, work, servers, first.server.states, label, penalties
     ):
-        for each, start, end in zip(begun, starts, starts[1:], strict=False):
+        for edge_round, start, end in zip(begun, starts, starts[1:], strict=False):
             here = np.flatnonzero((rows >= start) & (rows < end))
             if len(here) == len(rows):
-                each.receiver.add(rows - start, payloads)
+                edge_round.receiver.add(rows - start, payloads)
             elif len(here):
                 some = {name: value[here] for name, value in payloads.items()}
-                each.receiver.add(rows[here] - start, some)
+                edge_round.receiver.add(rows[here] - start, some)
+    steps_done.add(work.clients, local.steps.at(work.clients))
+    for each, opened, (_, error) in zip(rounds, begun, sent, strict=True):
+        each.end(opened, error, local.shards)
 
 
 def _joined(sent: Sequence[tuple[Work, State]]) -> State:

@@ -1,7 +1,8 @@
-"""Plan of a global round, made before training: channel draws, submodels and prices."""
+"""What a global round trains and sends, and its plan with channel draws and price."""
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
@@ -15,35 +16,61 @@ from wirelessfl.submodels import ClientSubmodels, NeuronMap, ParamSpec, Partitio
 from wirelessfl.submodels.partition import Scheme
 
 
-@dataclass(frozen=True)
-class Plan:
-    """Plan of a global round: participants, channels, submodels and price.
+@dataclass(frozen=True, kw_only=True)
+class RoundWork(ABC):
+    """What a global round trains and sends: participants and their submodels.
 
     Args:
-        round: round number, from 0.
+        round: round number, from 0, or version of the model.
         clients: [senders], participating clients, in the order of the network.
         tracking: [senders] boolean, clients that send tracking terms.
         node: [senders], node that each client reports to.
-        draws: channel draws of the participating clients, h [blocks, senders, antennas]: one block,
-            or one per edge round.
         submodels: submodel of each node.
-        price: seconds, bytes and joules of the round.
         lr_share: factor of the algorithm's step size in this round.
         client_submodels: submodel of each client; None if all train the submodel of their node.
-        complete: whether no client has left during the round.
-        arrivals: [blocks, senders] boolean, updates that arrive in all edge rounds or in each; None
-            if all do.
+        fresh: [senders] boolean, clients that have never trained before; None for those without
+            earlier local steps.
+        staleness: [senders], merges since each client received its model; None in rounds.
     """
 
     round: int
     clients: IntArray
     tracking: BoolArray
     node: IntArray
-    draws: ChannelDraw
     submodels: Submodels
-    price: Price
     lr_share: float = 1.0
     client_submodels: ClientSubmodels | None = None
+    fresh: BoolArray | None = None
+    staleness: IntArray | None = None
+
+    def arrived(self, edge_round: int) -> BoolArray | None:
+        """Updates [senders] that arrive in an edge round; None if all do."""
+        return None
+
+    @abstractmethod
+    def draw(self, edge_round: int) -> ChannelDraw | None:
+        """Channel draw of an edge round; None if clients send at different times."""
+
+    def beamformers(self, edge_round: int) -> ComplexArray | None:
+        """Receive beamformers [nodes, antennas] of an edge round; None if there are none."""
+        return None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Plan(RoundWork):
+    """Plan of a global round: also channels and price.
+
+    Args:
+        draws: channel draws of the participating clients, h [blocks, senders, antennas]: one block,
+            or one per edge round.
+        price: seconds, bytes and joules of the round.
+        complete: whether no client has left during the round.
+        arrivals: [blocks, senders] boolean, updates that arrive in all edge rounds or in each; None
+            if all do.
+    """
+
+    draws: ChannelDraw
+    price: Price
     complete: bool = True
     arrivals: BoolArray | None = None
 

@@ -130,15 +130,15 @@ class Planner:
                 "transmit_power_w or switched_capacitance, or raise snr_db or bandwidth_hz."
             )
         return Plan(
-            number,
-            who.clients,
-            who.tracking,
-            draws.network.cell_of,
-            draws,
-            submodels,
-            price,
-            self.lr_share(number),
-            each,
+            round=number,
+            clients=who.clients,
+            tracking=who.tracking,
+            node=draws.network.cell_of,
+            submodels=submodels,
+            lr_share=self.lr_share(number),
+            client_submodels=each,
+            draws=draws,
+            price=price,
             arrivals=price.served.arrived,
         )
 

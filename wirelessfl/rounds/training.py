@@ -203,12 +203,22 @@ class RoundTraining(Learner):
         for plan, broadcast in issued:
             self.count(plan)
             rounds.append(
-                GlobalRound(self.server, settings, plan, broadcast, self.stream, self.teacher)
+                GlobalRound(
+                    self.server,
+                    plan,
+                    broadcast,
+                    self.stream,
+                    settings.steps,
+                    settings.compression,
+                    self.teacher,
+                )
             )
             together.setdefault(plan.lr_share, []).append(rounds[-1])
         for some in together.values():
+            numbers = ", ".join(str(n + 1) for n in sorted({each.planned.round for each in some}))
             for number in range(settings.edge_rounds):
-                train_edge_round(some, number, local, self.steps_done, self.title, self.penalties)
+                label = f"{self.title} {numbers}, edge round {number + 1}"
+                train_edge_round(some, number, local, self.steps_done, label, self.penalties)
         return rounds
 
     def tensors(self) -> dict[str, torch.Tensor]:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any, Self
 
 import numpy as np
@@ -12,17 +12,16 @@ import torch
 from torch import Tensor
 
 from channels import ChannelDraw, Load
-from channels.arrays import FloatArray, IntArray
+from channels.arrays import BoolArray, FloatArray, IntArray
 from channels.streams import Stream
 from wirelessfl.rounds.compression import Compression
 from wirelessfl.rounds.downlink import compressed
-from wirelessfl.rounds.job_groups import Work
+from wirelessfl.rounds.global_round import GlobalRound, train_edge_round
 from wirelessfl.rounds.local_training import LocalTraining
-from wirelessfl.rounds.node_merge import NodeMerge
-from wirelessfl.rounds.step_sizes import unchanged, with_step_size
+from wirelessfl.rounds.plan import RoundWork
+from wirelessfl.rounds.step_sizes import unchanged
 from wirelessfl.server.learner import Learner
 from wirelessfl.server.server import Server
-from wirelessfl.server.upload import Senders
 from wirelessfl.submodels import ClientSubmodels, ParamSpec, Submodels
 from wirelessfl.tasks.deferred_training import DeferredTraining, Pending, joined, separated
 from wirelessfl.tasks.request import Request
@@ -32,6 +31,21 @@ from wirelessfl.training.cohort import State
 from wirelessfl.training.evaluate import logits_of
 from wirelessfl.training.evaluation import Evaluation
 from wirelessfl.training.step_counts import StepCounts
+
+
+@dataclass(frozen=True, kw_only=True)
+class TaskWork(RoundWork):
+    """A common round of a task, or a merge of requests.
+
+    Args:
+        channels: channel draw if the clients send simultaneously; None if each sends separately.
+    """
+
+    channels: ChannelDraw | None
+
+    def draw(self, edge_round: int) -> ChannelDraw | None:
+        """The channel draw of the only edge round."""
+        return self.channels
 
 
 class TaskLearner(Learner):
@@ -220,10 +234,14 @@ class TaskLearner(Learner):
         self.back = [number for number in self.back if number not in merged]
         clients, versions = zip(*(self.issued.pop(number) for number in requests), strict=True)
         self.recent.extend(map(self._in_steps, updates, versions))
-        senders = self._senders(np.array(clients), np.array(staleness, dtype=np.int64))
         each = self.submodels.of_requests(clients, versions)
-        received = ((slice(row, row + 1), update) for row, update in enumerate(updates))
-        self._merge(senders, each, draw, received, versions)
+        stale = np.array(staleness, dtype=np.int64)
+        merge = self._round(np.array(clients), each, draw, staleness=stale)
+        reception = merge.open(0)
+        for row, update in enumerate(updates):
+            reception.receiver.add(slice(row, row + 1), update)
+        merge.end(reception, self._error(versions))
+        self._finish(merge)
 
     def train_round(
         self, clients: IntArray, chosen: IntArray | None = None, *, draw: ChannelDraw | None = None
@@ -235,61 +253,49 @@ class TaskLearner(Learner):
             chosen: all clients of the round, sorted; None if these are ``clients``.
             draw: channel draw if they send simultaneously; None if each sends separately.
         """
-        server, version = self.server, self.server.version
+        version = self.server.version
         each = self.submodels.of_round(clients if chosen is None else chosen, version)
         if each is not None and chosen is not None:
             each = each.of_rows(np.searchsorted(chosen, clients))
-        senders = self._senders(clients)
-        work = Work(
+        fresh = np.array([c not in self.begun for c in clients.tolist()], dtype=np.bool_)
+        round_ = self._round(clients, each, draw, fresh=fresh)
+        label = f"{self.title}, version {version}"
+        train_edge_round([round_], 0, self.local, self.steps_done, label, self.penalties)
+        self._finish(round_)
+        self.begun.update(clients.tolist())
+
+    def _round(
+        self,
+        clients: IntArray,
+        each: ClientSubmodels | None,
+        draw: ChannelDraw | None,
+        *,
+        fresh: BoolArray | None = None,
+        staleness: IntArray | None = None,
+    ) -> GlobalRound:
+        """The next round of the model, whose number is the model's version."""
+        version = self.server.version
+        work = TaskWork(
+            round=version,
             clients=clients,
             tracking=np.ones(len(clients), dtype=np.bool_),
             node=np.zeros(len(clients), dtype=np.int64),
             submodels=self._whole,
+            lr_share=self.lr_share(version),
             client_submodels=each,
-            first_steps=self.steps_done.of(clients),
-            fresh=np.array([c not in self.begun for c in clients.tolist()], dtype=np.bool_),
-        )
-        label = f"{self.title}, version {version}"
-        trained = self.local.train(
-            senders.rule, work, self._broadcast(), server.states, label, self.penalties
-        )
-        self._merge(senders, each, draw, trained, [version])
-        self.steps_done.add(clients, self.local.steps.at(clients))
-        self.begun.update(clients.tolist())
-
-    def _merge(
-        self,
-        senders: Senders,
-        each: ClientSubmodels | None,
-        draw: ChannelDraw | None,
-        updates: Iterable[tuple[slice | IntArray, State]],
-        versions: Collection[int],
-    ) -> None:
-        """Receive the updates of ``senders``, given as rows and their payloads, and merge them.
-
-        ``versions`` are those of the models that the updates started from.
-        """
-        server, whole = self.server, self._whole
-        nodes = server.at_nodes(whole)
-        merge = NodeMerge.of(server, whole, senders, each, nodes["params"])
-        # The stream has the same name as in rounds.
-        reception = merge.upload.open("edge", 0, "air", draw=draw)
-        for rows, payloads in updates:
-            reception.add(rows, payloads)
-        nodes, metrics = merge.merged(reception, nodes)
-        server.combine(nodes, whole, [1.0])  # a star has one node
-        self.metrics = {**merge.coverage(), **metrics, **self._error(versions)}
-
-    def _senders(self, clients: IntArray, staleness: IntArray | None = None) -> Senders:
-        version = self.server.version
-        return Senders(
-            clients,
-            with_step_size(self.server.rule, self.lr_share(version)),
-            self.local.steps.mean(clients),
-            self.stream.child("round", version),
-            tracking=np.ones(len(clients), dtype=np.bool_),
+            fresh=fresh,
             staleness=staleness,
+            channels=draw,
         )
+        cloud, steps = self.server.cloud, self.local.steps
+        return GlobalRound(
+            self.server, work, cloud, self.stream, steps, self.compression, self.teacher
+        )
+
+    def _finish(self, round_: GlobalRound) -> None:
+        """Merge at the server, which is the only node of a star."""
+        round_.finish([1.0])
+        self.metrics = round_.metrics()
 
     def spread(self) -> float | None:
         """Spread of the latest V updates; None if there are fewer."""
