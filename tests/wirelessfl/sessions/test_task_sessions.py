@@ -442,3 +442,16 @@ def test_resumed_run_equals_an_uninterrupted_run(config, same, halt_at, case, co
     with pytest.raises(KeyboardInterrupt):
         wirelessfl.run(settings, on_row=halt_at(len(reference.rows) // 2))
     same(wirelessfl.resume(settings.run.out), reference)
+
+
+def test_transitions_are_those_of_one_task(config):
+    result = wirelessfl.run(config("fedavg", **FLAGS | TASKS, tested_labels="all"))
+    with pytest.raises(ValueError, match="several tasks: give task, one or two"):
+        result.transitions()
+    for task in ("one", "two"):
+        rows = [row for row in result.rows if row["task"] == task]
+        found = result.transitions(task=task)
+        assert [change.session for change in found] == [1, 2, 3]
+        for change in found:
+            ended = [row for row in rows if row["session"] == change.session - 1][-1]
+            assert change.before == ended["accuracy"]
