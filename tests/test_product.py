@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.product.combinations import Combination, combinations, pairwise, table
+from tests.product.combinations import Combination, by_seconds, combinations, pairwise, table
 from tests.product.running import all_wrong
 
 PAGE = Path(__file__).parents[1] / "docs" / "combinations.md"
@@ -32,6 +32,11 @@ def test_every_compatible_pair_of_choices_runs(valid):
         (c.schedule, c.sessions) for c in some
     }
     assert all_wrong(some[::2] + compressed) == []
+
+
+def test_submodels_by_seconds_run_or_are_refused():
+    """Each schedule and uplink, with one server and with cells."""
+    assert all_wrong(by_seconds()) == []
 
 
 def test_the_page_matches_the_combinations():

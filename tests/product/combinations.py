@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Collection, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -50,6 +50,10 @@ SESSIONS = {
 FIELDS = ("algorithm", "schedule", "uplink", "assigner")
 ASSIGNERS = ("covered", "partition")
 """An assigner for clients, and one for cells."""
+DEADLINE = 0.015
+"""Seconds in which clients train a part of the model, but not all of it."""
+WITHIN_DEADLINE = ("fedavg", "hfedavg")
+"""An algorithm without cells, and one with cells."""
 
 
 @dataclass(frozen=True)
@@ -63,6 +67,7 @@ class Combination:
         sessions: whether clients join and leave.
         assigner: name of the assigner; None for that of the algorithm, or full models.
         compression: name of the downlink compression; every combination works with each.
+        deadline: seconds that limit the submodels of clients; None for those of capacities.
     """
 
     algorithm: str
@@ -71,6 +76,7 @@ class Combination:
     sessions: bool = False
     assigner: str | None = None
     compression: str = "none"
+    deadline: float | None = None
 
     def config(self, out: Path | None = None) -> Config:
         """The configuration of a run with two merges.
@@ -93,6 +99,7 @@ class Combination:
             **(SMALL | under | (CELLS if cells else {}) | (SESSIONS if self.sessions else {})),
             **({} if self.assigner is None else {"assigner": self.assigner}),
             **({} if out is None else {"out": out}),
+            **({"budget": "deadline", "deadline": self.deadline} if self.deadline else {}),
         )
 
     def refusal(self) -> str | None:
@@ -133,6 +140,15 @@ def combinations() -> list[Combination]:
     ]
 
 
+def by_seconds() -> list[Combination]:
+    """Submodels of clients within a deadline: each schedule and uplink, without and with cells."""
+    return [
+        replace(combination, deadline=DEADLINE)
+        for combination in combinations()
+        if combination.algorithm in WITHIN_DEADLINE and combination.assigner == "covered"
+    ]
+
+
 def pairwise(valid: Iterable[Combination]) -> list[Combination]:
     """A subset of the valid combinations that covers every pair of compatible choices.
 
@@ -157,18 +173,13 @@ def table(all_of_them: Sequence[Combination]) -> str:
     columns += [(name, True) for name in ("rounds", "simultaneous")]
     runs: dict[tuple[str, ...], list[str]] = {}
     for assigner, algorithm in itertools.product((None, *ASSIGNERS), sorted(algorithm_classes())):
-        row = []
-        for schedule, sessions in columns:
-            wanted = (algorithm, schedule, sessions, assigner)
-            among = [
-                c
-                for c in all_of_them
-                if (c.algorithm, c.schedule, c.sessions, c.assigner) == wanted
-            ]
-            uplinks = [c.uplink for c in among if refused[c] is None]
-            row.append("all" if len(uplinks) == len(among) else ", ".join(uplinks) or "none")
+        row = [_uplinks(all_of_them, algorithm, assigner, *column) for column in columns]
         if set(row) != {"none"}:
             runs.setdefault((f"`{assigner}`" if assigner else "", *row), []).append(algorithm)
+    within = [
+        (f"`{name}`", *(_uplinks(by_seconds(), name, "covered", *column) for column in columns))
+        for name in WITHIN_DEADLINE
+    ]
     reasons: dict[str, list[Combination]] = {}
     for combination, reason in refused.items():
         if reason is not None:
@@ -185,6 +196,7 @@ def table(all_of_them: Sequence[Combination]) -> str:
             ["algorithms", "assigner", *headings],
             [(_names(found), *row) for row, found in runs.items()],
         ),
+        within=_lines(["algorithm", *headings], within),
         refused=_lines([*FIELDS, "message"], listed),
     )
 
@@ -202,6 +214,10 @@ Uplinks supported by each algorithm under each schedule:
 
 {table}
 
+With assigner `covered` and budget `deadline`, by which a client trains what it can in some seconds:
+
+{within}
+
 ## Refused
 
 A combination with several faults gets one of these messages. A, S, U and G stand for the names of
@@ -209,6 +225,20 @@ the algorithm, the schedule, the uplink and the assigner.
 
 {refused}
 """
+
+
+def _uplinks(
+    among: Iterable[Combination],
+    algorithm: str,
+    assigner: str | None,
+    schedule: str,
+    sessions: bool,
+) -> str:
+    """The uplinks of the valid ones of these combinations, in words."""
+    wanted = (algorithm, schedule, sessions, assigner)
+    found = [c for c in among if (c.algorithm, c.schedule, c.sessions, c.assigner) == wanted]
+    valid = [c.uplink for c in found if c.refusal() is None]
+    return "all" if len(valid) == len(found) else ", ".join(valid) or "none"
 
 
 def _of_any(reason: str, combination: Combination) -> str:
