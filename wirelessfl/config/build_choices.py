@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Hashable, Mapping
+from contextlib import AbstractContextManager
 from dataclasses import fields
 from functools import lru_cache
 from typing import Any, cast, get_type_hints
@@ -12,7 +13,7 @@ from pydantic import TypeAdapter, ValidationError
 from pydantic.fields import FieldInfo
 
 from channels.streams import Stream
-from wirelessfl.config.choices import Choices
+from wirelessfl.config.choices import KINDS, Choices
 from wirelessfl.config.kinds import PARTS, chosen_classes, title_of, words
 from wirelessfl.config.sections import number_of, types_in
 from wirelessfl.config.tables import hint
@@ -35,12 +36,29 @@ def build_choices(tables: Mapping[str, Any]) -> Choices:
     """
     classes = chosen_classes(tables)
     parts = {PARTS[kind]: classes.pop(kind) for kind in PARTS if kind in classes}
-    with seeded_generators(Stream(tables["run"].seed, ("users' choices",))):
+    with _seeded(tables["run"].seed):
         built = {
             kind: _built(kind, found, tables[kind], parts.get(kind))
             for kind, found in classes.items()
         }
     return Choices(**built)
+
+
+def build_choice(kind: str, table: Mapping[str, Any], seed: int) -> Any:
+    """Build one choice from its table; errors as for ``build_choices``.
+
+    Args:
+        kind: the kind of choice.
+        table: its name and settings.
+        seed: the run's seed.
+    """
+    with _seeded(seed):
+        return _built(kind, KINDS[kind].find(table["name"]), table, None)
+
+
+def _seeded(seed: int) -> AbstractContextManager[None]:
+    """The context in which constructors of users' choices draw."""
+    return seeded_generators(Stream(seed, ("users' choices",)))
 
 
 @lru_cache(maxsize=256)

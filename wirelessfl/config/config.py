@@ -86,16 +86,37 @@ class Config(Settings):
             ConfigError: an unknown key, a wrong value, a setting without effect, or settings that
                 conflict.
         """
-        tables = with_moved(checked_tables(tables))
-        given = Settings.read(tables)
-        places, without_effect = given_places(tables), unused(given)
+        given = Settings.read(with_moved(checked_tables(tables)))
+        return cls.resolved(given, loose=loose, dropped=dropped, of_task=of_task)
+
+    @classmethod
+    def resolved(
+        cls,
+        given: Settings,
+        *,
+        loose: Collection[Place] = (),
+        dropped: set[Place] | None = None,
+        of_task: bool = False,
+    ) -> Config:
+        """The configuration with settings that are read, but without dependent defaults.
+
+        Args:
+            given: the settings as given.
+            loose: as for ``of``.
+            dropped: as for ``of``.
+            of_task: as for ``of``.
+
+        Raises:
+            ConfigError: a setting without effect, or settings that conflict.
+        """
+        places, without_effect = given.places, unused(given)
         idle = {place: why for place, why in without_effect.items() if place in places}
         if of_task or given.task:
             idle = {place: why for place, why in idle.items() if by_tasks(given, place) == of_task}
         cls._refuse(given, idle, loose, dropped)
         done = set(idle)
         if idle:
-            given = Settings.read(_without(tables, idle))
+            given = Settings.read(_without(given.given_tables(), idle))
             without_effect = unused(given)
         config = cls._made(filled(given, without_effect))
         check(config)
@@ -106,7 +127,7 @@ class Config(Settings):
         cls._refuse(config, idle, loose, dropped)
         if not idle:
             return config
-        return cls.of(_without(tables, idle), loose=loose, dropped=dropped)
+        return cls.of(_without(given.given_tables(), idle), loose=loose, dropped=dropped)
 
     @staticmethod
     def _refuse(

@@ -165,17 +165,25 @@ def words(kind: str) -> str:
     return kind.replace("_", " ").replace("lr ", "lr-")
 
 
+def given_classes(marks: Any) -> dict[str, type[Choice]]:
+    """The classes of the choices that given objects replace, by kind.
+
+    Args:
+        marks: the table ``[given]``, as a table or section; None if nothing is given.
+    """
+    found: dict[str, type[Choice]] = {"model": GivenModel, "loss": GivenLoss}
+    found = {kind: cls for kind, cls in found.items() if _value(marks, kind) is not None}
+    data = _value(marks, "data")
+    return found if data is None else found | {"dataset": given_dataset(str(data))}
+
+
 def chosen_classes(tables: Mapping[str, Any]) -> dict[str, type[Choice]]:
     """The classes that the tables name, by kind.
 
     Raises:
         ConfigError: a name is unknown.
     """
-    given: dict[str, type[Choice]] = {"model": GivenModel, "loss": GivenLoss}
-    given = {k: cls for k, cls in given.items() if _value(tables.get("given"), k) is not None}
-    data = _value(tables.get("given"), "data")
-    if data is not None:
-        given["dataset"] = given_dataset(str(data))
+    given = given_classes(tables.get("given"))
     found: dict[str, type[Choice]] = {}
     for kind, known in KINDS.items():
         if tables.get(kind) is None:

@@ -11,11 +11,13 @@ import torch
 
 from channels import Network
 from wirelessfl.config import Config
+from wirelessfl.config.earlier import with_moved
 from wirelessfl.config.given import LINK_KINDS, Given, GivenNetwork, chosen, replaced_by_network
 from wirelessfl.config.named import absolute_name
+from wirelessfl.config.replaced import unresolved, with_objects
 from wirelessfl.config.sections.evaluation import listed
 from wirelessfl.config.settings import Settings
-from wirelessfl.config.tables import checked_tables, given_places, read_toml
+from wirelessfl.config.tables import checked_tables, read_toml
 from wirelessfl.config.task_tables import TASK_SETTINGS, task_names
 from wirelessfl.data import Data, Dataset, as_dataset
 from wirelessfl.data.own import client_lists
@@ -134,52 +136,51 @@ def configured(
     """
     check_settings(config)
     nothing = all(value is None for value in vars(given).values())
-    if isinstance(config, Config) and nothing and not config.given.names:
-        return config.with_known_network()
-    if isinstance(config, Config):  # without defaults, since a given network may replace them
-        tables: dict[str, Any] = config.given_tables()
+    if isinstance(config, Config):
+        if nothing and not config.given.names:
+            return config.with_known_network()
+        settings = unresolved(config)  # a given network may replace defaults
     else:
         tables = dict(config) if isinstance(config, Mapping) else read_toml(Path(config), trust)
-    tables = _with_names(tables, given)
-    settings, marks = Settings.read(checked_tables(tables)), given.marks
+        settings = Settings.read(with_moved(checked_tables(tables)))
+    _check_names(settings, given)
     check_given(settings.given, given)
-    _check_replaced(tables, settings, given)
+    _check_replaced(settings, given)
     # The name of the given data set is allowed, e.g. for its published step time.
     loose = {("dataset", "name")} if given.data is not None else set[tuple[str, str]]()
-    if given.network is None:  # from now on, defaults of the network count as given
-        explicit = given_places(tables)
-        tables["network"] = settings.network.model_dump()
-        if given.split is not None and ("network", "clients") not in explicit:
-            tables["network"]["clients"] = len(given.split)
-        loose |= given_places(tables) - explicit
-    return Config.of(tables | {"given": marks.model_dump(exclude_none=True)}, loose=loose)
+    clients = None if given.split is None else len(given.split)
+    if given.network is not None or settings.states("network", "clients"):
+        clients = None
+    if clients is not None:
+        loose.add(("network", "clients"))
+    loss = given.loss if isinstance(given.loss, str) else None
+    settings = with_objects(
+        settings, given.marks, loss=loss, metric=listed(given.metric_names), clients=clients
+    )
+    made = Config.resolved(settings, loose=loose)
+    return made if given.network is not None else made.with_known_network()
 
 
-def _with_names(tables: dict[str, Any], given: GivenObjects) -> dict[str, Any]:
-    """The tables with the loss and the metrics that are given by name.
+def _check_names(settings: Settings, given: GivenObjects) -> None:
+    """Check the loss and the metrics that are given by name.
 
     Raises:
         ConfigError: other ones are set, or a loss or metric is neither a name nor a function.
     """
     check_functions(given.loss, given.metrics, given.functions)
-    if isinstance(given.loss, str):
-        same = {"name": absolute(given.loss)}
-        if tables.get("loss") not in (None, {}, given.loss, same):
-            raise ConfigError(
-                f"loss={given.loss!r} is given to wirelessfl.run, and so is a table [loss]: leave "
-                "one out."
-            )
-        tables = tables | {"loss": given.loss}
-    if given.metric_names:
-        evaluation = tables.get("evaluation") or {}
-        other = isinstance(evaluation, Mapping) and evaluation.get("metric")
-        if other and listed(other) != listed(given.metric_names):
-            raise ConfigError(
-                "metrics=... is given to wirelessfl.run, and so is metric in [evaluation]: leave "
-                "one out."
-            )
-        tables = tables | {"evaluation": {**evaluation, "metric": given.metric_names}}
-    return tables
+    stated = any(kind == "loss" for kind, _ in settings.places)
+    name = {"name": absolute(given.loss)}
+    if isinstance(given.loss, str) and stated and settings.tables["loss"] != name:
+        raise ConfigError(
+            f"loss={given.loss!r} is given to wirelessfl.run, and so is a table [loss]: leave "
+            "one out."
+        )
+    other = settings.evaluation.metric
+    if given.metric_names and other and other != listed(given.metric_names):
+        raise ConfigError(
+            "metrics=... is given to wirelessfl.run, and so is metric in [evaluation]: leave "
+            "one out."
+        )
 
 
 def naming_network(
@@ -243,13 +244,13 @@ def check_given(marks: Given, given: GivenObjects = NOTHING) -> None:
     )
 
 
-def _check_replaced(tables: Mapping[str, Any], settings: Settings, given: GivenObjects) -> None:
+def _check_replaced(settings: Settings, given: GivenObjects) -> None:
     """Refuse settings that are given although a given object replaces them.
 
     Raises:
         ConfigError: an object replaces given settings; the message names all of them.
     """
-    places = given_places(tables)
+    places = settings.places
     replaced: dict[str, list[str]] = {
         name: [] for name in ("model", "data", "split", "network", "loss")
     }

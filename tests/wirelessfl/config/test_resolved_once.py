@@ -1,14 +1,21 @@
 """A run reads and resolves its settings once."""
 
+import tomllib
+
+import numpy as np
 import pytest
+from torch.nn.functional import cross_entropy
 
 import wirelessfl
+from channels import Network
 from wirelessfl.cli import main
 from wirelessfl.config import Config, settings
 from wirelessfl.config.build_choices import build_choices
 from wirelessfl.config.settings import Settings
+from wirelessfl.data import load_dataset
 from wirelessfl.errors import ConfigError
-from wirelessfl.setup.given_objects import configured
+from wirelessfl.models import FCNN
+from wirelessfl.setup.given_objects import GivenObjects, configured
 
 SMALL = ["--cells", "2", "--clients", "4", "--rounds", "2", "--local-steps", "1", "--quiet"]
 
@@ -17,7 +24,8 @@ SMALL = ["--cells", "2", "--clients", "4", "--rounds", "2", "--local-steps", "1"
 def counted(monkeypatch):
     """Number of times that settings are read, choices made, and settings resolved."""
     found = {"read": 0, "chosen": 0, "resolved": 0}
-    read, chosen, resolved = Settings.read.__func__, build_choices, Config.of.__func__
+    read, chosen = Settings.read.__func__, build_choices
+    resolved = Config.resolved.__func__
 
     def count(what, call):
         def counting(*args, **options):
@@ -28,11 +36,12 @@ def counted(monkeypatch):
 
     monkeypatch.setattr(Settings, "read", classmethod(count("read", read)))
     monkeypatch.setattr(settings, "build_choices", count("chosen", chosen))
-    monkeypatch.setattr(Config, "of", classmethod(count("resolved", resolved)))
+    monkeypatch.setattr(Config, "resolved", classmethod(count("resolved", resolved)))
     return found
 
 
 ONCE = {"read": 1, "chosen": 1, "resolved": 1}
+ONLY_RESOLVED = {"read": 0, "chosen": 0, "resolved": 1}
 
 
 def test_a_run_resolves_its_settings_once(counted, tmp_path):
@@ -47,6 +56,60 @@ def test_a_resumed_run_resolves_its_settings_once(counted, tmp_path):
     counted.update(dict.fromkeys(counted, 0))
     wirelessfl.resume(folder)
     assert counted == ONCE
+
+
+OBJECTS = {
+    "model": lambda data: FCNN(data.input_shape, 10, hidden=(6,)),
+    "data": lambda data: data,
+    "network": lambda _: Network(np.array([0, 0, 1, 1]), cpu_hz=1e9, gain_db=-100.0),
+    "loss": lambda _: lambda outputs, labels: cross_entropy(outputs, labels, reduction="none"),
+    "metrics": lambda _: ["macro-f1"],
+    "split": lambda _: [list(range(i, 40, 4)) for i in range(4)],
+}
+
+
+@pytest.mark.parametrize("as_tables", [False, True])
+@pytest.mark.parametrize("names", [*((name,) for name in OBJECTS), tuple(OBJECTS)])
+def test_a_run_with_given_objects_resolves_its_settings_once(counted, tmp_path, names, as_tables):
+    """Defaults depend on the objects, but what was read stays, also of a ``Config``."""
+    data = load_dataset("digits")
+    given = {name: OBJECTS[name](data) for name in names}
+    flags = {"local_steps": 1, "rounds": 1, "out": tmp_path / "run"}
+    flags |= {} if "network" in names else {"cells": 2, "clients": 4}
+    config = Config.from_flags("hist", **flags)
+    counted.update(dict.fromkeys(counted, 0))
+    result = wirelessfl.run(config.given_tables() if as_tables else config, **given)
+    assert counted == (ONCE if as_tables else ONLY_RESOLVED)
+    assert result.config.network.clients == 4
+    assert result.config.clients_known
+    stored = (tmp_path / "run" / "config.toml").read_text()
+    assert stored == result.config.to_toml()
+    marked = {name for name in names if name != "metrics"}  # its name is a setting
+    assert {*result.config.given.names} == marked
+    counted.update(dict.fromkeys(counted, 0))
+    wirelessfl.resume(tmp_path / "run", **given)
+    assert counted == ONCE
+
+
+def test_a_loss_given_by_name_resolves_the_settings_once(counted):
+    config = configured(Config.from_flags("fedavg"), GivenObjects.of(loss="cross-entropy"))
+    assert counted == {**ONCE, "resolved": 2}  # before and after
+    assert config == Config.from_flags("fedavg", loss="cross-entropy").with_known_network()
+
+
+def test_marked_settings_are_those_that_are_read_with_the_marks():
+    """Settings with objects equal those of their stored file, which names the objects."""
+    data = load_dataset("digits")
+    for flags in (
+        {"cells": 2, "clients": 4, "coherence": "round"},
+        {"lr_schedule": "poly", "rounds": 3, "transmit_power_dbm": 10.0},
+    ):
+        config = Config.from_flags("hist", **flags)
+        for name in ("model", "data", "metrics"):
+            found = configured(config, GivenObjects.of(**{name: OBJECTS[name](data)}))
+            again = Config.of(tomllib.loads(found.to_toml()))
+            assert again.to_toml() == found.to_toml()
+            assert again.all_tables() == found.all_tables()
 
 
 def test_resolved_settings_stay(counted):
