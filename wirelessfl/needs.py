@@ -1,9 +1,9 @@
 """What a setting needs to have an effect, as metadata of its field.
 
 A field says what it needs: ``Annotated[int, Field(ge=1), Needs(...)]``. Settings whose needs are
-not met are refused if given, and not stored. ``Fits(...)`` states which values fit the run; others
-are always refused. Fields of sections and of choices, tables of settings and kinds of choices all
-use this.
+not met are refused if given, and not stored. ``Fits(...)`` states which values fit the run, and
+``Suits(...)`` which settings suit each other; others are always refused. Fields of sections and of
+choices, tables of settings and kinds of choices all use this.
 """
 
 from __future__ import annotations
@@ -39,6 +39,13 @@ class Needs:
 
 class Fits(Needs):
     """A condition that the value of a setting must meet, given or a default: refused otherwise."""
+
+
+class Suits(Needs):
+    """A condition on several settings, beside the one that they concern: refused otherwise.
+
+    Its reason is the whole message without the full stop, and names the settings itself.
+    """
 
 
 Asked = tuple[tuple[str, str], tuple[Needs, ...], Any]

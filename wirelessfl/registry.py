@@ -132,7 +132,7 @@ class Kind(Generic[C]):
         base: base class of the choices.
         default: name of the default; empty if the algorithm determines it.
         needs: what a run needs to have such a choice.
-        table: ``Needs`` and ``Fits`` of all settings of its choices, their name included.
+        table: ``Needs``, ``Fits`` and ``Suits`` of all settings of its choices, including the name.
         text: description for help pages; empty for the name.
         heading: heading of help pages below which the choices are listed.
     """

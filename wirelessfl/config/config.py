@@ -13,8 +13,6 @@ from typing import Any
 
 import tomli_w
 
-from wirelessfl.config.check_schedules import check_end
-from wirelessfl.config.check_together import check_session_rounds, check_together
 from wirelessfl.config.earlier import with_moved
 from wirelessfl.config.named import Trust, import_paths
 from wirelessfl.config.resolve import check, filled
@@ -31,6 +29,7 @@ from wirelessfl.config.tables import (
 )
 from wirelessfl.config.task_settings import by_tasks, table_places, typed_table, with_table
 from wirelessfl.config.task_tables import ENDLESS, task_names
+from wirelessfl.config.tasks_together import check_end, check_session_rounds, check_together
 from wirelessfl.config.typed_tables import typed
 from wirelessfl.config.unused import kept_tables, refusal, unused
 from wirelessfl.errors import ConfigError

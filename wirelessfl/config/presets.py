@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from wirelessfl.errors import ConfigError
+
 
 @dataclass(frozen=True)
 class Preset:
@@ -37,3 +39,21 @@ PRESETS: Mapping[str, Preset] = {
 def preset_of(algorithm: str) -> Preset:
     """The defaults that the name of an algorithm implies."""
     return PRESETS.get(algorithm, Preset())
+
+
+def check_local(table: Mapping[str, Any]) -> None:
+    """Refuse an algorithm inside cells whose name implies another schedule than ``rounds``.
+
+    Args:
+        table: the table of the algorithm.
+
+    Raises:
+        ConfigError: the algorithm's name implies such a schedule.
+    """
+    local = table.get("local", "")
+    if local in PRESETS:
+        raise ConfigError(
+            f'local is "{local}", which implies schedule "{PRESETS[local].schedule}", but the '
+            f'cells of algorithm "{table["name"]}" have synchronous edge rounds. Choose a '
+            "synchronous algorithm, such as fedavg."
+        )

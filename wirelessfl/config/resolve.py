@@ -7,12 +7,10 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from channels.decibels import LARGEST_POWER_W
-from wirelessfl.config.check_schedules import check_schedule
-from wirelessfl.config.check_uplinks import check_payloads
 from wirelessfl.config.given import given_values
 from wirelessfl.config.kinds import PARTS
 from wirelessfl.config.own_network import own_network
+from wirelessfl.config.presets import check_local
 from wirelessfl.config.sections import SECTIONS
 from wirelessfl.config.settings import Place, Settings
 from wirelessfl.config.table import ChoiceTable
@@ -22,6 +20,7 @@ from wirelessfl.errors import ConfigError
 from wirelessfl.metrics import find_metric
 from wirelessfl.radio.layouts import Placed
 from wirelessfl.registry import Choice
+from wirelessfl.rounds.participants import check_participation
 
 STAR_CELLS, STAR_EDGE_ROUNDS = 1, 1
 MAX_CELLS, EDGE_ROUNDS = 4, 5
@@ -102,13 +101,14 @@ def check(settings: Settings) -> None:
         ConfigError: settings conflict, or a metric is unknown; the message names them.
     """
     check_values(settings)
+    check_local(settings.tables["algorithm"])
     _check_presence(settings)
     _check_selection(settings)
-    check_payloads(settings)
     _check_cells(settings)
     _check_split(settings)
-    check_schedule(settings)
-    _check_network(settings)
+    _check_participation(settings)
+    if isinstance(settings.layout, Placed):
+        settings.layout.build()  # raises if a setting is missing
     for name in settings.evaluation.metric or ():
         find_metric(name)  # raises if there is no such metric
 
@@ -179,22 +179,46 @@ def _check_split(settings: Settings) -> None:
         )
 
 
-def _check_network(settings: Settings) -> None:
-    """Refuse empty ranges, and powers that must be in dBm.
+def _check_participation(settings: Settings) -> None:
+    """Check the numbers of clients that train from the same model, and merged cells.
 
     Raises:
-        ConfigError: a range is empty, a CPU speed is not positive, or a power is in dBm.
+        ConfigError: the network or the algorithm does not allow them.
     """
-    network = settings.network
-    if network.transmit_power_w > LARGEST_POWER_W:
-        raise ConfigError(
-            f"transmit_power_w is {network.transmit_power_w:g}: give at most {LARGEST_POWER_W:g} W "
-            "(40 dBm). For dBm, give transmit_power_dbm."
+    clients, cells = settings.network.clients, settings.network.cells or 1
+    if settings.schedule.work == "rounds":
+        check_participation(
+            settings.algorithm,
+            clients,
+            cells,
+            settings.training.clients_per_round,
+            settings.training.tracking_clients,
+            known=settings.clients_known,
         )
-    if network.cpu_hz and not 0 < network.cpu_hz[0] <= network.cpu_hz[1]:
-        raise ConfigError(f"cpu_hz is {network.cpu_hz}: give 0 < LOW <= HIGH, in Hz.")
-    if isinstance(settings.layout, Placed):
-        settings.layout.build()  # raises if a setting is missing
-    gains = network.path_gain_db
-    if gains and gains[0] > gains[1]:
-        raise ConfigError(f"path_gain_db is {gains}: give LOW <= HIGH, in dB.")
+    elif settings.regime.of_tasks:
+        settings.used_assigner.check_requests(f'schedule "{settings.named("schedule")}"')
+        _check_together(settings, 1)
+    elif settings.clients_known:
+        _check_together(settings, clients)
+        if settings.schedule.merged is not None:
+            settings.used_assigner.check_merged_cells(settings.schedule.merged, cells)
+
+
+def _check_together(settings: Settings, together: int) -> None:
+    """Refuse algorithms that need all clients in every round.
+
+    Args:
+        settings: settings of the run.
+        together: number of clients guaranteed to train from the same model.
+
+    Raises:
+        ConfigError: the algorithm needs more such clients.
+    """
+    try:
+        settings.algorithm.rule.check(max(settings.network.clients, 2), together, together)
+    except ValueError as error:
+        raise ConfigError(
+            f'algorithm "{settings.named("algorithm")}" under schedule '
+            f'"{settings.named("schedule")}", where clients may train from different models: '
+            f'{error} Or choose schedule "rounds".'
+        ) from error

@@ -11,7 +11,7 @@ from wirelessfl.config.choices import CHOSEN, KINDS
 from wirelessfl.config.sections import SECTIONS
 from wirelessfl.config.settings import Place, Settings
 from wirelessfl.errors import ConfigError
-from wirelessfl.needs import Asked, Fits, Needs, needs_of, unmet
+from wirelessfl.needs import Asked, Fits, Needs, Suits, needs_of, unmet
 from wirelessfl.registry import Choice
 from wirelessfl.wording import shown
 
@@ -40,7 +40,7 @@ def _parts(settings: Settings) -> list[tuple[str, Any]]:
 
 
 def _of_kinds(settings: Settings, condition: type[Needs]) -> Iterator[Asked]:
-    """The conditions of whole tables of choices: ``Needs``, or ``Fits``."""
+    """The conditions of whole tables of choices: ``Needs``, ``Fits`` or ``Suits``."""
     for name in KINDS:
         if name in settings.tables:
             kind, table = KINDS[name], settings.tables[name]
@@ -49,7 +49,7 @@ def _of_kinds(settings: Settings, condition: type[Needs]) -> Iterator[Asked]:
 
 
 def _of_fields(parts: Iterable[tuple[str, Any]], condition: type[Needs]) -> Iterator[Asked]:
-    """The conditions of the fields of sections and choices: ``Needs``, or ``Fits``."""
+    """The conditions of the fields of sections and choices: ``Needs``, ``Fits`` or ``Suits``."""
     wanted: Any = condition
     for name, part in parts:
         cls: Any = type(part)
@@ -58,14 +58,16 @@ def _of_fields(parts: Iterable[tuple[str, Any]], condition: type[Needs]) -> Iter
 
 
 def check_values(settings: Settings) -> None:
-    """Raise if a value does not fit the run.
+    """Raise if a value does not fit the run, or values do not suit each other.
 
     Raises:
-        ConfigError: it does not; the message names the setting and what it conflicts with.
+        ConfigError: they do not; the message names the settings that conflict.
     """
-    asked = [*_of_kinds(settings, Fits), *_of_fields(_parts(settings), Fits)]
-    for place, reason in unmet(asked, settings.frame).items():
-        raise ConfigError(f"{_stated(settings, place)} {reason}.")
+    parts, run = _parts(settings), settings.frame
+    for place, why in unmet([*_of_kinds(settings, Fits), *_of_fields(parts, Fits)], run).items():
+        raise ConfigError(f"{_stated(settings, place)} {why}.")
+    for why in unmet([*_of_kinds(settings, Suits), *_of_fields(parts, Suits)], run).values():
+        raise ConfigError(f"{why}.")
 
 
 def refusal(settings: Settings, place: Place, reason: str) -> str:

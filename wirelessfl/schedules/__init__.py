@@ -3,6 +3,7 @@
 One schedule per file. Files in this folder are discovered automatically.
 """
 
+from wirelessfl.needs import Suits
 from wirelessfl.registry import Kind
 from wirelessfl.schedules.buffered import Buffered
 from wirelessfl.schedules.buffered_scheduler import BufferedScheduler
@@ -14,10 +15,40 @@ from wirelessfl.schedules.simultaneous import Simultaneous, SimultaneousSchedule
 from wirelessfl.schedules.task_counts import TaskPlan
 from wirelessfl.schedules.task_session_schedule import TaskSessionsScheduler
 
+SUITABLE = (
+    Suits(
+        lambda run, _: run.regime.of_tasks or run.schedule.work != "task rounds",
+        'algorithm "{run.settings.tables[algorithm][name]}" has cells, and schedule '
+        '"{run.settings.tables[schedule][name]}" trains several tasks with one server each. Choose '
+        'schedule "rounds" or "buffered", or an algorithm without cells',
+    ),
+    Suits(
+        lambda run, _: run.regime.of_tasks or not run.settings.task,
+        lambda run, _: (
+            f'schedule "{run.settings.named("schedule")}" trains one model of algorithm '
+            f'"{run.settings.named("algorithm")}", but there are {len(run.settings.task)} task '
+            'tables. Choose schedule "buffered" or "simultaneous" with an algorithm without cells, '
+            "or leave the tables out"
+        ),
+    ),
+    Suits(
+        lambda run, _: (
+            run.schedule.work == "rounds"
+            or run.regime.of_tasks
+            or not run.settings.used_assigner.plans_ahead
+        ),
+        'algorithm "{run.settings.tables[algorithm][name]}" plans its rounds in advance with these '
+        "settings (budget deadline or fastest, min_coverage, masks partition), which conflicts "
+        'with schedule "{run.settings.tables[schedule][name]}": choose other values, or schedule '
+        '"rounds"',
+    ),
+)
+"""Algorithms and tables of tasks that suit the schedule."""
 SCHEDULES: Kind[Schedule] = Kind(
     "schedule",
     __name__,
     Schedule,
+    table=SUITABLE,
     text="when clients get work and servers merge",
     heading="schedule",
 )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from wirelessfl.registry import Kind
+from wirelessfl.uplinks.conditions import AT_ANY_TIME, DELIVERS
 from wirelessfl.uplinks.uplink import AirRound, Reception, Uplink
 
 UPLINKS: Kind[Uplink] = Kind(
@@ -10,6 +11,7 @@ UPLINKS: Kind[Uplink] = Kind(
     __name__,
     Uplink,
     default="tdma",
+    table=(DELIVERS, AT_ANY_TIME),
     text="multiple access of the uplink",
     heading="uplink",
 )

@@ -7,7 +7,7 @@ from typing import Annotated
 from pydantic import Field
 
 from wirelessfl.config.sections.section import Section
-from wirelessfl.needs import BUILT, CELLS, LINKS, Needs, without
+from wirelessfl.needs import BUILT, CELLS, LINKS, Needs, Suits, without
 
 
 def _unless_beta(need: Needs) -> Needs:
@@ -16,13 +16,17 @@ def _unless_beta(need: Needs) -> Needs:
 
 
 STEP = tuple(map(_unless_beta, BUILT))
+SPEEDS = Suits(
+    lambda _, own: own.cpu_hz is None or 0 < own.cpu_hz[0] <= own.cpu_hz[1],
+    "cpu_hz is {own.cpu_hz}: give 0 < LOW <= HIGH, in Hz",
+)
 
 
 class DevicesSection(Section):
     """CPU speeds, cycles and energy; defaults from Section VI-C of the HIST paper."""
 
-    cpu_hz: Annotated[tuple[float, float] | None, BUILT, LINKS, without("step_seconds")] = Field(
-        None, description="CPU speeds, Hz (default: 1-2 GHz in slow, 2-4 in fast cells)"
+    cpu_hz: Annotated[tuple[float, float] | None, BUILT, LINKS, without("step_seconds"), SPEEDS] = (
+        Field(None, description="CPU speeds, Hz (default: 1-2 GHz in slow, 2-4 in fast cells)")
     )
     slowdown: Annotated[float, BUILT, CELLS, LINKS] = Field(
         1.0,

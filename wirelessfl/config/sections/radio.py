@@ -7,9 +7,14 @@ from typing import Annotated
 
 from pydantic import Field
 
-from channels.decibels import LARGEST_DB, LARGEST_NOISE_DBM_PER_HZ, THERMAL_DBM_PER_HZ
+from channels.decibels import (
+    LARGEST_DB,
+    LARGEST_NOISE_DBM_PER_HZ,
+    LARGEST_POWER_W,
+    THERMAL_DBM_PER_HZ,
+)
 from wirelessfl.config.sections.section import Section
-from wirelessfl.needs import BUILT, CELLS, DRAWN, RADIO, Needs, without
+from wirelessfl.needs import BUILT, CELLS, DRAWN, RADIO, Needs, Suits, without
 from wirelessfl.uplinks.uplink import Coherence
 
 Gain = Annotated[float, Field(ge=-LARGEST_DB, le=LARGEST_DB)]
@@ -27,6 +32,16 @@ NOISE = Needs(
     '"hexagonal" or "file"',
 )
 
+IN_WATTS = Suits(
+    lambda _, own: own.transmit_power_w <= LARGEST_POWER_W,
+    f"transmit_power_w is {{own.transmit_power_w:g}}: give at most {LARGEST_POWER_W:g} W (40 dBm). "
+    "For dBm, give transmit_power_dbm",
+)
+GAINS = Suits(
+    lambda _, own: own.path_gain_db is None or own.path_gain_db[0] <= own.path_gain_db[1],
+    "path_gain_db is {own.path_gain_db}: give LOW <= HIGH, in dB",
+)
+
 
 class RadioSection(Section):
     """Band, powers, gains and noise; defaults from Section VI-C of the HIST paper."""
@@ -40,8 +55,8 @@ class RadioSection(Section):
     antenna_correlation: Annotated[float, BUILT, RADIO, DRAWN] = Field(
         0.0, ge=0, lt=1, description="correlation of neighbouring antennas"
     )
-    transmit_power_w: Annotated[float, BUILT, RADIO, without("transmit_power_dbm")] = Field(
-        0.1, gt=0, description="maximum transmit power per client, W (snr_db is at 0.1 W)"
+    transmit_power_w: Annotated[float, BUILT, RADIO, without("transmit_power_dbm"), IN_WATTS] = (
+        Field(0.1, gt=0, description="maximum transmit power per client, W (snr_db is at 0.1 W)")
     )
     transmit_power_dbm: Annotated[float | None, BUILT, RADIO] = Field(
         None, ge=-100, le=40, description="transmit power per client, dBm (default: 20, i.e. 0.1 W)"
@@ -50,7 +65,7 @@ class RadioSection(Section):
         None,
         description="transmit SNR at 20 dBm, dB (default: 30 slow, 40 fast cells)",
     )
-    path_gain_db: Annotated[tuple[Gain, Gain] | None, BUILT, RADIO, FIXED_SNR] = Field(
+    path_gain_db: Annotated[tuple[Gain, Gain] | None, BUILT, RADIO, FIXED_SNR, GAINS] = Field(
         None, description="range of mean channel gains, dB, e.g. --path-gain-db=-20,20 (default: 0)"
     )
     noise_figure_db: Annotated[float, BUILT, RADIO, NOISE] = Field(

@@ -1,4 +1,4 @@
-"""Checks that the tasks of a run are compatible."""
+"""Checks of settings that several tasks share: clients, buffers and the end of the run."""
 
 from __future__ import annotations
 
@@ -86,4 +86,18 @@ def _check_shares(tasks: Mapping[str, Settings], first: Settings) -> None:
             f"the tasks need {wanted} clients per round (the sum of clients_per_round), plus one "
             f"for each task without it, but {available} of {clients} clients are available. "
             "Lower clients_per_round, or raise availability."
+        )
+
+
+def check_end(settings: Settings) -> None:
+    """Refuse decaying step sizes in a run with an unlimited number of rounds.
+
+    Raises:
+        ConfigError: step sizes decay.
+    """
+    if not settings.lr_schedule.constant:
+        raise ConfigError(
+            f'lr_schedule="{settings.named("lr_schedule")}" decays step sizes over rounds, '
+            f'whose number is unlimited under schedule "{settings.named("schedule")}" with '
+            'max_seconds or target: give rounds, or choose lr_schedule "constant".'
         )
