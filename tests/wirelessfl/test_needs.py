@@ -11,7 +11,7 @@ from pydantic import Field
 from wirelessfl.algorithms.fedavg import FedAvg
 from wirelessfl.config import Config
 from wirelessfl.errors import ConfigError
-from wirelessfl.needs import STALE, Fits, Needs, beside, needs_of, without
+from wirelessfl.needs import STALE, Fits, Needs, Suits, beside, needs_of, without
 
 
 @dataclass(frozen=True)
@@ -27,7 +27,14 @@ class Own(FedAvg):
     ] = "plain"
     level: Annotated[float, Field(ge=0), beside("mode", "noisy")] = 1.0
     seconds: Annotated[float | None, Field(gt=0)] = None
-    steps: Annotated[int, without("seconds")] = 3
+    steps: Annotated[
+        int,
+        without("seconds"),
+        Suits(
+            lambda run, own: own.steps <= run.settings.network.clients,
+            "steps={own.steps} exceeds the {run.settings.network.clients} clients: lower it",
+        ),
+    ] = 3
     delay: Annotated[int, (STALE, beside("seconds"))] = 0
 
 
@@ -42,6 +49,7 @@ NAME = f"{__name__}:Own"
         ({"delay": 1}, 'delay=1 conflicts with schedule "rounds", under which no update is stale'),
         ({"delay": 1, "schedule": "buffered"}, "delay=1 needs seconds: set it, or leave delay"),
         ({"mode": "noisy", "sessions": 3}, "mode='noisy' conflicts with sessions=3: choose mode"),
+        ({"clients": 2}, "steps=3 exceeds the 2 clients: lower it."),  # of a default, too
     ],
 )
 def test_a_setting_whose_need_is_not_met_is_refused_with_the_reason(flags, words):

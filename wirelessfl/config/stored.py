@@ -84,7 +84,7 @@ def _settings_of(kind: str, table: Mapping[str, Any]) -> list[str]:
     """Names of the settings of a choice; those in its table if its class is not known."""
     names = [table["name"], *([table["local"]] if "local" in table else [])]
     listed = [key for key in table if key != "name"]
-    if any(not isinstance(name, str) or is_import_path(name) for name in names):
+    if any(not isinstance(name, str) or ":" in name for name in names):  # an import path
         return listed
     try:
         if kind == "algorithm":
