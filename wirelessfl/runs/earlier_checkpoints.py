@@ -6,7 +6,6 @@ from typing import Any
 
 LAYOUT = 7
 """The earlier layout, in which runs of one model and of tasks had entries of their own."""
-OF_SESSIONS, OF_CELLS = "sessions", "cells"
 
 
 def upgraded(state: dict[str, Any]) -> dict[str, Any]:
@@ -30,7 +29,7 @@ def upgraded(state: dict[str, Any]) -> dict[str, Any]:
         # Rounds had their entries beside those of the run.
         names = ("merged_at", "decisions")
         handler = {name: found.pop(name) for name in names if name in found}
-        for name in (OF_SESSIONS, OF_CELLS):
+        for name in ("sessions", "cells"):
             handler |= found.pop(name, {})
         tasks, now = None, found["sim_seconds"]
     return {
