@@ -13,7 +13,7 @@ from wirelessfl.config.sections import RunSection, TrainingSection
 from wirelessfl.errors import ConfigError
 from wirelessfl.training.step_counts import StepCounts
 from wirelessfl.training.workers.fork_server import fork_server
-from wirelessfl.training.workers.processes import cores
+from wirelessfl.training.workers.processes import cores, from_standard_input
 
 LONG_SECONDS = 10.0  # training time above which workers and replay pay off
 USUAL_STEP_SECONDS = 3e-4  # rough time of a local step while the model is not known yet
@@ -110,7 +110,7 @@ def expect_workers(settings: RunSection, workload: Workload) -> None:
     workers = settings.workers or 1
     if workers == "auto" and cores() > 1 and not torch.cuda.is_available():
         workers = 2 if workload.client_steps * USUAL_STEP_SECONDS > LONG_SECONDS else 1
-    if workers != "auto" and 1 < workers <= cores():
+    if workers != "auto" and 1 < workers <= cores() and not from_standard_input():
         fork_server.start()
 
 

@@ -1,4 +1,4 @@
-"""Available CPU cores, ranks under ``torchrun``, and children that exit with their parent."""
+"""Available CPU cores, ranks under ``torchrun``, and children of this process."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import multiprocessing
 import os
 import threading
 from collections.abc import Mapping
+from pathlib import Path
 
 
 def cores() -> int:
@@ -19,6 +20,12 @@ def launched(environment: Mapping[str, str] = os.environ) -> tuple[int, int]:
     """Rank of this process and number of processes started by ``torchrun``; (0, 1) without it."""
     rank, count = environment.get("RANK"), environment.get("WORLD_SIZE")
     return (int(rank), int(count)) if rank and count else (0, 1)
+
+
+def from_standard_input() -> bool:
+    """Whether the main program was read from standard input, so that children cannot import it."""
+    file = getattr(__import__("__main__"), "__file__", None)
+    return file is not None and not Path(file).is_file()
 
 
 def end_with_parent() -> None:

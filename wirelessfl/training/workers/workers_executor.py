@@ -29,6 +29,7 @@ from wirelessfl.training.workers.fork_server import (
     safe_path,
     unguarded,
 )
+from wirelessfl.training.workers.processes import from_standard_input
 from wirelessfl.training.workers.worker_process import (
     Order,
     Shapes,
@@ -289,12 +290,10 @@ def why_no_workers(executor: Executor, workers: int, vectors: int) -> str | None
 
 def _session(executor: Executor) -> str | None:
     """Why other processes cannot import the main program, model or loss; None if they can."""
-    main = __import__("__main__")
-    file = getattr(main, "__file__", None)
-    if file is not None and Path(file).is_file():
-        return None
-    if file is not None:
+    if from_standard_input():
         return "the program comes from standard input, which worker processes cannot read"
+    if getattr(__import__("__main__"), "__file__", None) is not None:
+        return None
     kinds = {type(module) for module in executor.objective.module.modules()}
     if any(kind.__module__ == "__main__" for kind in kinds):
         return "the model is defined in an interactive session: define it in a module file"
