@@ -19,7 +19,6 @@ from wirelessfl.server.ledger import Ledger
 from wirelessfl.server.server import Server
 from wirelessfl.submodels import ParamSpec
 from wirelessfl.training.cohort import State
-from wirelessfl.training.evaluation import Evaluation
 from wirelessfl.training.shards import Shards
 from wirelessfl.training.step_counts import StepCounts
 from wirelessfl.uplinks import Uplink
@@ -27,6 +26,7 @@ from wirelessfl.uplinks import Uplink
 if TYPE_CHECKING:
     from wirelessfl.rounds.global_round import GlobalRound
     from wirelessfl.training.client_losses import ClientLosses
+    from wirelessfl.training.evaluation import Evaluation
     from wirelessfl.training.executor import Executor
 
 Log = Callable[[Plan, bool], None]

@@ -6,17 +6,19 @@ import copy
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any, Self
-
-from torch import Tensor
+from typing import TYPE_CHECKING, Any, Self
 
 from channels.streams import Stream
 from wirelessfl.server.server import Server
 from wirelessfl.submodels import ParamSpec
 from wirelessfl.training.cohort import Penalty
-from wirelessfl.training.evaluation import Evaluation
 from wirelessfl.training.step_counts import StepCounts
 from wirelessfl.training.steps_done import StepsDone
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+    from wirelessfl.training.evaluation import Evaluation
 
 
 class Learner(ABC):

@@ -34,7 +34,7 @@ def stored(tmp_path):
             directory.append(row)
         state = {
             "finished": finished, "schema": ROWS_SCHEMA, "layout": CHECKPOINT_LAYOUT,
-            "numerics": NUMERICS, "shapes": {"w": [2]}, "ties": {},
+            "numerics": NUMERICS, "learners": [{"shapes": {"w": [2]}, "ties": {}}], "tasks": None,
         }  # fmt: skip
         directory.save({"server.cloud.params": torch.tensor([1.0, 2.0])}, state)
         return path

@@ -203,7 +203,7 @@ def test_a_resumed_run_counts_on(config, toy):
     )
     training = setup.training
     training.train(setup.planner.plan(0), training.server.cloud)
-    twin.training.restore(training.tensors(), training.totals.row())
+    twin.training.restore(training.tensors(), training.snapshot())
     for one in (setup, twin):
         one.training.train(one.planner.plan(1), one.training.server.cloud)
     assert twin.training.totals == training.totals

@@ -110,7 +110,9 @@ def test_resumed_equals_uninterrupted(config, toy, same, halt_at, stop):
         wirelessfl.run(settings, data=toy, redesign=ByRows(), on_row=halt_at(stop))
     resumed = wirelessfl.resume(settings.run.out, data=toy, redesign=ByRows())
     same(resumed, whole)
-    decided = [RunDirectory(run.directory).load()[1]["decisions"] for run in (resumed, whole)]
+    decided = [
+        RunDirectory(run.directory).load()[1]["handler"]["decisions"] for run in (resumed, whole)
+    ]
     assert decided[0] == decided[1]
     assert [entry["round"] for entry in decided[0]] == [0, 1, 2, 3, 4, 5]
     assert decided[0][2]["expected"]["seconds"] == decided[0][2]["settings"]["local_steps"]

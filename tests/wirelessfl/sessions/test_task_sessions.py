@@ -4,7 +4,6 @@ import itertools
 
 import pytest
 import torch
-from wirelessfl.runs.engines import engine_of
 
 import wirelessfl
 from channels.streams import Stream
@@ -13,6 +12,7 @@ from wirelessfl.config import Config
 from wirelessfl.errors import ConfigError
 from wirelessfl.observers import EndOfTask, Observer
 from wirelessfl.pricing import price
+from wirelessfl.runs.engine import Engine
 from wirelessfl.runs.timeline import timeline
 from wirelessfl.schedules import Clock, TaskSessionsScheduler
 from wirelessfl.schedules.events import (
@@ -115,14 +115,14 @@ def watched(config):
 
     def make(see=lambda setup, report: None, algorithm="fedavg", **flags):
         setup = build(config(algorithm, **FLAGS | TASKS | flags))
-        engine, rows = engine_of(setup), []
+        engine, rows = Engine(setup), []
 
         def report(decision):
             see(setup, decision)
             rows.append(engine.row(decision)[0])
 
         engine.start()
-        simulate(setup.schedule, setup.regime, setup.clock, report, lambda: None)
+        simulate(setup.schedule, setup.handler, setup.clock, report, lambda: None)
         return setup, rows
 
     return make
@@ -143,7 +143,7 @@ def test_each_task_starts_from_the_mean_of_its_own_past_models(watched):
         mean = (last[task, 1] + last[task, 2]) / 2
         torch.testing.assert_close(starts[task, 3], mean)
         assert not torch.equal(starts[task, 3], last[task, 2])
-        assert setup.regime.models[task].past.sessions == (1, 2)
+        assert setup.handler.models[task].past.sessions == (1, 2)
     assert not torch.equal(starts[0, 3], starts[1, 3])
     assert {row["stored_bytes"] for row in rows if row["session"] == 3} == {
         2 * 4 * setup.models[0].objective.spec.size
@@ -155,7 +155,7 @@ def test_each_task_has_trial_rounds_and_weights_of_its_own(watched):
     gradients = {}
 
     def see(setup, report):
-        model, session = setup.regime.models[report.task], report.status["session"]
+        model, session = setup.handler.models[report.task], report.status["session"]
         gradients[report.task, session] = model.gradient
 
     setup, rows = watched(see, warm_start="proposed", trial_rounds=2, rounds=2)
@@ -309,8 +309,8 @@ def test_tasks_are_tested_on_the_labels_of_the_present_clients(watched):
     sizes = []
 
     def see(setup, report):
-        learner = setup.learners[report.task]
-        samples = learner.tested.samples("test", learner.test)
+        evaluation = setup.learners[report.task].evaluation
+        samples = evaluation.tested.samples("test", evaluation.test)
         sizes.append((report.status["session"], *samples.labels.unique().tolist()))
 
     watched(see, rounds=1, sessions=2)

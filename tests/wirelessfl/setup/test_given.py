@@ -116,7 +116,7 @@ def test_task_tables_override_the_cost_of_a_step(tmp_path, toy):
         tasks = ["digits,name=a", *tables]
         setup = build(Config.from_flags("fedast", **flags, **shared, task=tasks))
         network = setup.network
-        delays = build_delays(setup.config, network, setup.elements, setup.stream)
+        delays = build_delays(setup.config, network, setup.handler.traffic.elements, setup.stream)
         for client, cpu_hz in enumerate(network.cpu_hz):
             found = [delays.seconds(task, client, 0) for task in range(len(tasks))]
             assert found == pytest.approx([5 * step for step in expected(cpu_hz)])
@@ -230,7 +230,7 @@ def test_step_costs_in_task_tables_are_replaced_too(star, delays, tmp_path):
             Config.from_flags("fedast", **shared_out, task=tables)
         one = Config.from_flags("fedast", **shared, task=tables[:1], step_seconds=9.0)
         setup = build(one, network=star)
-        made = build_delays(setup.config, star, setup.elements, setup.stream)
+        made = build_delays(setup.config, star, setup.handler.traffic.elements, setup.stream)
         assert made.min_seconds == [0.1]
         assert tomllib.loads(setup.config.to_toml())["network"]["step_seconds"] == 9.0
 
