@@ -1,4 +1,4 @@
-"""Builds schedule, clock and regime of tasks in sessions."""
+"""Builds schedule, clock and handler of tasks in sessions."""
 
 from __future__ import annotations
 
