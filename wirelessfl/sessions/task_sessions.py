@@ -28,6 +28,7 @@ from wirelessfl.sessions.extra_costs import ExtraCosts
 from wirelessfl.sessions.members import InProgress, Members
 from wirelessfl.sessions.session_model import SessionModel
 from wirelessfl.tasks.learner import TaskLearner
+from wirelessfl.tasks.records import Span
 from wirelessfl.tasks.task_handler import Sums, TaskHandler
 from wirelessfl.tasks.task_round import TaskRound
 from wirelessfl.tasks.task_rounds import TaskRounds
@@ -208,6 +209,10 @@ class TaskSessions(TaskHandler):
             **asdict(self.extras),
             **self.models[task].fields(),
         }
+
+    def under_way(self, now: float) -> list[Span]:
+        """Spans of the work in progress, for a timeline that ends at ``now``."""
+        return [span for given in self._given.values() for span in given.plan.spans(now)]
 
     def tensors(self) -> dict[str, torch.Tensor]:
         """Tensors of the state, without those of the learners, for a checkpoint."""

@@ -20,7 +20,7 @@ from wirelessfl.setup.build_sessions import (
     held_labels,
 )
 from wirelessfl.setup.given_objects import GivenObjects
-from wirelessfl.setup.task_schedules import build_task_rounds
+from wirelessfl.setup.task_schedules import Times, build_task_rounds
 from wirelessfl.setup.trained_model import TrainedModel
 from wirelessfl.tasks.delays import Delays
 from wirelessfl.tasks.learner import TaskLearner
@@ -43,15 +43,6 @@ class TrainedTasks:
     traffic: Traffic
 
 
-@dataclass(frozen=True)
-class SessionTimes:
-    """Clock, schedule and handler of tasks in sessions."""
-
-    clock: Clock
-    schedule: TaskSessionsScheduler
-    handler: TaskSessions
-
-
 def build_session_times(
     config: Config,
     network: Network,
@@ -59,7 +50,7 @@ def build_session_times(
     tasks: TrainedTasks,
     delays: Delays,
     stream: Stream,
-) -> SessionTimes:
+) -> Times:
     """Build clock, schedule and handler of tasks in sessions.
 
     Args:
@@ -103,7 +94,7 @@ def build_session_times(
         evaluation.eval_every or 1,
         evaluation.eval_first,
     )
-    return SessionTimes(clock, schedule, handler)
+    return Times(clock, schedule, handler)
 
 
 def _session_model(

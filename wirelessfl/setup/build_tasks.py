@@ -16,14 +16,14 @@ from wirelessfl.server.client_states import make_states
 from wirelessfl.server.server import Server
 from wirelessfl.server.weights import Weights
 from wirelessfl.setup.build_network import build_network
-from wirelessfl.setup.build_task_sessions import SessionTimes, TrainedTasks, build_session_times
+from wirelessfl.setup.build_task_sessions import TrainedTasks, build_session_times
 from wirelessfl.setup.computing import Workload
 from wirelessfl.setup.data import Loaded
 from wirelessfl.setup.given_objects import GivenObjects
 from wirelessfl.setup.plausible import implausible
 from wirelessfl.setup.setups import Goal, Limits, Setup
 from wirelessfl.setup.structure import Structure
-from wirelessfl.setup.task_schedules import Times, build_delays, build_times, task_stream
+from wirelessfl.setup.task_schedules import build_delays, build_times, task_stream
 from wirelessfl.setup.trained_model import TrainedModel, build_model_of
 from wirelessfl.tasks.delays import Elements
 from wirelessfl.tasks.learner import TaskLearner
@@ -84,7 +84,6 @@ def build_tasks(config: Config, given: GivenObjects, shards: Shards) -> Setup:
     names = list(config.tasks)
     beside = [learner.beside for learner in learners]
     traffic = Traffic(names, elements, beside, network.clients)
-    times: Times | SessionTimes
     if config.regime.in_sessions:
         trained = TrainedTasks(models, learners, traffic)
         times = build_session_times(config, network, given, trained, delays, stream)

@@ -22,6 +22,7 @@ from wirelessfl.tasks.delays import Delays, DelayScene, Elements, StepSeconds, T
 from wirelessfl.tasks.model import TaskModel
 from wirelessfl.tasks.records import Records
 from wirelessfl.tasks.requests import Requests
+from wirelessfl.tasks.task_handler import TaskHandler
 from wirelessfl.tasks.task_round import TaskRoundSettings
 from wirelessfl.tasks.task_rounds import TaskRounds
 from wirelessfl.tasks.traffic import Traffic
@@ -35,7 +36,7 @@ class Times:
 
     clock: Clock
     schedule: Scheduler
-    handler: Asynchronous | TaskRounds
+    handler: TaskHandler
 
 
 def build_times(

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 from wirelessfl.schedules.events import Report
 from wirelessfl.schedules.handler import RowFields, RunHandler
+from wirelessfl.tasks.records import Span
 from wirelessfl.tasks.spending import Spending
 from wirelessfl.tasks.traffic import Traffic
 
@@ -51,6 +52,10 @@ class TaskHandler(RunHandler):
     @abstractmethod
     def status(self, task: int) -> dict[str, Any]:
         """Further fields of a task's row."""
+
+    @abstractmethod
+    def under_way(self, now: float) -> list[Span]:
+        """Spans of the work in progress, for a timeline that ends at ``now``."""
 
     def fields(self, report: Report) -> RowFields:
         """Number of the round and name of the task, its status, and the costs of all tasks."""
