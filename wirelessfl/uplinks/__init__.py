@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from wirelessfl.registry import Kind
-from wirelessfl.uplinks.conditions import AT_ANY_TIME, DELIVERS
+from wirelessfl.uplinks.conditions import AT_ANY_TIME, AT_ONE_TIME, DELIVERS
 from wirelessfl.uplinks.uplink import AirRound, Reception, Uplink
 
 UPLINKS: Kind[Uplink] = Kind(
@@ -11,7 +11,7 @@ UPLINKS: Kind[Uplink] = Kind(
     __name__,
     Uplink,
     default="tdma",
-    table=(DELIVERS, AT_ANY_TIME),
+    table=(DELIVERS, AT_ONE_TIME, AT_ANY_TIME),
     text="multiple access of the uplink",
     heading="uplink",
 )

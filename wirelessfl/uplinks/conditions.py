@@ -37,6 +37,14 @@ def _without_rates(run: Any, _: Any) -> str:
 
 DELIVERS = Suits(lambda run, _: run.uplink.gives != "sum" or not _each(run), _needs_each)
 """An uplink that delivers the algorithm's payloads."""
+AT_ONE_TIME = Suits(
+    lambda run, _: run.uplink.gives != "sum" or run.radio,
+    'delays="shifted-exponential" conflicts with uplink "{run.settings.tables[uplink][name]}": it '
+    "draws one time for training and upload, but clients send at the same time under schedule "
+    '"{run.settings.tables[schedule][name]}". Choose delays "wireless", or uplink "tdma", "ofdma" '
+    'or "fixed"',
+)
+"""A time of sending of its own, if clients send at the same time."""
 AT_ANY_TIME = Suits(
     lambda run, _: (
         not run.regime.of_tasks

@@ -243,7 +243,7 @@ def test_settings_of_other_choices_are_refused_with_their_owner():
         (
             "fedavg",
             {"uplink": "aircomp", "delays": "shifted-exponential"},
-            "delays='shifted-exponential' conflicts with uplink \"aircomp\": it draws one time",
+            'delays="shifted-exponential" conflicts with uplink "aircomp": it draws one time',
         ),
         ("fedast", {"option": "D"}, "option='D' needs several tasks: add tables of tasks, or"),
         (

@@ -3,7 +3,7 @@
 Files in this folder are discovered automatically.
 """
 
-from wirelessfl.needs import ONE_SERVER, TASKS, Fits
+from wirelessfl.needs import ONE_SERVER, TASKS
 from wirelessfl.registry import Kind
 from wirelessfl.tasks.delays.delay_model import DelayModel, DelayScene, TaskCosts
 from wirelessfl.tasks.delays.durations import (
@@ -16,20 +16,12 @@ from wirelessfl.tasks.delays.durations import (
     client_speeds,
 )
 
-TWO_TIMES = Fits(
-    lambda run, _: run.radio or run.uplink.gives != "sum",
-    'conflicts with uplink "{run.settings.tables[uplink][name]}": it draws one time for training '
-    "and upload, but clients send at the same time under schedule "
-    '"{run.settings.tables[schedule][name]}". Choose delays "wireless", or uplink "tdma", "ofdma" '
-    'or "fixed"',
-)
 DELAYS: Kind[DelayModel] = Kind(
     "delays",
     __name__,
     DelayModel,
     default="wireless",
     needs=(ONE_SERVER, TASKS),
-    table=(TWO_TIMES,),
     text="latency model of requests",
     heading="schedule",
 )
