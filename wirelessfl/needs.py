@@ -104,7 +104,7 @@ def needs_of(owner: type[Any], kind: type[Needs] = Needs) -> Mapping[str, tuple[
 
     Args:
         owner: class of the section or choice.
-        kind: ``Needs``, or ``Fits``.
+        kind: ``Needs``, ``Fits`` or ``Suits``.
     """
     if hasattr(owner, "model_fields"):
         metadata = {name: info.metadata for name, info in owner.model_fields.items()}

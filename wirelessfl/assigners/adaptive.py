@@ -120,11 +120,21 @@ class Adaptive(Scaled, Narrow):
                 f"{given} conflicts with {schedule}, which does not plan rounds in advance: choose "
                 f'schedule "rounds", or {remedy}.'
             )
+        if self.fixed_shapes:  # a subclass may plan rounds ahead for other reasons
+            super().check_requests(schedule)
 
     def check_senders(self, context: ClientContext) -> None:
-        """Check widths by a deadline; those of ``capacities`` do not depend on the client."""
-        if not self.fixed_shapes:
-            self.levels(context)
+        """Check widths by a deadline; those of ``capacities`` do not depend on the client.
+
+        Only the smallest submodel is considered, which takes little time for many clients.
+        """
+        if self.deadline is None:
+            return
+        smallest = levels_of(context.neurons()).parameters[:1]
+        seconds = context.durations.client_seconds(smallest)
+        self._check_rates(context, seconds)
+        if seconds.max() > self.deadline:
+            raise self._too_slow(context, seconds[:, 0], self.deadline)
 
     @property
     def even_masks(self) -> str:
@@ -185,13 +195,7 @@ class Adaptive(Scaled, Narrow):
         levels, durations = levels_of(context.neurons()), context.durations
         parameters, widths = levels.parameters, levels.widths.T
         seconds = durations.client_seconds(parameters)
-        silent = ~np.isfinite(seconds).all(1)
-        if silent.any():
-            raise ConfigError(
-                f"budget is {self.budget!r}: the data rate of client "
-                f"{context.senders[silent.argmax()]} in {durations.title} is 0. Raise "
-                "snr_db or bandwidth_hz."
-            )
+        self._check_rates(context, seconds)
         deadline = self.deadline
         if deadline is None and durations.coupled:
             raise ConfigError(
@@ -213,13 +217,33 @@ class Adaptive(Scaled, Narrow):
         else:
             solution = widths_by_deadline(seconds, widths, deadline)
         if solution.value is None:
-            slowest = int(seconds[:, 0].argmax())
-            raise ConfigError(
-                f"deadline is {deadline:g}: in {durations.title} client "
-                f"{context.senders[slowest]} needs {seconds[slowest, 0]:.4g} seconds for the "
-                f"smallest submodel. Raise deadline, {durations.remedies}."
-            )
+            raise self._too_slow(context, seconds[:, 0], deadline)
         return np.asarray(solution.value)
+
+    def _check_rates(self, context: ClientContext, seconds: FloatArray) -> None:
+        """Refuse clients whose seconds [senders, levels] are infinite.
+
+        Raises:
+            ConfigError: the data rate of a client is 0.
+        """
+        silent = ~np.isfinite(seconds).all(1)
+        if silent.any():
+            raise ConfigError(
+                f"budget is {self.budget!r}: the data rate of client "
+                f"{context.senders[silent.argmax()]} in {context.durations.title} is 0. Raise "
+                "snr_db or bandwidth_hz."
+            )
+
+    def _too_slow(
+        self, context: ClientContext, seconds: FloatArray, deadline: float
+    ) -> ConfigError:
+        """The error for the slowest client, from the seconds [senders] of smallest submodels."""
+        slowest, durations = int(seconds.argmax()), context.durations
+        return ConfigError(
+            f"deadline is {deadline:g}: in {durations.title} client {context.senders[slowest]} "
+            f"needs {seconds[slowest]:.4g} seconds for the smallest submodel. Raise deadline, "
+            f"{durations.remedies}."
+        )
 
     def _soonest(self, context: ClientContext, seconds: FloatArray, widths: IntArray) -> float:
         """Shortest round, in seconds, in which one node's clients reach the minimum coverage."""

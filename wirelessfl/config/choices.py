@@ -43,12 +43,12 @@ class Choices:
         model: the model to train.
         lr_schedule: step size of each round.
         compression: compression of the model that clients receive.
-        select: which clients take part in a round; None in regimes ``tasks`` and ``cells``.
+        select: which clients take part in a round; None in runs of tasks and of asynchronous cells.
         layout: where cells and clients are; None without a radio channel or if it is recorded.
         path_loss: path loss; None without positions.
         fading: fading of the radio channel; None without one or if it is recorded.
         uplink: multiple access of the clients.
-        failures: uploads that fail; None without uploads in packets, and in regime ``tasks``.
+        failures: uploads that fail; None without uploads in packets, and in runs of tasks.
         schedule: when clients get work and servers merge.
         delays: latency of requests; None without requests to clients.
         assignment: assignment of clients to tasks; None without rounds of several tasks.

@@ -20,7 +20,6 @@ from wirelessfl.server.server import Server
 from wirelessfl.submodels import ParamSpec
 from wirelessfl.training.cohort import State
 from wirelessfl.training.shards import Shards
-from wirelessfl.training.step_counts import StepCounts
 from wirelessfl.uplinks import Uplink
 
 if TYPE_CHECKING:
@@ -130,11 +129,6 @@ class RoundTraining(Learner):
         return self.executor.objective.spec
 
     @property
-    def steps(self) -> StepCounts:
-        """Number of local steps of each client."""
-        return self.settings.steps
-
-    @property
     def losses(self) -> Losses | None:
         """Losses of the server's current model on the samples of clients; None if not known."""
         measured = self.client_losses
@@ -152,7 +146,7 @@ class RoundTraining(Learner):
         """Return a copy for trial rounds, with costs of its own; see ``Learner.branch``."""
         twin = super().branch(stream)
         twin.totals = Totals.of(self.server.uplink, self.settings)
-        twin.ledger = Ledger(self.ledger.clients)
+        twin.ledger, twin.log = Ledger(self.ledger.clients), None
         return twin
 
     def count(self, plan: Plan, *, trial: bool = False) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
@@ -12,7 +12,6 @@ from channels.streams import Stream
 from wirelessfl.server.server import Server
 from wirelessfl.submodels import ParamSpec
 from wirelessfl.training.cohort import Penalty
-from wirelessfl.training.step_counts import StepCounts
 from wirelessfl.training.steps_done import StepsDone
 
 if TYPE_CHECKING:
@@ -30,9 +29,6 @@ class Learner(ABC):
         title: name of the training in messages.
         evaluation: what the model is evaluated on; None if it is not evaluated.
     """
-
-    log: Callable[..., None] | None = None
-    """Takes each planned round that is counted; None if none is logged."""
 
     def __init__(
         self, server: Server, stream: Stream, title: str, evaluation: Evaluation | None = None
@@ -63,11 +59,6 @@ class Learner(ABC):
         """Names and shapes of the parameters."""
 
     @property
-    @abstractmethod
-    def steps(self) -> StepCounts:
-        """Number of local steps of each client."""
-
-    @property
     def params(self) -> dict[str, Tensor]:
         """The current parameters by name, on the CPU."""
         return self.spec.named(self.server.cloud["params"].cpu())
@@ -82,7 +73,7 @@ class Learner(ABC):
         twin.server, twin.steps_done = self.server.branch(), self.steps_done.copy()
         twin.stream, twin.title = stream, f"trial {self.title}"
         twin.penalties, twin.teacher = (), None
-        twin.metrics, twin.log = {}, None
+        twin.metrics = {}
         return twin
 
     def attach(self, folder: Path, mark: str = "") -> None:

@@ -68,12 +68,13 @@ def build_tasks(config: Config, given: GivenObjects, shards: Shards) -> Setup:
     if not config.task and costs[0] is not None:
         network = replace(network, cycles_per_step=costs[0].cycles)
     delays = build_delays(config, network, elements, stream, costs, steps)
+    work = "a request" if config.schedule.work == "requests" else "a round"
     learners = [
         _learner(
             task,
             model,
             network,
-            RequestSeconds(delays, number, config.named("delays"), f"task {name}"),
+            RequestSeconds(delays, number, config.named("delays"), f"task {name}", work),
             of_task,
             stream,
         )
@@ -192,7 +193,7 @@ def _learner(
     )
     submodels.check()
     padding = task.run.padding
-    if submodels.of_requests([0], [0]) is not None:
+    if submodels.of_round(np.zeros(1, dtype=np.int64), 0) is not None:
         padding = structure.padding(padding)
     tested = task.used_assigner.tested(structure.neurons)
     return TaskLearner(

@@ -30,7 +30,6 @@ from wirelessfl.tasks.spread import spread
 from wirelessfl.training.cohort import State
 from wirelessfl.training.evaluate import logits_of
 from wirelessfl.training.evaluation import Evaluation
-from wirelessfl.training.step_counts import StepCounts
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -102,11 +101,6 @@ class TaskLearner(Learner):
     def spec(self) -> ParamSpec:
         """Names and shapes of the parameters."""
         return self.local.executor.objective.spec
-
-    @property
-    def steps(self) -> StepCounts:
-        """Number of local steps of each client."""
-        return self.local.steps
 
     @property
     def beside(self) -> int:

@@ -24,12 +24,14 @@ class RequestSeconds:
         task: number of the task.
         name: setting ``delays``, for messages.
         title: name of the task in messages.
+        work: what clients get, in messages.
     """
 
     delays: Delays
     task: int = 0
     name: str = "wireless"
     title: str = "task"
+    work: str = "a request"
     _known: dict[tuple[int, bytes], FloatArray] = field(default_factory=dict, init=False)
 
     def of(self, clients: IntArray, size: int) -> RequestDurations:
@@ -80,8 +82,8 @@ class RequestDurations:
 
     @property
     def title(self) -> str:
-        """A request of the task."""
-        return f"a request of {self.seconds.title}"
+        """A request of the task, or a round."""
+        return f"{self.seconds.work} of {self.seconds.title}"
 
     @property
     def remedies(self) -> str:

@@ -79,7 +79,7 @@ class TaskRoundSettings:
     cutoff: float | None = None
 
     def available_of(self, clients: int) -> int:
-        """Number of clients available in a round, of so many; at least 1."""
+        """Number of clients available in a round, of so many; at least 1 if there are any."""
         if clients == self.clients:
             return self.available
-        return max(1, round(clients * self.available / self.clients))
+        return min(clients, max(1, round(clients * self.available / self.clients)))

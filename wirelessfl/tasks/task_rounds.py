@@ -238,7 +238,7 @@ class TaskRounds(TaskHandler):
             "staleness_mean": 0.0,
             "staleness_max": 0,
             "requests": clients,
-            "buffer": awaited or self.settings.first or clients,
+            "buffer": awaited or (clients and (self.settings.first or clients)),
             "allocation": clients,
             "updates": sum(self.returned),
             "lost": self.lost[task],

@@ -86,6 +86,10 @@ class StepSeconds:
     def __getitem__(self, client: int) -> float:
         return float(self.cycles / self.cpu_hz[client])
 
+    def of(self, clients: IntArray) -> FloatArray:
+        """Seconds per step of these clients, [clients]."""
+        return np.asarray(self.cycles / self.cpu_hz[clients])
+
 
 def _means(value: Any, delays: Any, task: int, clients: IntArray, shares: FloatArray) -> Any:
     """Check for seconds of the shape of ``shares``, or None."""
@@ -181,8 +185,9 @@ class ShiftedExponential(Delays):
 
     def mean_seconds(self, task: int, clients: IntArray, shares: FloatArray) -> FloatArray:
         """3 tau beta for the full model, in proportion to the submodel; see ``Delays``."""
-        whole = [3 * self._least(task, client) for client in clients.tolist()]
-        return np.asarray(shares * np.array(whole))
+        steps = 1 if self.steps is None else self.steps[task].at(clients)
+        least = steps * self.min_seconds[task] * self.speeds[clients]
+        return np.asarray(shares * (3 * least))
 
 
 @dataclass(frozen=True, eq=False)
@@ -249,7 +254,9 @@ class Wireless(Delays):
         Raises:
             ConfigError: the uplink's access cannot serve a client alone.
         """
-        before = [self.seconds(task, client, 0) for client in clients.tolist()]
+        cost = self.step_seconds[task]
+        own = cost.of(clients) if isinstance(cost, StepSeconds) else cost[clients]
+        before = self._down_seconds(task) + self.steps[task].at(clients) * own
         network, elements = self.network, self.elements[task].up
         alone = network.regrouped(
             clients, network.cell_of[clients], np.ones(len(clients), dtype=np.int64)
@@ -259,7 +266,7 @@ class Wireless(Delays):
         load = Load(
             elements=shares * elements,
             jointly=np.full(shares.shape, elements),
-            start_seconds=shares * np.array(before),
+            start_seconds=shares * before,
             bits_per_element=BITS_PER_ELEMENT,
         )
         with serving(f"uplink {self.uplink.title!r}"):
