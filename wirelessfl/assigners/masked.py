@@ -69,12 +69,12 @@ class Masked(Adaptive):
 
     def check_requests(self, schedule: str) -> None:
         """Also refuse masks "partition", which may not suffice for the clients of a round."""
-        super().check_requests(schedule)
         if self.masks == "partition":
             raise ConfigError(
                 f'masks="partition" conflicts with {schedule}, which does not plan rounds in '
                 'advance: choose masks "covered", or schedule "rounds".'
             )
+        super().check_requests(schedule)
 
     def choose(self, context: ClientContext, counts: IntArray) -> list[list[IntArray]]:
         """Choose masks by the rule ``masks``.
