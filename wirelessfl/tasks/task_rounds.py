@@ -133,10 +133,8 @@ class TaskRounds(TaskHandler):
             shares[task] = count
         sets = self.assignment.choose(number, pool, shares)
         chosen = {task: sets[task] for task in allocation}
-        first, numbered = (
-            self.settings.first,
-            self.first_training + number * self.settings.available,
-        )
+        first = self.settings.first
+        numbered = self.first_training + number * self.settings.available
         parts = {task: self.models[task].shares(who) for task, who in chosen.items()}
         upload = None if self.uploads is None else self._upload
         cutoff = self.settings.cutoff or math.inf
@@ -230,10 +228,8 @@ class TaskRounds(TaskHandler):
             task: the task.
             pool: number of clients that can take part; None for all.
         """
-        clients, awaited = self.merged.get(task) or (
-            self.allocation(clients=pool).get(task, 0),
-            0,
-        )
+        merged = self.merged.get(task)
+        clients, awaited = merged or (self.allocation(clients=pool).get(task, 0), 0)
         return {
             "staleness_mean": 0.0,
             "staleness_max": 0,
