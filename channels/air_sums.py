@@ -101,7 +101,7 @@ def air_sum(
     """
     check_convention(convention, 1)
     s = numbers("scales", scales, min_value=0)
-    channels, a, q, indices = _cell(h, beamformer, weights, clients, scales=s.shape)
+    channels, a, q, indices = _cell("beamformer", h, beamformer, weights, clients, scales=s.shape)
     csi, shrink = _imperfect(csi_error, phase_error, len(q)), _shrink(phase_error)
     if not a.any():
         raise ValueError("the beamformer is 0: give a nonzero beamformer.")
@@ -168,12 +168,14 @@ def aligned_sum(
         ValueError: the signals are not aligned, shapes do not fit, or a value is out of range.
     """
     alpha = np.asarray(precoders, np.complex128)
-    channels, a, q, indices = _cell(h, receive, weights, clients, precoders=alpha.shape)
+    channels, a, q, indices = _cell("receive", h, receive, weights, clients, precoders=alpha.shape)
     csi, shrink = _imperfect(csi_error, phase_error, len(q)), _shrink(phase_error)
-    gains = (channels @ a.conj()) * alpha
-    largest = np.linalg.norm(channels, axis=1) * np.linalg.norm(a) * np.abs(alpha)
-    # Rounding turns the phase of a gain that is small because the beamformer nearly nulls it.
-    bad = ~(np.abs(gains - np.abs(gains)) <= 1e-6 * np.abs(gains) + 1e-12 * largest)
+    with np.errstate(invalid="ignore"):  # infinite precoders
+        gains = (channels @ a.conj()) * alpha
+        largest = np.linalg.norm(channels, axis=1) * np.linalg.norm(a) * np.abs(alpha)
+        # Rounding turns the phase of a gain that is small because the beamformer nearly nulls it.
+        turned = np.abs(gains - np.abs(gains)) > 1e-6 * np.abs(gains) + 1e-12 * largest
+    bad = turned | ~np.isfinite(gains)
     if bad.any():
         i = int(np.flatnonzero(bad)[0])
         raise ValueError(
@@ -194,6 +196,7 @@ def aligned_sum(
 
 
 def _cell(
+    name: str,
     h: ArrayLike,
     receive: ArrayLike,
     weights: ArrayLike,
@@ -202,6 +205,9 @@ def _cell(
 ) -> tuple[ComplexArray, ComplexArray, FloatArray, IntArray]:
     """Channels, beamformer, weights and client indices of a cell; ``shapes`` of other arguments.
 
+    Args:
+        name: the beamformer's name in messages.
+
     Raises:
         ValueError: a shape does not fit, or a value is not finite or negative.
     """
@@ -209,11 +215,11 @@ def _cell(
     q = numbers("weights", weights, min_value=0)
     if channels.ndim != 2 or a.shape != channels.shape[1:]:
         raise ValueError(
-            f"h has shape {channels.shape} and beamformer {a.shape}: give [clients, antennas] and "
+            f"h has shape {channels.shape} and {name} {a.shape}: give [clients, antennas] and "
             "[antennas]."
         )
     if not (np.isfinite(channels).all() and np.isfinite(a).all()):
-        raise ValueError("h or beamformer is not finite: give finite values.")
+        raise ValueError(f"h or {name} is not finite: give finite values.")
     indices = np.arange(len(channels)) if clients is None else np.asarray(clients)
     shapes = {"weights": q.shape, **shapes, "clients": indices.shape}
     if any(shape != (len(channels),) for shape in shapes.values()):

@@ -210,6 +210,16 @@ def exponential_correlation(antennas: int, rho: complex) -> ComplexArray:
     return root @ root.conj().T
 
 
+def check_correlation(name: str, rho: complex) -> None:
+    """Check the correlation of neighbouring antennas.
+
+    Raises:
+        ValueError: its magnitude is not below 1.
+    """
+    if not abs(rho) < 1:
+        raise ValueError(f"{name} is {rho}: give a number of magnitude below 1.")
+
+
 @checked()
 def correlation_root(antennas: int, rho: complex) -> ComplexArray:
     """Cholesky factor L of :func:`exponential_correlation`, in closed form.
@@ -230,8 +240,7 @@ def correlation_root(antennas: int, rho: complex) -> ComplexArray:
     """
     if isinstance(antennas, bool) or not isinstance(antennas, int | np.integer) or antennas < 1:
         raise ValueError(f"antennas is {antennas!r}: give an integer >= 1.")
-    if not abs(rho) < 1:
-        raise ValueError(f"antenna_correlation is {rho}: give a number of magnitude below 1.")
+    check_correlation("rho", rho)
     steps = np.subtract.outer(np.arange(antennas), np.arange(antennas))
     root = np.tril(np.power(complex(rho), np.maximum(steps, 0)))
     root[:, 1:] *= math.sqrt(1 - abs(rho) ** 2)

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 from channels.arrays import FloatArray
 from channels.by_client import Listed, stored_by_cell
 from channels.decibels import LARGEST_DB, gains_in_range, noise_power_dbm, powers_in_range
-from channels.fading import Fading, Rayleigh, correlation_root
+from channels.fading import Fading, Rayleigh, check_correlation, correlation_root
 from channels.interference import Interference
 from channels.placement import Placement
 from channels.validation import checked_cells, checked_part, in_range, shown
@@ -114,5 +114,6 @@ def network_values(
             for name, value in by_client.items()
         },
     }
+    check_correlation("antenna_correlation", antenna_correlation)
     correlation_root(antennas, antenna_correlation)  # raise errors here, not in a draw
     return values

@@ -12,6 +12,7 @@ from channels.arrays import FloatArray
 from channels.links import SUBCARRIER_HZ, SYMBOL_SECONDS, aircomp_seconds_per_element
 from channels.loads import NOTHING_DECIDED, Decision, Load, Service
 from channels.network import ChannelDraw
+from channels.validation import as_array
 
 
 @dataclass(frozen=True)
@@ -33,6 +34,7 @@ class Simultaneous(Access):
         decision: what the service reports as its decision.
 
     Raises:
+        TypeError: ``power`` is not real.
         ValueError: a power is negative or not finite.
     """
 
@@ -43,7 +45,9 @@ class Simultaneous(Access):
     decision: Decision = NOTHING_DECIDED
 
     def __post_init__(self) -> None:
-        power = np.asarray(self.power, dtype=np.float64)
+        power = as_array("power", self.power)
+        if power.dtype.kind not in "biuf":
+            raise TypeError(f"power has dtype {power.dtype}: give real numbers.")
         bad = ~(np.isfinite(power) & (power >= 0))
         if bad.any():
             raise ValueError(

@@ -1,6 +1,8 @@
 """Public functions of channels and solvers reject wrong types and name the argument."""
 
 import inspect
+import math
+import re
 from fractions import Fraction
 from functools import partial
 
@@ -12,6 +14,7 @@ import channels
 import solvers
 from channels import Stream, section_vi_c
 from channels.arguments import checked
+from channels.validation import shown
 
 NETWORK = section_vi_c(cells=2, clients=6, stream=Stream(1))
 DRAW = NETWORK.draw(Stream(1))
@@ -19,7 +22,13 @@ H = np.arange(1, 13).reshape(3, 4) + 1j
 EACH = np.ones(6)
 ROUND = {"model_parameters": 20, "local_steps": 3, "seconds_per_bit": EACH}
 WIDTHS = {"seconds": [[1.0, 2.0], [1.0, 3.0]], "neurons": [2, 4]}
-AIR = {"h": H, "beamformer": np.ones(4), "csi_error": 0.0, "phase_error": 0.0, "stream": Stream(1)}
+AIR = {
+    "h": H,
+    "beamformer": np.ones(4),
+    "csi_error": np.zeros(3),
+    "phase_error": 0.0,
+    "stream": Stream(1),
+}
 UPLOADS = {
     "bits": [1e5, 1e5],
     "compute_seconds": [0.0, 1.0],
@@ -30,12 +39,13 @@ LIMITS = {"max_power_watts": 0.1, "max_cpu_hz": 1e9, "kappa": 1e-28}
 SIZES = {"total": 4, "cap": None, "lower": 0, "granularity": 1}
 CELLS = {
     "cell_of": [0, 0, 1],
-    "cpu_hz": 1e9,
-    "bandwidth_hz": 1e6,
+    "cpu_hz": [1e9, 2e9, 1e9],
+    "bandwidth_hz": [1e6, 2e6],
     "antennas": 2,
     "antenna_correlation": 0.1,
     "cycles_per_step": 1e6,
-    "switched_capacitance": 1e-28,
+    "switched_capacitance": [1e-28, 1e-28, 1e-28],
+    "fading": channels.Rayleigh(),
 }
 METHODS = {
     "EqualBands.serve": channels.EqualBands().serve,
@@ -43,6 +53,7 @@ METHODS = {
     "FixedRate.serve": channels.FixedRate(1e6).serve,
     "Network.from_snr": channels.Network.from_snr,
     "Network.with_snr": NETWORK.with_snr,
+    "Network.draw": NETWORK.draw,
     "ReadyOrder.serve": channels.ReadyOrder().serve,
     "Simultaneous.serve": channels.Simultaneous().serve,
     "optimize_sizes_by_time": partial(solvers.optimize_sizes_by_time, lambda sizes: 1.0 * sizes),
@@ -51,6 +62,11 @@ METHODS = {
 SERVED = {"load": channels.Load(1e6, 10.0), "draw": DRAW}
 GOOD = {name: SERVED for name in METHODS if name.endswith("serve")} | {
     "ChannelDraw": {"network": NETWORK, "h": DRAW.h},
+    "Disc": {"radius_m": 100.0},
+    "FixedRate": {"bps": 1e6, "wait": "slowest"},
+    "Hexagonal": {"inter_site_distance_m": 100.0},
+    "InH": {"carrier_ghz": 3.5, "base_station_height_m": 3.0},
+    "LogDistance": {"exponent": 3.0, "reference_db": 15.0, "reference_m": 1.0, "shadowing_db": 4.0},
     "Load": {
         "cycles": [1e6, 2e6],
         "elements": 10.0,
@@ -70,7 +86,10 @@ GOOD = {name: SERVED for name in METHODS if name.endswith("serve")} | {
     | CELLS,
     "Network.from_snr": {"snr_db": 20.0, "path_gain_db": 0.0} | CELLS,
     "Network.with_snr": {"snr_db": 20.0},
+    "Network.draw": {"stream": Stream(1), "index": 0},
     "Rician": {"k_factor_db": 6.0},
+    "Rma": {"carrier_ghz": 3.5, "building_height_m": 5.0, "street_width_m": 20.0},
+    "Simultaneous": {"power": [0.5, 1.0]},
     "Stream": {"seed": 1, "names": ()},
     "air_sum": AIR | {"weights": [0.3, 0.3, 0.4], "scales": np.ones(3), "convention": "published"},
     "aligned_sum": {name: value for name, value in AIR.items() if name != "beamformer"}
@@ -78,7 +97,7 @@ GOOD = {name: SERVED for name in METHODS if name.endswith("serve")} | {
     "aircomp_mean": AIR
     | {
         "updates": np.ones((3, 5), np.float32),
-        "snr_db": 10.0,
+        "snr_db": [10.0, 9.0, 10.0],
         "convention": "published",
         "elements_per_symbol": 1,
     },
@@ -97,7 +116,7 @@ GOOD = {name: SERVED for name in METHODS if name.endswith("serve")} | {
     "even_cells": {"clients": 4, "cells": 2},
     "exponential_correlation": {"antennas": 3, "rho": 0.5},
     "global_round_seconds": {"draw": DRAW, "parameters": [9, 9], "edge_rounds": 2} | ROUND,
-    "link_budget": {"network": NETWORK, "bits": 1e6},
+    "link_budget": {"network": NETWORK, "bits": 1e6 * EACH},
     "noise_power_dbm": {
         "bandwidth_hz": 1e6,
         "noise_figure_db": 7.0,
@@ -140,6 +159,8 @@ GOOD = {name: SERVED for name in METHODS if name.endswith("serve")} | {
         "convention": "published",
         "elements_per_symbol": 1,
     },
+    "Uma": {"carrier_ghz": 3.5, "client_height_m": 2.0},
+    "Umi": {"carrier_ghz": 3.5, "base_station_height_m": 10.0, "client_height_m": 1.5},
     "uma": {"cells": 2, "clients": 4, "stream": Stream(1), "reuse_factor": 1},
     "umi": {"cells": 2, "clients": 4, "stream": Stream(1), "reuse_factor": 3},
     "watts_to_dbm": {"power_w": 0.2},
@@ -322,6 +343,163 @@ def test_arrays_that_cannot_be_read_are_refused_in_one_line(name, kind):
         with pytest.raises((TypeError, ValueError), match=rf"\b{argument}\b") as caught:
             function(name)(**GOOD[name] | {argument: UNREADABLE[kind](values)})
         assert "\n" not in str(caught.value), argument
+
+
+REMEDY = r"\b([Gg]ive|choose|check|must be|needs|[Ss]ort|patterns of)\b"
+ANY_SIGN = {
+    "antenna_gain_db", "beamformer", "exponent", "gain_db", "h", "k_factor_db", "path_gain_db",
+    "power_dbm", "precoders", "receive", "reference_db", "rho", "seed", "snr_db", "updates",
+    "waterfall_db", "white", "root", "align_transmitters seed",
+}  # fmt: skip
+"""Arguments that may be -1, at least in some functions; all others are at least 0."""
+POSITIVE = {
+    "antennas", "bits_per_element", "candidates", "cap", "cells", "clients", "count", "coverage",
+    "cpu_hz", "cycles_per_step", "deadline", "deadline_seconds", "distance_m",
+    "elements_per_symbol", "granularity", "model_parameters", "neurons", "noise_variance",
+    "power_w", "reference_m", "reuse_factor", "rounds", "starts", "subcarrier_hz",
+    "symbol_seconds", "time_limit_seconds", "transmit_power_w", "link_budget bits",
+    "optimize_mask_sizes seconds_per_unit", "optimize_widths_and_bands bits",
+    "optimize_widths_and_bands weights", "optimize_rounds edge_rounds",
+    "optimize_rounds local_steps", *(f"{name} bandwidth_hz" for name in GOOD if name != "rate_bps"),
+}  # fmt: skip
+"""Arguments that are above 0, in all functions or in one."""
+INFINITE = {
+    "align_transmitters time_limit_seconds", "correlate root", "correlate white", "rounds",
+    "seconds_per_bit", "snr_linear snr_db", "upload_seconds",
+}  # fmt: skip
+"""Arguments that may be infinite, or are converted without a check."""
+FRACTIONS = {
+    "bits_per_parameter", "compute_seconds steps", "edge_round_seconds local_steps",
+    "global_round_seconds local_steps", "lower", "model_parameters", "parameters",
+    "seconds_per_parameter local_steps",
+}  # fmt: skip
+"""Arguments that may have a fraction although GOOD has whole numbers."""
+OUTSIDE = {
+    "access": ["tdma"],
+    "allowed": [[[1, 0], [1, 1]]],
+    "antenna_correlation": [1.0, 0.8 + 0.7j],
+    "antenna_gain_db": [100],
+    "backend": ["cplex"],
+    "base_station_height_m": [0.01, 25.0],
+    "building_height_m": [0.1],
+    "carrier_ghz": [3.5e9, 3500, 0.1],
+    "client_height_m": [150.0, 0.1],
+    "correlation_root antennas": [True],
+    "bits": [[1e300, 1e5]],
+    "certificate": ["best"],
+    "convention": ["real"],
+    "correlation": [1.0],
+    "count": [9],
+    "elements_per_symbol": [3],
+    "even_cells cells": [99],
+    "inter_site_distance_m": [0.5],
+    "LogDistance exponent": [37.6],
+    "LogDistance reference_db": [-30.0],
+    "LogDistance reference_m": [0.0],
+    "LogDistance shadowing_db": [99.0],
+    "k_factor_db": [101, -101],
+    "margin_db": [500],
+    "Network cell_of": [[]],
+    "noise_dbm_per_hz": [4e-21],
+    "noise_figure_db": [61],
+    "optimize_widths_and_bands cap": [1.5],
+    "packet_error": [[[0.1, 1.2], [0.3, 0.4]]],
+    "power_dbm": [301],
+    "radius_m": [0.5],
+    "reuse_factor": [2],
+    "Rma carrier_ghz": [60.0],
+    "rho": [1.0, -1.0, 0.8 + 0.7j],
+    "scheme": ["fdma"],
+    "snr_db": [301, -4000],
+    "street_width_m": [0.02],
+    "total": [1.0],
+    "unbiased_sum": [1],
+    "wait": ["median"],
+    "waterfall_db": [301],
+    "weights": [[]],
+}
+"""Other values that are refused: above a limit, unknown names, and nothing at all."""
+
+
+def is_in(table, name, argument):
+    return argument in table or f"{name} {argument}" in table
+
+
+def outside(name):
+    """Arguments of a function, each with a value out of its range, and that value alone."""
+    for argument, values in numbers_of(name).items():
+        faults = (
+            []
+            if is_in({"correlate root", "correlate white", "snr_linear snr_db"}, name, argument)
+            else [math.nan]
+        )
+        faults += [] if is_in(INFINITE, name, argument) else [math.inf]
+        faults += [] if is_in(ANY_SIGN, name, argument) else [-1]
+        faults += [0] if is_in(POSITIVE, name, argument) else []
+        whole = values.dtype.kind == "i" and not is_in(FRACTIONS, name, argument)
+        for fault in faults + [1.5] * whole:
+            wrong = values.astype(np.result_type(values, type(fault)))
+            wrong[(-1,) * wrong.ndim] = fault
+            yield argument, wrong if wrong.ndim else fault, fault
+    for argument in GOOD[name]:
+        for key in (argument, f"{name} {argument}"):
+            for fault in OUTSIDE.get(key, ()):
+                if f"{name} {key}" != "snr_linear snr_db":
+                    yield argument, fault, fault
+
+
+@pytest.mark.parametrize("name", GOOD)
+def test_values_out_of_range_are_named_with_the_remedy(name):
+    """In one line; the value is shown, unless the message tells the shape and type instead."""
+    for argument, wrong, fault in outside(name):
+        with pytest.raises((TypeError, ValueError), match=rf"\b{argument}\b") as caught:
+            function(name)(**GOOD[name] | {argument: wrong})
+        message = str(caught.value)
+        assert "\n" not in message
+        assert re.search(REMEDY, message), message
+        if isinstance(fault, list) or argument in {"h", "beamformer", "receive", "updates"}:
+            continue
+        assert (
+            shown(fault) in message
+            or f"{fault:g}" in message
+            or f"{fault:.1f}" in message
+            or "dtype" in message
+        ), message
+
+
+ELEMENTWISE = {
+    "align_transmitters max_amplitude", "align_transmitters noise_variance",
+    "align_transmitters weights", "allocate_bands_in_time bandwidth_hz",
+    "allocate_bandwidth bandwidth_hz", "allocate_energy bandwidth_hz", "deadline_seconds",
+    "distance_m", "gain", "noise_power_dbm bandwidth_hz", "optimize_beamformer scales",
+    "optimize_widths_and_bands bandwidth_hz", "rate_bps bandwidth_hz",
+    "select_clients bandwidth_hz", "optimize_mask_sizes seconds_per_unit", "power_dbm", "power_w",
+    "Simultaneous power", "snr", "snr_linear snr_db",
+}  # fmt: skip
+"""Arguments with any number of leading axes."""
+OWN_LENGTH = {
+    "align_transmitters h", "allocate_requests weights", "bits_per_unit", "cell_of",
+    "cycles_per_unit", "distance_m", "gain", "gain_per_noise", "optimize_beamformer h",
+    "optimize_masks_and_bands snr_hz", "optimize_widths_by_time neurons", "seconds_per_unit", "snr",
+    "Simultaneous power", "updates",
+}  # fmt: skip
+"""Arguments whose last axis is free, or of one entry in GOOD."""
+
+
+@pytest.mark.parametrize("name", GOOD)
+def test_shapes_that_do_not_fit_are_named(name):
+    """Three axes, and a last axis that is longer than that of the other arguments."""
+    for argument, values in numbers_of(name).items():
+        wrong = [np.broadcast_to(values.flat[0], (7, 5, 3))]
+        if is_in(ELEMENTWISE, name, argument):
+            wrong = []
+        if values.ndim and not is_in(OWN_LENGTH, name, argument):
+            wrong.append(np.concatenate([values, values[..., -1:]], -1))
+        for given in wrong:
+            with pytest.raises((TypeError, ValueError), match=rf"\b{argument}\b") as caught:
+                function(name)(**GOOD[name] | {argument: given})
+            assert "\n" not in str(caught.value)
+            assert re.search(REMEDY, str(caught.value)), str(caught.value)
 
 
 def test_tensors_of_other_kinds_are_read():
