@@ -358,21 +358,6 @@ def test_power_over_the_air_may_differ_between_clients():
     assert (part.seconds == full.seconds).all()
 
 
-@pytest.mark.parametrize(
-    ("made", "message"),
-    [
-        (lambda: FixedRate(0), r"bps is 0: give finite bit/s > 0"),
-        (lambda: FixedRate(math.inf), "bps is inf"),
-        (lambda: FixedRate(1e6, "median"), "wait is 'median': choose"),
-        (lambda: Simultaneous([0.5, -0.1]), r"power contains -0\.1: give fractions"),
-        (lambda: Simultaneous(math.nan), "power contains nan"),
-    ],
-)
-def test_invalid_accesses_are_refused(made, message):
-    with pytest.raises(ValueError, match=message):
-        made()
-
-
 def test_powers_of_other_clients_are_refused():
     draw = Network.from_snr([0, 0], cpu_hz=1e9, snr_db=0).draw(Stream(1))
     with pytest.raises(ValueError, match=r"^power has shape \(3,\), and the draw has 2 clients"):

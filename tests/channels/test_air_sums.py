@@ -71,13 +71,7 @@ def test_variance_of_the_gains() -> None:
     ("change", "message"),
     [
         ({"precoders": np.ones(4)}, r"client 0 has a\^H h alpha = .* real and >= 0"),
-        ({"precoders": np.full(4, np.nan)}, r"client 0 has a\^H h alpha = nan"),
-        ({"precoders": np.zeros(3)}, r"weights \(4,\), precoders \(3,\), clients \(4,\): give"),
-        ({"receive": np.ones(2)}, r"h has shape \(4, 3\) and beamformer \(2,\)"),
-        ({"receive": np.full(3, np.inf)}, "h or beamformer is not finite"),
-        ({"weights": -WEIGHTS}, "weights contains -0.4"),
         ({"phase_error": 0.1}, "stream is None"),
-        ({"csi_error": np.ones(2)}, r"csi_error has shape \(2,\)"),
     ],
 )
 def test_invalid_input_is_named(change: dict[str, Any], message: str) -> None:

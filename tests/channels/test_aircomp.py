@@ -255,26 +255,13 @@ def test_upload_time_does_not_depend_on_the_number_of_clients() -> None:
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"updates": np.ones(3)}, r"updates have shape \(3,\)"),
         ({"updates": np.ones((6, 2), int)}, "dtype int64"),
-        ({"updates": np.full((6, 2), np.nan)}, r"updates\[0\] are not finite"),
         ({"h": np.ones((5, 4))}, r"updates have shape \(6, 5\) and h \(5, 4\): give"),
-        ({"beamformer": np.ones(3)}, r"beamformer \(3,\)"),
         ({"weights": [1, 2]}, "weights are"),
         ({"weights": [0] * 6}, "not all 0"),
         ({"updates": np.ones((6, 2), np.float16)}, "dtype float16"),
-        ({"snr_db": np.nan}, "snr_db contains nan"),
-        ({"snr_db": -4000}, r"snr_db contains -4000.0: give .* within \[-300, 300\]"),
-        ({"snr_db": np.zeros(5)}, r"snr_db has shape \(5,\)"),
-        ({"h": np.full((6, 4), np.nan)}, "h or beamformer is not finite"),
         ({"beamformer": np.zeros(4)}, "the beamformer is 0"),
-        ({"csi_error": np.zeros(5)}, r"csi_error has shape \(5,\)"),
-        ({"phase_error": np.zeros(6)}, "phase_error is"),
-        ({"convention": "real"}, "convention is 'real'"),
         ({"elements_per_symbol": 2}, "elements_per_symbol=2 conflicts with convention='published'"),
-        ({"elements_per_symbol": 3}, "elements_per_symbol is 3"),
-        ({"csi_error": -1}, "csi_error contains -1"),
-        ({"phase_error": np.nan}, "phase_error is nan"),
         ({"h": np.zeros((6, 4))}, r"client 0 has \|a\^H h\| = 0"),
     ],
 )
@@ -296,14 +283,8 @@ def test_small_and_large_updates_keep_their_scale() -> None:
             assert got.realised_error == pytest.approx(got.predicted_error, rel=0.5)
 
 
-def test_scales_and_sums_reject_invalid_arguments() -> None:
+def test_errors_of_channels_need_a_stream() -> None:
     h, a = channels_and_beamformer()
-    with pytest.raises(ValueError, match="rms contains nan"):
-        transmit_scales(WEIGHTS, np.full(6, np.nan), snr_db=0.0)
-    with pytest.raises(ValueError, match=r"shapes do not fit: weights \(6,\), rms \(5,\), snr_db"):
-        transmit_scales(WEIGHTS, np.ones(5), snr_db=3.0, convention="physical")
-    with pytest.raises(ValueError, match="scales contains -1"):
-        air_sum(h, a, WEIGHTS, np.full(6, -1.0))
     with pytest.raises(ValueError, match="stream is None"):
         air_sum(h, a, WEIGHTS, np.ones(6), phase_error=0.1)
 

@@ -21,7 +21,6 @@ from channels import (
     Stream,
     dbm_to_watts,
     noise_power_dbm,
-    path_loss_db,
     section_vi_c,
     watts_to_dbm,
 )
@@ -224,15 +223,8 @@ def test_the_preset_holds_at_the_default_power():
 REFUSED = [
     ({"gain_db": 90.0}, r"gain_db contains 90: .* at most 0 dB.*path_loss_db"),
     ({"gain_db": [-90, 1e-9, -90]}, "gain_db contains 1e-09"),
-    ({"gain_db": -301.0}, r"gain_db is -301.0: .* \[-300, 300\]"),
     ({"transmit_power_w": 23}, r"transmit_power_w contains 23, .* 10 W.*watts: dbm_to_watts\(23\)"),
-    ({"transmit_power_w": [0.1, 0.0, 0.1]}, r"transmit_power_w\[1\] is 0.0: .* > 0"),
     ({"noise_dbm_per_hz": 3.98e-21}, "noise_dbm_per_hz is 3.98e-21: .* dBm/Hz.*watts_to_dbm"),
-    ({"noise_dbm_per_hz": 174}, "noise_dbm_per_hz is 174: .* -300 to -100 dBm/Hz"),
-    ({"noise_dbm_per_hz": -94}, "noise_dbm_per_hz is -94: .* dBm/Hz"),
-    ({"noise_figure_db": -1}, "noise_figure_db is -1: give 0 to 60 dB"),
-    ({"noise_figure_db": math.nan}, "noise_figure_db is nan"),
-    ({"bandwidth_hz": 0}, "bandwidth_hz is 0.0"),
 ]
 
 
@@ -248,8 +240,6 @@ def test_a_network_needs_gains():
         Network(CELLS, cpu_hz=1e9)
     with pytest.raises(TypeError, match=r"^gain_db conflicts with snr_db, which fixes the gains"):
         given_snr(gain_db=-90)
-    with pytest.raises(ValueError, match=r"^interference is 3: give a channels\.Interference"):
-        physical(interference=3)
 
 
 def test_the_number_of_cells_is_not_replaced():
@@ -264,14 +254,7 @@ def test_the_number_of_cells_is_not_replaced():
 @pytest.mark.parametrize(
     ("call", "message"),
     [
-        (lambda: dbm_to_watts([20, 301]), r"power_dbm contains 301.0: give dBm within"),
-        (lambda: dbm_to_watts(math.nan), "power_dbm contains nan"),
         (lambda: watts_to_dbm([0.1, 0]), "power_w contains 0.0: give finite watts > 0.*dBm"),
-        (lambda: watts_to_dbm(-94), "power_w contains -94.0: give finite watts"),
-        (lambda: noise_power_dbm(-1), "bandwidth_hz contains -1.0: give finite hertz"),
-        (lambda: noise_power_dbm(1e6, 61), "noise_figure_db is 61: give 0 to 60 dB"),
-        (lambda: noise_power_dbm(1e6, 7, 4e-21), "noise_dbm_per_hz is 4e-21: .* dBm/Hz"),
-        (lambda: path_loss_db(0.3), "distance_m contains 0.3: .*metres"),
     ],
 )
 def test_helpers_refuse_other_units(call, message):

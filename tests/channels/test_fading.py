@@ -1,6 +1,5 @@
 """Monte Carlo power and correlation of fading models match their definitions."""
 
-import re
 
 import numpy as np
 import pytest
@@ -138,13 +137,6 @@ def test_channels_of_some_clients_equal_those_in_a_full_draw(model, rho, data):
         assert np.array_equal(model.draw(STREAM, 2, clients, root), whole[clients])
 
 
-@pytest.mark.parametrize(("white", "root"), [((2, 3), (2, 2)), ((3,), (3, 3)), ((2, 3), (3,))])
-def test_correlate_names_shapes_that_do_not_fit(white, root):
-    message = re.escape(f"white has shape {white} and root {root}: give")
-    with pytest.raises(ValueError, match=message):
-        correlate(np.ones(white, complex), np.ones(root))
-
-
 def test_root_is_exact_for_nearly_equal_antennas():
     root = correlation_root(64, 1 - 2**-53)
     assert np.allclose(root @ root.T, 1, rtol=0, atol=1e-12)
@@ -166,36 +158,14 @@ def test_path_loss_by_hand():
     assert path_loss_db(0.5, reference_m=0.5) == 15.3
 
 
-@pytest.mark.parametrize("antennas", [0, -1, 2.5, True])
-def test_antennas_must_be_a_positive_integer(antennas):
-    with pytest.raises(ValueError, match="antennas is"):
-        correlation_root(antennas, 0)
-
-
-@pytest.mark.parametrize("rho", [1.0, -1.0, 0.8 + 0.7j, np.nan])
-def test_correlation_must_be_below_one(rho):
-    with pytest.raises(ValueError, match="antenna_correlation is"):
-        exponential_correlation(4, rho)
-
-
-@pytest.mark.parametrize("k_db", [np.nan, 101, -np.inf])
-def test_k_factor_must_be_in_range(k_db):
-    with pytest.raises(ValueError, match="k_factor_db is"):
-        Rician(k_db)
-
-
 @pytest.mark.parametrize(
     ("settings", "name"),
     [
-        ({"distance_m": [1, 0]}, "distance_m contains 0"),
-        ({"distance_m": np.nan}, "distance_m contains nan"),
         ({"distance_m": 0.2}, r"distance_m contains 0\.2: give finite metres >= 1\. A kilometre"),
         ({"distance_m": [300, 0.9]}, r"contains 0\.9: .* metres >= 1\."),
         ({"distance_m": 0.4, "reference_m": 0.5}, r"contains 0\.4: .* metres >= 0\.5\."),
         ({"distance_m": [900, 100], "reference_m": 1e3}, r"at 100 metres is -22\.3 dB, a gain"),
         ({"distance_m": 5, "reference_db": -30}, "at 5 metres is -3.719 dB, a gain: give metres"),
-        ({"distance_m": 1, "reference_m": 0}, "reference_m is 0"),
-        ({"distance_m": 1, "exponent": np.inf}, "exponent is inf"),
     ],
 )
 def test_path_loss_errors(settings, name):

@@ -132,18 +132,7 @@ def test_many_outages_are_fast():
 @pytest.mark.parametrize(
     ("call", "message"),
     [
-        (
-            lambda: packet_error_probability(-1.0, 0),
-            r"snr contains -1\.0: give finite numbers",
-        ),
-        (lambda: packet_error_probability(math.inf, 0), "snr contains inf"),
-        (lambda: packet_error_probability(1, 301), r"waterfall_db contains 301\.0: .*-300 to 300"),
-        (lambda: packet_error_probability(1, math.nan), "waterfall_db contains nan"),
         (lambda: packet_error_probability([1, 2], [1, 2, 3]), "the shapes do not fit: snr"),
-        (lambda: outage_probability(-2, 1, 1, 1), r"gain contains -2\.0"),
-        (lambda: outage_probability(1, -1, 1, 1), r"margin_db contains -1\.0: give dB from 0 to"),
-        (lambda: outage_probability(1, 1, [0, -0.1], 1), r"csi_error_variance contains -0\.1"),
-        (lambda: outage_probability(1, 1, 1, 0), "antennas is 0: give an integer from 1"),
         (lambda: outage_probability([1, 2], 1, [1, 2, 3], 1), "the shapes do not fit: gain"),
     ],
 )
@@ -151,8 +140,3 @@ def test_bad_arguments_of_failures_are_named(call, message):
     with pytest.raises(ValueError, match=f"^{message}") as caught:
         call()
     assert "\n" not in str(caught.value)
-
-
-def test_antennas_are_counted():
-    with pytest.raises(TypeError, match=r"^antennas is 1\.5: give an integer"):
-        outage_probability(1, 1, 1, 1.5)

@@ -203,12 +203,7 @@ def test_rate_by_hand():
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ((-1.0, 1.0, 1.0), "bandwidth_hz contains -1.0"),
-        ((1e6, [1.0, -2.0], 1.0), "snr contains -2.0: give finite numbers >= 0"),
-        ((1e6, 1.0, [[0.0], [-0.5]]), "gain contains -0.5"),
         ((1e6, -2.0, -0.5), "snr contains -2.0"),
-        ((1e6, 1.0, math.nan), "gain contains nan"),
-        ((1.0, np.inf, 0.0), "snr contains inf: give finite numbers"),
         (([1, 2], [1, 2, 3], 1.0), r"shapes do not fit: bandwidth_hz \(2,\), snr \(3,\), gain"),
     ],
 )
@@ -320,28 +315,15 @@ def test_torch_tensors_are_accepted(unit_draw):
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"parameters": [1, 2, 3]}, r"parameters has shape \(3,\): .*\(\.\.\., 2\).*\(\.\.\., 4\)"),
-        ({"parameters": [1, -2]}, "parameters contains -2.0"),
-        ({"parameters": [1, np.nan]}, "parameters contains nan"),
         ({"parameters": [1, 11]}, "parameters contains 11, which exceeds model_parameters=10: "),
-        ({"local_steps": -1}, "local_steps contains -1.0"),
-        ({"model_parameters": 0}, "model_parameters is 0"),
-        ({"model_parameters": math.inf}, "model_parameters is inf: give a finite number > 0"),
-        ({"bits_per_parameter": -1}, "bits_per_parameter is -1"),
-        ({"bits_per_parameter": math.nan}, "bits_per_parameter is nan"),
         ({"seconds_per_bit": 1e-6}, r"seconds_per_bit has shape \(\)"),
         (
             {"parameters": np.ones((3, 2)), "seconds_per_bit": np.ones((2, 4))},
             r"shapes do not fit: parameters \(3, 2\), seconds_per_bit \(2, 4\)\. Give",
         ),
-        ({"seconds_per_bit": [1, 1, 1, np.nan]}, "seconds_per_bit contains nan: give numbers >= 0"),
         ({"active": [1, 1, 0, 0]}, "active has shape .* dtype int64"),
         ({"active": [True]}, r"active has shape \(1,\)"),
-        ({"seconds_per_bit": [1, -2.0, 1, 1]}, "seconds_per_bit contains -2.0: give numbers >= 0"),
         ({"parameters": [[1, 2]] * 2, "active": [[True] * 4] * 3}, r"active has shape \(3, 4\)"),
-        ({"edge_rounds": -1}, "edge_rounds is -1"),
-        ({"edge_rounds": 2.5}, "edge_rounds is 2.5: give an integer >= 0"),
-        ({"edge_rounds": math.inf}, "edge_rounds is inf"),
     ],
 )
 def test_latency_errors(unit_draw, changes, message):
@@ -386,16 +368,3 @@ def test_active_clients_of_other_blocks_are_named(seconds):
     with pytest.raises(ValueError, match=r"active has shape \(3, 3\), but .* leading axes \(2,\)"):
         seconds(blocks, np.ones((3, 3), bool))
     assert seconds(blocks, np.ones((4, 1, 3), bool)).shape == (4, 2, 3)
-
-
-@pytest.mark.parametrize("number", [0, 0.5, 3])
-def test_a_symbol_carries_one_or_two_elements(unit_draw, number):
-    with pytest.raises(ValueError, match=f"elements_per_symbol is {number}: choose 1 or 2"):
-        aircomp_seconds_per_element(unit_draw, elements_per_symbol=number)
-
-
-def test_share_and_scheme_errors(unit_draw):
-    with pytest.raises(ValueError, match='scheme is \'fdma\': choose "tdma" or "ofdma"'):
-        airtime_seconds_per_bit(unit_draw, "fdma")
-    with pytest.raises(ValueError, match=r"share contains -0\.5"):
-        compute_seconds(unit_draw.network, 1, -0.5)

@@ -50,30 +50,6 @@ def test_leading_axes_broadcast():
     assert load.bits.shape == (2, 3)
 
 
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        ({"cycles": [-1, 0]}, r"cycles contains -1\.0: give finite numbers >= 0\."),
-        ({"elements": np.inf}, "elements contains inf"),
-        ({"vectors": [np.nan]}, "vectors contains nan"),
-        ({"jointly": -2}, "jointly contains -2"),
-        ({"weights": [1, -1]}, "weights contains -1"),
-        ({"start_seconds": -0.5}, "start_seconds contains -0.5"),
-        ({"bits_per_element": 0}, r"bits_per_element is 0\.0: give a finite number > 0"),
-        ({"bits_per_element": np.nan}, "bits_per_element contains nan"),
-        (
-            {"cycles": np.ones(3), "elements": np.ones(2)},
-            r"shapes do not fit: cycles \(3,\), elements \(2,\), .*Give .*\[\.\.\., clients\]",
-        ),
-        ({"weights": np.ones(3), "elements": np.ones(2)}, r"do not fit: .*weights \(3,\)"),
-    ],
-)
-def test_invalid_loads_are_refused_in_one_line(arguments, message):
-    with pytest.raises(ValueError, match=message) as caught:
-        Load(**arguments)
-    assert "\n" not in str(caught.value)
-
-
 @pytest.mark.parametrize("access", ACCESSES, ids=lambda access: type(access).__name__)
 @pytest.mark.parametrize(
     ("load", "message"),

@@ -37,21 +37,7 @@ def test_even_cells(cells, extra):
     assert (np.diff(cell_of) >= 0).all()
 
 
-@pytest.mark.parametrize(("clients", "cells"), [(3, 4), (3, 0), (0, 0), (5, -1)])
-def test_even_cells_leave_no_cell_empty(clients, cells):
-    with pytest.raises(ValueError, match=f"clients is {clients} and cells is {cells}: give"):
-        even_cells(clients, cells)
-
-
-@pytest.mark.parametrize(
-    ("clients", "cells", "message"),
-    [(6, 2.5, "cells is 2.5"), (6, 2.0, "cells is 2.0"), (6.0, 2, "clients is 6.0: give an int")],
-)
-def test_cells_and_clients_must_be_integers(clients, cells, message):
-    with pytest.raises(TypeError, match=message):
-        even_cells(clients, cells)
-    with pytest.raises(TypeError, match=message):
-        section_vi_c(cells, clients, stream=STREAM)
+def test_cells_and_clients_may_be_integers_of_numpy():
     assert even_cells(np.int32(3), np.int64(2)).tolist() == [0, 0, 1]
 
 
@@ -122,23 +108,6 @@ def test_a_network_is_immutable():
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"cpu_hz": [1e9, -1.0, 1e9]}, r"cpu_hz\[1\] is -1.0: give a finite number > 0"),
-        ({"cpu_hz": 0.0}, "cpu_hz is 0.0"),
-        ({"cpu_hz": [1e9, 1e9]}, r"cpu_hz has shape \(2,\): .*\(3,\)"),
-        ({"snr_db": [0.0, np.nan, 0.0]}, r"snr_db\[1\] is nan"),
-        ({"snr_db": 301.0}, r"snr_db is 301.0: .* within \[-300, 300\]"),
-        ({"path_gain_db": -np.inf}, "path_gain_db is -inf"),
-        ({"bandwidth_hz": [9e6, 0.0]}, r"bandwidth_hz\[1\] is 0.0"),
-        ({"bandwidth_hz": [9e6] * 3}, r"bandwidth_hz has shape \(3,\): .*\(2,\)"),
-        ({"antennas": 0}, "antennas is 0"),
-        ({"antenna_correlation": 1.0}, "antenna_correlation is 1.0"),
-        ({"cycles_per_step": np.inf}, "cycles_per_step is inf"),
-        ({"cycles_per_step": [1e6, 1e6]}, "cycles_per_step is"),
-        ({"transmit_power_w": -0.1}, "transmit_power_w is -0.1: give a finite number > 0"),
-        ({"switched_capacitance": [0.0, 0.0, -1e-28]}, r"switched_capacitance\[2\] is -1e-28"),
-        ({"cell_of": []}, r"cell_of has shape \(0,\)"),
-        ({"cell_of": [[0, 1]]}, r"cell_of has shape \(1, 2\)"),
-        ({"cell_of": [0.0, 1.0]}, "dtype float64"),
         ({"cell_of": [0, 1, 0]}, r"cell_of\[2\] is 0 after 1: .*Sort"),
         ({"cell_of": [-1, 0, 1]}, r"cell_of\[0\] is -1"),
         ({"cell_of": [0, 0, 2]}, "cell 1 has no client"),
@@ -148,11 +117,6 @@ def test_a_network_is_immutable():
 def test_invalid_networks_are_rejected(changes, message):
     with pytest.raises(ValueError, match=message):
         small(**changes)
-
-
-def test_fading_must_be_a_model():
-    with pytest.raises(TypeError, match="fading is 'rayleigh'"):
-        small(fading="rayleigh")
 
 
 @pytest.mark.parametrize(
@@ -358,10 +322,6 @@ def test_gain_is_the_squared_norm_with_path_gain():
 def test_a_draw_accepts_measured_channels():
     network = small()
     assert ChannelDraw(network, [[3, 4j], [1, 0], [0, 0]]).gain.tolist() == [25.0, 1.0, 0.0]
-    with pytest.raises(ValueError, match=r"h has shape \(3, 1\)"):
-        ChannelDraw(network, np.ones((3, 1)))
-    with pytest.raises(ValueError, match="h contains NaN or infinity"):
-        ChannelDraw(network, np.full((3, 2), np.nan))
 
 
 @pytest.mark.parametrize(("cells", "clients"), [(1, 5), (2, 300), (4, 600), (5, 603)])
@@ -409,10 +369,6 @@ def test_channels_imports_only_numpy():
 
 def test_wrong_arguments_of_draws_are_named():
     network, stream = section_vi_c(cells=1, clients=3, stream=Stream(1)), Stream(2)
-    with pytest.raises(ValueError, match=r"^stream is 3: give a channels\.Stream\.$"):
-        network.draw(3)
-    with pytest.raises(TypeError, match=r"^index is 'a': give a number"):
-        network.draw(stream, "a")
     with pytest.raises(TypeError, match=r"^indices is 3: give several blocks, e\.g\. range"):
         network.draws(stream, 3)
     assert (network.draws(stream, [1]).h[0] == network.draw(stream, 1).h).all()

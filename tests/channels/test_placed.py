@@ -170,11 +170,6 @@ def test_what_follows_from_positions_is_not_given(name):
         line(**{name: 0.0})
 
 
-def test_antenna_gains_are_in_decibels():
-    with pytest.raises(ValueError, match=r"^antenna_gain_db is 100: give -60 to 60 dB"):
-        line(antenna_gain_db=100)
-
-
 @pytest.mark.parametrize(
     ("preset", "spacing", "antennas"), [(umi, 200.0, 8), (uma, 500.0, 16)], ids=["umi", "uma"]
 )

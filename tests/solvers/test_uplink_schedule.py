@@ -180,13 +180,8 @@ def test_tensors_give_tensors():
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (([0, -1], 1), r"ready_seconds\[1\] is -1.0: give a finite number >= 0, in seconds"),
-        ((np.inf, [1]), "ready_seconds is inf"),
-        ((0, [1, np.nan]), r"upload_seconds\[1\] is nan: give a number >= 0, in seconds"),
-        (([0, 0], [1, 1, 1]), r"shapes \(2,\) and \(3,\): give \[..., clients\] in both"),
         (([0, 0], 1e308), r"upload_seconds is 1e\+308: give at most 1e\+60 seconds"),
         ((0, 1), "at least one"),
-        ((0, [1], "tdma"), "access is 'tdma': give one of 'sequential', 'shares', 'slots'"),
     ],
 )
 def test_bad_arguments_are_named(arguments, message):

@@ -90,8 +90,6 @@ def test_reuse_without_a_pattern_is_refused():
             layout.bands(4, 2)
         with pytest.raises(ValueError, match=r"^reuse_factor is 1000000000000: give 1 .* to 1000"):
             layout.bands(4, 10**12)
-        with pytest.raises(ValueError, match=r"^reuse_factor is 0: give 1"):
-            layout.bands(4, 0)
         assert layout.bands(3, 3).tolist() == [0, 1, 2]
 
 
@@ -109,11 +107,7 @@ def test_cells_are_larger_than_the_minimum_distance(layout, message):
 
 
 def test_settings_and_numbers_are_checked():
-    for kind, name in ((Disc, "radius_m"), (Hexagonal, "inter_site_distance_m")):
-        with pytest.raises(ValueError, match=f"^{name} is 0.5: give 1 to 100000 metres"):
-            kind(0.5)
-        with pytest.raises(TypeError, match=f"^{name} is 'x': give a real number in metres"):
-            kind("x")
+    for kind in (Disc, Hexagonal):
         with pytest.raises(ValueError, match="cells is None"):
             kind().place(None, 4, STREAM)
         with pytest.raises(ValueError, match="clients is None"):

@@ -50,14 +50,7 @@ def test_tensors_give_tensors():
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"bits": [-1.0, 1]}, r"bits\[0\] is -1.0: give a finite number >= 0, in bits"),
         ({"cycles": np.inf}, "cycles is inf: .* in CPU cycles"),
-        ({"gain_per_noise": [1, np.nan]}, r"gain_per_noise\[1\] is nan"),
-        ({"bandwidth_hz": 0}, "bandwidth_hz is 0.0: give a finite number > 0, in Hz"),
-        ({"max_power_watts": -1}, "max_power_watts is -1.0"),
-        ({"max_cpu_hz": "fast"}, "max_cpu_hz has dtype"),
-        ({"kappa": -1e-28}, "kappa is -1e-28"),
-        ({"deadline_seconds": 0}, "deadline_seconds is 0.0: give a finite number > 0, in seconds"),
         ({"deadline_seconds": None}, r"are missing: give deadline_seconds .* or weights \(w_T"),
         ({"weights": (1, 1)}, "are both given: give deadline_seconds .* or weights"),
         ({"deadline_seconds": None, "weights": 3}, r"weights is 3: give \(w_T, w_E\)"),
@@ -67,7 +60,6 @@ def test_tensors_give_tensors():
         ),
         ({"deadline_seconds": None, "weights": (1, -1)}, "weights: w_E is -1.0"),
         ({"bits": [[1, 1]] * 3, "bandwidth_hz": [1, 2]}, r"not fit: .*bandwidth_hz \(2,\)"),
-        ({"bits": [1, 2, 3], "cycles": [1, 2]}, "shapes do not fit"),
         ({"bits": [], "cycles": 1}, "give .*, with clients"),
     ],
 )

@@ -108,10 +108,6 @@ def test_spreads_of_200_db():
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"bits": [0.0, 1]}, r"bits\[0\] is 0.0: give a finite number > 0"),
-        ({"deadline_seconds": 0}, "deadline_seconds is 0.0"),
-        ({"cap": 1.5}, "cap is 1.5: give a number above 0, up to 1"),
-        ({"weights": -1}, "weights is -1.0"),
         ({"weights": [1, 2, 3]}, "shapes do not fit"),
     ],
 )

@@ -151,7 +151,6 @@ def test_cells_that_never_end():
         (lambda p: np.nan * p, {}, "seconds returned nan: return seconds >= 0"),
         (lambda p: p.sum(-1), {}, r"seconds returned shape \(11,\) for sizes of shape \(11, 2\)"),
         (lambda p: 20.0 - p, {}, "seconds decreases: cell 0 takes 20 s with 0 units and 19 s wi"),
-        (lambda p: p, {"cells": 0}, "cells is 0: give a whole number >= 1"),
         (lambda p: p, {"candidates": 1}, "candidates is 1: give a whole number >= 2"),
         (lambda p: p, {"cap": [1, 2, 3]}, r"cap has shape \(3,\)"),
     ],

@@ -403,9 +403,7 @@ def test_a_cell_that_cannot_send_trains_nothing():
     ("changes", "text"),
     [
         ({"rounds": [[1.0, 2.0]]}, "rounds has shape"),
-        ({"rounds": -rounds(LOCAL, EDGE)}, r"rounds\[0, 0\]"),
         ({"local_steps": [1, 1, 2]}, "local_steps"),
-        ({"edge_rounds": [0, 1, 2]}, "edge_rounds"),
         ({"weights": (0.0, 1.0)}, "max_seconds"),
         ({"weights": (0.0, 0.0)}, "weights"),
         ({"weights": 3.0}, "weights"),
@@ -415,8 +413,6 @@ def test_a_cell_that_cannot_send_trains_nothing():
         ({"total": None, "cap": 3}, "cap"),
         ({"total": None, "largest": [1.0], "rounds": rounds(LOCAL, EDGE, [1.0])}, "largest"),
         ({"largest": [2.0, 1.0], "rounds": rounds(LOCAL, EDGE, [1.0, 2.0])}, "largest"),
-        ({"total": 2.5}, "total"),
-        ({"kappa": [np.nan, 1.0]}, "kappa"),
         ({"within": -1.0}, "within"),
         ({"extra_seconds": [1.0, 2.0, 3.0]}, "extra_seconds"),
     ],

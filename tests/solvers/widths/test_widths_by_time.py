@@ -93,10 +93,8 @@ def test_all_full_widths_and_no_time():
     [
         (lambda k: k[:, :1], {}, r"seconds returned shape \(1, 1\) for levels of shape \(1, 2\)"),
         (lambda k: k - 1.0, {}, "seconds returned negative numbers or NaN"),
-        (lambda k: k, {"deadline": 0}, "deadline is 0: give a finite number"),
         (lambda k: k, {"neurons": [2, 1]}, "neurons.1. is 1.0, less than 2.0"),
         (lambda k: k, {"neurons": []}, "neurons has shape .*, with at least one level"),
-        (lambda k: k, {"candidates": 0}, "candidates is 0: give a whole number >= 1"),
     ],
 )
 def test_wrong_arguments(times, more, message):

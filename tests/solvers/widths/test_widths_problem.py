@@ -45,10 +45,6 @@ def test_torch_input_gives_torch_output(dtype):
     [
         ([1, 2], [1, 2], r"seconds has shape \(2,\): give \[clients, levels\] with at least"),
         ([[], []], [1, 2], r"seconds has shape \(2, 0\)"),
-        ([[1, 2], [3]], [1, 2], "seconds is not an array of numbers"),
-        ([["1"]], [1], "seconds has dtype <U1: give real numbers"),
-        ([[1, 2], [-1, 2]], [1, 2], r"seconds\[1, 0\] is -1.0: give a finite number >= 0\.$"),
-        ([[1, np.nan]], [1, 2], r"seconds\[0, 1\] is nan: give a finite number >= 0\.$"),
         ([[1, np.inf]], [1, 2], r"seconds\[0, 1\] is inf: .* omit clients and levels that"),
         (
             [[1, 2, 3], [1, 5, 4]],
@@ -58,9 +54,6 @@ def test_torch_input_gives_torch_output(dtype):
         ([[1, 2]], [1, 2, 3], r"neurons has shape \(3,\): give .* with the 2 levels of seconds"),
         ([[1, 2]], [[[1, 2]]], r"neurons has shape \(1, 1, 2\)"),
         ([[1, 2]], np.ones((0, 2)), r"neurons has shape \(0, 2\)"),
-        ([[1, 2]], [0, 2], r"neurons\[0\] is 0.0: give a whole number from 1 to 2\^30"),
-        ([[1, 2]], [[1, 2], [1, 2.5]], r"neurons\[1, 1\] is 2.5: give a whole number"),
-        ([[1, 2]], [1, np.nan], r"neurons\[1\] is nan"),
         ([[1, 2]], [1, 2**31], r"neurons\[1\] is 2147483648.0"),
         (
             [[1, 2]],
@@ -77,20 +70,3 @@ def test_invalid_problems_are_rejected(seconds, neurons, message):
     ):
         with pytest.raises(ValueError, match=message):
             solve(seconds, neurons, *last)
-
-
-@pytest.mark.parametrize(
-    ("solve", "last", "error", "message"),
-    [
-        (fastest_widths, 0, ValueError, "coverage is 0: give a whole number >= 1"),
-        (fastest_widths, 1.0, TypeError, "coverage is 1.0: give an integer"),
-        (widths_by_deadline, 0, ValueError, "deadline is 0: give a finite number of seconds"),
-        (widths_by_deadline, np.inf, ValueError, "deadline is inf"),
-        (widths_by_deadline, float("nan"), ValueError, "deadline is nan"),
-        (widths_by_deadline, [1.0], ValueError, r"deadline is \[1.0\]"),
-        (widths_by_deadline, "soon", ValueError, "deadline has dtype <U4"),
-    ],
-)
-def test_invalid_coverage_or_deadline_is_rejected(solve, last, error, message):
-    with pytest.raises(error, match=message):
-        solve([[1, 2]], [1, 2], last)
