@@ -1,6 +1,5 @@
 """Monte Carlo power and correlation of fading models match their definitions."""
 
-
 import numpy as np
 import pytest
 from hypothesis import given
