@@ -129,6 +129,16 @@ def is_number(value: Any) -> bool:
     return isinstance(value, Number)
 
 
+def check_number(name: str, value: Any, unit: str) -> None:
+    """Check that an argument is one real number.
+
+    Raises:
+        TypeError: it is not.
+    """
+    if not is_number(value) or is_complex(value):
+        raise TypeError(f"{name} is {shown(value)}: give a number of {unit}.")
+
+
 def is_complex(values: Any) -> bool:
     """Whether ``values`` is a complex number, or holds one."""
     if isinstance(values, str) or values is None:

@@ -8,11 +8,10 @@ from typing import Literal
 import numpy as np
 
 from channels.access.access import Access, sent
-from channels.arguments import checked, is_complex, is_number
+from channels.arguments import check_number, checked
 from channels.arrays import FloatArray
 from channels.loads import Load, Rates, Service
 from channels.network import ChannelDraw
-from channels.validation import shown
 
 
 @dataclass(frozen=True)
@@ -40,8 +39,7 @@ class FixedRate(Access):
     wait: Literal["mean", "slowest"] = "slowest"
 
     def __post_init__(self) -> None:
-        if not is_number(self.bps) or is_complex(self.bps):
-            raise TypeError(f"bps is {shown(self.bps)}: give a number of bit/s.")
+        check_number("bps", self.bps, "bit/s")
         if not 0 < self.bps < np.inf:
             raise ValueError(f"bps is {self.bps}: give finite bit/s > 0.")
         if self.wait not in ("mean", "slowest"):

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from channels.arguments import check_number
 from channels.arrays import FloatArray
 from channels.loads import Load, Service
 from channels.network import ChannelDraw
@@ -42,6 +43,7 @@ class EnergyWithinDeadline(DecidedBands):
             send.
 
     Raises:
+        TypeError: ``deadline_seconds`` is not a number.
         ValueError: ``deadline_seconds`` is out of range, or ``late`` is unknown.
     """
 
@@ -49,6 +51,8 @@ class EnergyWithinDeadline(DecidedBands):
     late: Late = "error"
 
     def __post_init__(self) -> None:
+        if self.deadline_seconds is not None:
+            check_number("deadline_seconds", self.deadline_seconds, "seconds")
         if self.deadline_seconds is not None and not 0 < self.deadline_seconds < np.inf:
             raise ValueError(
                 f"deadline_seconds is {shown(self.deadline_seconds)}: give a finite number of "

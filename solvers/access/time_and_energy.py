@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from channels.arguments import check_number
 from channels.loads import Load, Service
 from channels.network import ChannelDraw
 from channels.validation import shown
@@ -44,6 +45,7 @@ class LeastTimeAndEnergy(DecidedBands):
             :class:`EnergyWithinDeadline`.
 
     Raises:
+        TypeError: ``energy_weight`` is not a number.
         ValueError: ``energy_weight`` is out of range, or ``late`` is unknown.
     """
 
@@ -51,6 +53,7 @@ class LeastTimeAndEnergy(DecidedBands):
     late: Late = "error"
 
     def __post_init__(self) -> None:
+        check_number("energy_weight", self.energy_weight, "seconds per joule")
         if not 0 <= self.energy_weight < np.inf:
             raise ValueError(
                 f"energy_weight is {shown(self.energy_weight)}: give a finite number of seconds "

@@ -47,12 +47,22 @@ CELLS = {
     "switched_capacitance": [1e-28, 1e-28, 1e-28],
     "fading": channels.Rayleigh(),
 }
+SEEDED = {
+    "Anneal": "starts",
+    "Default": "starts",
+    "MirrorProx": "starts",
+    "Sca": "starts",
+    "Sdr": "samples",
+}
 METHODS = {
     "EqualBands.serve": channels.EqualBands().serve,
     "EqualSlots.serve": channels.EqualSlots().serve,
     "FixedRate.serve": channels.FixedRate(1e6).serve,
     "Network.from_snr": channels.Network.from_snr,
     "Network.with_snr": NETWORK.with_snr,
+    **{name: getattr(solvers.beamforming, name) for name in SEEDED},
+    **{name: getattr(solvers.mask_sizes, name) for name in ("Cvxpy", "Gurobi", "Highs")},
+    "BranchAndBound": solvers.beamforming.BranchAndBound,
     "Network.draw": NETWORK.draw,
     "ReadyOrder.serve": channels.ReadyOrder().serve,
     "Simultaneous.serve": channels.Simultaneous().serve,
@@ -62,10 +72,15 @@ METHODS = {
 SERVED = {"load": channels.Load(1e6, 10.0), "draw": DRAW}
 GOOD = {name: SERVED for name in METHODS if name.endswith("serve")} | {
     "ChannelDraw": {"network": NETWORK, "h": DRAW.h},
+    **{name: {setting: 2, "seed": 0} for name, setting in SEEDED.items()},
+    **{name: {"time_limit_seconds": 1.0} for name in ("Cvxpy", "Gurobi", "Highs")},
+    "BranchAndBound": {"time_limit_seconds": 1.0, "start": solvers.beamforming.Anneal()},
     "Disc": {"radius_m": 100.0},
+    "EnergyWithinDeadline": {"deadline_seconds": 1.0, "late": "error"},
     "FixedRate": {"bps": 1e6, "wait": "slowest"},
     "Hexagonal": {"inter_site_distance_m": 100.0},
     "InH": {"carrier_ghz": 3.5, "base_station_height_m": 3.0},
+    "LeastTimeAndEnergy": {"energy_weight": 1.0, "late": "error"},
     "LogDistance": {"exponent": 3.0, "reference_db": 15.0, "reference_m": 1.0, "shadowing_db": 4.0},
     "Load": {
         "cycles": [1e6, 2e6],
@@ -88,6 +103,7 @@ GOOD = {name: SERVED for name in METHODS if name.endswith("serve")} | {
     "Network.with_snr": {"snr_db": 20.0},
     "Network.draw": {"stream": Stream(1), "index": 0},
     "Rician": {"k_factor_db": 6.0},
+    "Ring": {"distance_m": 100.0},
     "Rma": {"carrier_ghz": 3.5, "building_height_m": 5.0, "street_width_m": 20.0},
     "Simultaneous": {"power": [0.5, 1.0]},
     "Stream": {"seed": 1, "names": ()},
@@ -159,6 +175,7 @@ GOOD = {name: SERVED for name in METHODS if name.endswith("serve")} | {
         "convention": "published",
         "elements_per_symbol": 1,
     },
+    "Variant": {"model": channels.Umi(), "line_of_sight": True, "shadowing_db": 4.0},
     "Uma": {"carrier_ghz": 3.5, "client_height_m": 2.0},
     "Umi": {"carrier_ghz": 3.5, "base_station_height_m": 10.0, "client_height_m": 1.5},
     "uma": {"cells": 2, "clients": 4, "stream": Stream(1), "reuse_factor": 1},
@@ -356,7 +373,7 @@ POSITIVE = {
     "antennas", "bits_per_element", "candidates", "cap", "cells", "clients", "count", "coverage",
     "cpu_hz", "cycles_per_step", "deadline", "deadline_seconds", "distance_m",
     "elements_per_symbol", "granularity", "model_parameters", "neurons", "noise_variance",
-    "power_w", "reference_m", "reuse_factor", "rounds", "starts", "subcarrier_hz",
+    "power_w", "reference_m", "reuse_factor", "rounds", "samples", "starts", "subcarrier_hz",
     "symbol_seconds", "time_limit_seconds", "transmit_power_w", "link_budget bits",
     "optimize_mask_sizes seconds_per_unit", "optimize_widths_and_bands bits",
     "optimize_widths_and_bands weights", "optimize_rounds edge_rounds",
@@ -364,7 +381,7 @@ POSITIVE = {
 }  # fmt: skip
 """Arguments that are above 0, in all functions or in one."""
 INFINITE = {
-    "align_transmitters time_limit_seconds", "correlate root", "correlate white", "rounds",
+    "time_limit_seconds", "correlate root", "correlate white", "rounds",
     "seconds_per_bit", "snr_linear snr_db", "upload_seconds",
 }  # fmt: skip
 """Arguments that may be infinite, or are converted without a check."""
@@ -398,6 +415,7 @@ OUTSIDE = {
     "LogDistance reference_m": [0.0],
     "LogDistance shadowing_db": [99.0],
     "k_factor_db": [101, -101],
+    "late": ["wait"],
     "margin_db": [500],
     "Network cell_of": [[]],
     "noise_dbm_per_hz": [4e-21],
@@ -412,7 +430,14 @@ OUTSIDE = {
     "scheme": ["fdma"],
     "snr_db": [301, -4000],
     "street_width_m": [0.02],
-    "total": [1.0],
+    "total": [1.0, 2**60],
+    **{f"{name} seed": [-1, 0.0, None, 1 << 63] for name in SEEDED},
+    "align_transmitters seed": [-1],
+    "BranchAndBound time_limit_seconds": [None],
+    "Ring distance_m": [0.3],
+    "Variant line_of_sight": [0],
+    "samples": [True, 10**7],
+    "starts": [True, 10**7],
     "unbiased_sum": [1],
     "wait": ["median"],
     "waterfall_db": [301],

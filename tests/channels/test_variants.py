@@ -41,28 +41,3 @@ def test_without_shadowing_the_gain_is_the_median_loss():
         Ring(100.0), model, cells=1, clients=3, stream=Stream(1), cpu_hz=1e9, antenna_gain_db=5.0
     )
     np.testing.assert_allclose(network.gain_db, 5.0 - 40.0 - 20 * math.log10(100))
-
-
-@pytest.mark.parametrize(
-    ("make", "message"),
-    [
-        (lambda: Ring(0.3), "distance_m is 0.3: give 1 to 100000 metres"),
-        (lambda: Variant(Umi(), shadowing_db=-1.0), "shadowing_db is -1: give 0 to 30 dB"),
-    ],
-)
-def test_wrong_values(make, message):
-    with pytest.raises(ValueError, match=message):
-        make()
-
-
-@pytest.mark.parametrize(
-    ("settings", "message"),
-    [
-        (("umi",), "model is 'umi': give a path loss model"),
-        ((Umi(), "never"), "line_of_sight is 'never': give True, False, or None"),
-        ((Umi(), 0), "line_of_sight is 0: give True"),
-    ],
-)
-def test_arguments_of_the_wrong_type_are_refused(settings, message):
-    with pytest.raises(TypeError, match=f"^{message}"):
-        Variant(*settings)

@@ -166,12 +166,6 @@ def test_nobody_and_no_work():
     assert stuck.arrived[:, 1:].all()
 
 
-@pytest.mark.parametrize("weight", [-1.0, np.inf, np.nan])
-def test_weights_out_of_range(weight):
-    with pytest.raises(ValueError, match="energy_weight is"):
-        LeastTimeAndEnergy(weight)
-
-
 @pytest.mark.parametrize(
     ("cells", "snr_db", "bits", "cycles", "weight"),
     [

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from channels import ChannelDraw, EqualBands, Load, Network, Stream
-from solvers import EnergyWithinDeadline, LeastTimeAndEnergy, OptimalBands, allocate_energy
+from solvers import EnergyWithinDeadline, OptimalBands, allocate_energy
 
 CELLS = np.array([0, 0, 0, 1, 2, 2])
 
@@ -136,15 +136,3 @@ def test_a_deadline_that_is_too_short_names_who_needs_more():
         EnergyWithinDeadline(deadline).serve(load, part)
     with pytest.raises(ValueError, match="is 5: cell 2 needs 7"):
         EnergyWithinDeadline(5).serve(Load(1, 1, start_seconds=7), draw)
-
-
-@pytest.mark.parametrize("deadline", [0, -1.0, np.inf, np.nan])
-def test_deadlines_out_of_range(deadline):
-    with pytest.raises(ValueError, match="give a finite number of seconds above 0"):
-        EnergyWithinDeadline(deadline)
-
-
-@pytest.mark.parametrize("access", [EnergyWithinDeadline, LeastTimeAndEnergy])
-def test_late_clients_are_an_error_or_lost(access):
-    with pytest.raises(ValueError, match="late is 'wait': choose 'error' or 'lost'"):
-        access(1.0, late="wait")

@@ -87,29 +87,6 @@ def test_the_seed_determines_the_result(kind: Any) -> None:
 STARTS = ((Anneal, "starts"), (MirrorProx, "starts"), (Sca, "starts"), (Sdr, "samples"))
 
 
-@pytest.mark.parametrize(
-    ("kind", "settings", "message"),
-    [
-        (kind, {field: wrong}, f"^{field} is {shown}: give a whole number from 1 to 1,000,000, or")
-        for kind, field in STARTS
-        for wrong, shown in ((0, "0"), (2.5, "2.5"), (10**7, "10000000"), (True, "True"))
-    ]
-    + [
-        (kind, {"seed": wrong}, r"^seed is .*: give a whole number from 0 to 2\^63 - 1\.$")
-        for kind in (Anneal, MirrorProx, Sca, Sdr)
-        for wrong in (-1, 0.0, None, 1 << 63)
-    ]
-    + [
-        (BranchAndBound, {"time_limit_seconds": wrong}, r"^time_limit_seconds is .*: give a num")
-        for wrong in (0, -1.0, float("nan"), None, "long")
-    ]
-    + [(BranchAndBound, {"start": "anneal"}, "^start is 'anneal': give a backend, e.g. Anneal")],
-)
-def test_settings_are_checked(kind: Any, settings: dict[str, Any], message: str) -> None:
-    with pytest.raises(ValueError, match=message):
-        kind(**settings)
-
-
 def test_backends_are_immutable() -> None:
     """Backends are immutable, so they can be shared, compared, hashed and pickled."""
     method: Any = BranchAndBound(time_limit_seconds=5, start=Anneal(starts=16, seed=3))

@@ -3,14 +3,12 @@
 import re
 import subprocess
 import sys
-from functools import partial
 
 import numpy as np
 import pytest
 import torch
 
 from solvers import Status, available_backends, optimize_mask_sizes
-from solvers.mask_sizes import Highs
 
 C = [1.0, 2.0, 4.0]
 
@@ -99,8 +97,6 @@ def test_infeasible_items_of_a_batch():
         (C, {"total": True}, "total is True"),
         ([C, C], {"backend": "highs"}, "backend 'highs' solves one problem, but seconds_per_unit "
          "is a batch of shape (2,): use backend 'exact'"),
-        (C, {"backend": partial(Highs, time_limit_seconds=0)},
-         "time_limit_seconds is 0: give a number above 0."),
     ],
 )  # fmt: skip
 def test_errors_name_argument_and_value(seconds, given, message):
