@@ -21,7 +21,6 @@ from wirelessfl.algorithms.local_adam import LocalAdam
 from wirelessfl.algorithms.scaffold import Scaffold
 from wirelessfl.algorithms.scaffold_m import ScaffoldM
 from wirelessfl.config import Config
-from wirelessfl.errors import ConfigError
 from wirelessfl.rounds.step_sizes import Decay, with_step_size
 from wirelessfl.training.cohort import Cohort
 from wirelessfl.training.payloads import Received
@@ -171,21 +170,6 @@ def test_momentum_uses_corrected_gradients():
     assert torch.allclose(own["tracking"], c, atol=1e-12)
 
 
-@pytest.mark.parametrize(
-    ("name", "setting"),
-    [
-        *((name, "momentum") for name in ("local-adam", "fadamgc", "fa-nt", "fedast", "sync-st")),
-        ("fedbuff", "momentum"),
-        ("fedadagrad", "beta2"),
-    ],
-)
-def test_settings_of_other_algorithms_are_refused(name, setting):
-    """The message names the algorithms that have the setting."""
-    message = rf'^{setting}=0.5 is a setting of algorithm ".*, and algorithm is "{name}": choose '
-    with pytest.raises(ConfigError, match=message):
-        Config.from_flags(name, **{setting: 0.5})
-
-
 @pytest.mark.parametrize("name", ["hfedavg", "hist"])
 def test_algorithms_with_cells_have_the_settings_of_the_inner_one(name):
     algorithm = Config.from_flags(name, momentum=0.9).algorithm
@@ -194,8 +178,6 @@ def test_algorithms_with_cells_have_the_settings_of_the_inner_one(name):
     assert not hasattr(algorithm, "beta2")
     assert copy.copy(algorithm) == algorithm
     assert Config.from_flags(name, local="fadamgc", beta2=0.5).algorithm.local.beta2 == 0.5
-    with pytest.raises(ConfigError, match=r"momentum=0.9 is a setting of algorithm"):
-        Config.from_flags(name, local="fadamgc", momentum=0.9)
 
 
 def test_plain_sgd_is_true_only_for_plain_steps():

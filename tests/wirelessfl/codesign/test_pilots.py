@@ -281,8 +281,3 @@ def test_wrong_arguments_are_refused_before_anything_is_written(
         wirelessfl.pilot(own, root=tmp_path / "pilots", **arguments)
     assert "\n" not in str(caught.value)
     assert not (tmp_path / "pilots").exists()
-
-
-def test_what_is_no_configuration_is_refused():
-    with pytest.raises(ConfigError, match="config is 'hist': give"):
-        wirelessfl.pilot("hist")

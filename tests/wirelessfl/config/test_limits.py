@@ -1,6 +1,7 @@
 """Every setting refuses values outside its type and limits; both are read from its field."""
 
 import math
+import re
 from collections.abc import Iterator
 from dataclasses import fields
 from pathlib import Path
@@ -17,8 +18,12 @@ from wirelessfl.errors import ConfigError
 from wirelessfl.wording import shown, without_none
 
 SIGNS = {"ge": ">=", "gt": ">", "le": "<=", "lt": "<"}
-OWN_MESSAGES = {"workers", "chunk", "local"}
-"""Settings that take a number or a word; their messages are tested beside what they do."""
+OWN_MESSAGES = {
+    "workers": "give 1 to 1024, or auto.",
+    "chunk": "give 1 or more, or tune.",
+    "local": "give the name of an algorithm.",
+}
+"""Remedies of settings that take a number or a word, whose type tells nothing about them."""
 WORDS = {int: "whole number", float: "number", str: "string", Path: "path"}
 
 
@@ -57,6 +62,12 @@ def wrong(info: FieldInfo) -> Iterator[tuple[str, Any, Any, str]]:
         yield from (("", value, value, remedy) for value, remedy in outside(info))
         return
     first, *others = get_args(kind)
+    yield "", 3.0, 3.0, "give "
+    if first in (int, float):
+        switches = (True,) * (len(others) + 1)
+        yield "", switches, switches, "it does not accept true/false."
+    if others != [Ellipsis]:
+        yield "", [1], [1], "give two numbers"
     for value, remedy in outside(FieldInfo.from_annotation(first)):
         if value is True or isinstance(value, list):  # refused as a whole
             continue
@@ -97,3 +108,24 @@ def test_values_outside_the_limits_are_refused(table, section, name, info):
         assert remedy in message
         assert message.endswith(".")
         assert "\n" not in message
+
+
+@pytest.mark.parametrize("name", OWN_MESSAGES)
+def test_numbers_or_words_are_refused_with_both(name):
+    for value in (3,) if name == "local" else (0, 2.5, "most"):
+        with pytest.raises(ConfigError) as caught:
+            Config.from_flags("hist", **{name: value})
+        assert re.search(rf"\b{name}(:| is) {value!r}( is not .*)?: ", str(caught.value))
+        assert str(caught.value).endswith(OWN_MESSAGES[name])
+
+
+@pytest.mark.parametrize("kind", ["algorithm", "local", *KINDS])
+def test_unknown_names_are_refused_with_the_nearest_and_all_others(kind):
+    classes = KINDS[kind].classes() if kind in KINDS else algorithm_classes()
+    for known in classes:
+        wrong = known + known[0]
+        table = {"name": "hfedavg", "local": wrong} if kind == "local" else "hfedavg"
+        with pytest.raises(ConfigError) as caught:
+            Config.of({"algorithm": table, **({} if kind == "local" else {kind: wrong})})
+        said = f" '{wrong}' is unknown. Do you mean '{known}'? Choose {', '.join(sorted(classes))}"
+        assert said in str(caught.value)

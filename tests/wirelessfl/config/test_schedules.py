@@ -96,64 +96,9 @@ def test_each_task_may_have_its_own_algorithm():
         assert again.tasks == config.tasks
 
 
-def test_settings_of_other_choices_are_refused_with_their_owner():
-    for flags, words in (
-        (
-            {"requests": 4},
-            'requests=4 is a setting of schedule "buffered", and schedule is "rounds": choose '
-            'schedule "buffered", or leave requests out.',
-        ),
-        (
-            {"schedule": "buffered", "first": 4},
-            'first=4 is a setting of schedule "simultaneous", and schedule is "buffered": choose',
-        ),
-        (
-            {"schedule": "simultaneous", "fairness": 2.0},
-            'fairness=2.0 is a setting of assignment "bayes", and assignment is "random": choose '
-            'assignment "bayes", or leave fairness out.',
-        ),
-        (
-            {"fairness": 2.0},
-            'fairness=2.0 is a setting of assignment and conflicts with schedule "rounds", which '
-            'has no rounds of several tasks: choose schedule "simultaneous", or leave fairness out',
-        ),
-        (
-            {"beta1": 0.5},
-            'beta1=0.5 is a setting of algorithm "fa-nt", "fadamgc", "fedadagrad" or 4 others, '
-            'and algorithm is "fedavg": choose algorithm "fa-nt", "fadamgc", ',
-        ),
-        ({"schedule": "bufered"}, "schedule 'bufered' is unknown. Do you mean 'buffered'"),
-        (
-            {"assignment": "bayes"},
-            "assignment='bayes' conflicts with schedule \"rounds\", which has no rounds of several "
-            'tasks: choose schedule "simultaneous", or leave assignment out.',
-        ),
-    ):
-        with pytest.raises(ConfigError, match=re.escape(words)):
-            Config.from_flags("fedavg", **flags)
-
-
 @pytest.mark.parametrize(
     ("algorithm", "flags", "words"),
     [
-        (
-            "fedavg",
-            {"clients_per_round": 3},
-            'clients_per_round=3 conflicts with schedule "buffered", which does not sample '
-            'clients: set requests, or choose schedule "rounds", or leave clients_per_round out.',
-        ),
-        (
-            "fadamgc",
-            {"tracking_clients": 3},
-            'tracking_clients=3 conflicts with schedule "buffered", under which every client that '
-            'trains sends tracking terms: choose schedule "rounds", or leave',
-        ),
-        (
-            "fedavg",
-            {"sessions": 3},
-            'sessions=3 conflicts with schedule "buffered", which has no sessions: choose schedule '
-            '"rounds" or "simultaneous", or leave sessions out.',
-        ),
         (
             "hfedavg",
             {"assigner": "covered", "budget": "deadline", "deadline": 1.0},
@@ -184,15 +129,6 @@ def test_settings_of_other_choices_are_refused_with_their_owner():
         ("fedavg", {"lr_schedule": "poly", "max_seconds": 9.0, "rounds": None}, "is unlimited"),
         *(
             (
-                "fedbuff",
-                {"weighting": weighting},
-                f"weighting='{weighting}' conflicts with algorithm \"fedbuff\", which does not "
-                "merge by a mean: leave weighting out.",
-            )
-            for weighting in ("samples", "uniform")
-        ),
-        *(
-            (
                 "hfedavg",
                 {key: value},
                 f'{key}={value!r} conflicts with algorithm "hfedavg", whose cells replace '
@@ -200,21 +136,6 @@ def test_settings_of_other_choices_are_refused_with_their_owner():
                 f"or leave {key}",
             )
             for key, value in (("requests", 4), ("option", "D"))
-        ),
-        *(
-            (
-                "hfedavg",
-                {key: value},
-                f'{key}={value!r} conflicts with algorithm "hfedavg", which has cells: choose one '
-                f"without cells, or leave {key} out.",
-            )
-            for key, value in (
-                ("drop_out", 0.1),
-                ("busy_clients", 3),
-                ("availability", 0.5),
-                ("delays", "wireless"),
-                ("assignment", "bayes"),
-            )
         ),
         ("hfedavg", {"task": ["digits"]}, 'schedule "buffered" trains one model of algorithm'),
         ("hfedavg", {"local": "fedast"}, 'local is "fedast", which implies schedule "buffered"'),
@@ -245,7 +166,6 @@ def test_settings_of_other_choices_are_refused_with_their_owner():
             {"uplink": "aircomp", "delays": "shifted-exponential"},
             'delays="shifted-exponential" conflicts with uplink "aircomp": it draws one time',
         ),
-        ("fedast", {"option": "D"}, "option='D' needs several tasks: add tables of tasks, or"),
         (
             "fedasync",
             {"option": "D", "task": ["digits,name=a", "digits,name=b"]},
@@ -257,12 +177,6 @@ def test_settings_of_other_choices_are_refused_with_their_owner():
             "option='D' compares individual updates under schedule \"buffered\"",
         ),
         ("ram-fed", {"uplink": "aircomp"}, '"ram-fed" needs each client\'s update'),
-        (
-            "fedavg",
-            {"schedule": "simultaneous", "busy_clients": 2},
-            'busy_clients=2 conflicts with schedule "simultaneous", which has no requests to '
-            'clients: choose schedule "buffered", or leave busy_clients out.',
-        ),
     ],
 )
 def test_conflicts_are_refused_in_one_line(algorithm, flags, words):
@@ -271,58 +185,6 @@ def test_conflicts_are_refused_in_one_line(algorithm, flags, words):
     with pytest.raises(ConfigError, match=re.escape(words)) as caught:
         Config.from_flags(algorithm, **given)
     assert "\n" not in str(caught.value)
-
-
-@pytest.mark.parametrize(
-    ("algorithm", "schedule", "flags", "words"),
-    [
-        (
-            "fedbuff",
-            "rounds",
-            {"staleness_exponent": 2.0},
-            'staleness_exponent=2.0 conflicts with schedule "rounds", under which no update is '
-            'stale: choose schedule "buffered", or leave staleness_exponent out.',
-        ),
-        ("fedbuff", "rounds", {"staleness_exponent": 0.5}, "staleness_exponent=0.5 conflicts with"),
-        (
-            "fedasync",
-            "simultaneous",
-            {"staleness_exponent": 0.0},
-            'staleness_exponent=0.0 conflicts with schedule "simultaneous"',
-        ),
-        (
-            "fedavg",
-            "buffered",
-            {"uplink": "fixed", "wait": "slowest"},
-            "wait='slowest' conflicts with schedule \"buffered\", which has no synchronous rounds "
-            'of one model: choose schedule "rounds", or leave wait out.',
-        ),
-        (
-            "fedavg",
-            "simultaneous",
-            {"uplink": "fixed", "wait": "slowest"},
-            "wait='slowest' conflicts with schedule \"simultaneous\"",
-        ),
-        (
-            "hfedavg",
-            "rounds",
-            {"eval_seconds": 0.5},
-            'eval_seconds=0.5 conflicts with schedule "rounds", which evaluates after whole '
-            'rounds: choose eval_every or schedule "buffered", or leave eval_seconds out.',
-        ),
-        (
-            "fedavg",
-            "rounds",
-            {"busy_clients": 3},
-            'busy_clients=3 conflicts with schedule "rounds", which has no requests to clients: '
-            'choose schedule "buffered", or leave busy_clients out.',
-        ),
-    ],
-)
-def test_settings_without_effect_under_a_schedule_are_refused(algorithm, schedule, flags, words):
-    given = SMALL | {"schedule": schedule} | flags
-    with pytest.raises(ConfigError, match=re.escape(words)):
-        Config.from_flags(algorithm, **given)
 
 
 def test_settings_are_accepted_under_schedules_that_use_them():

@@ -85,22 +85,9 @@ def test_tables_flags_and_toml_give_the_same_tasks(tmp_path):
         ("fedast", {"task": ["digits,"]}, "give DATASET,setting=value"),
         ("fedast", {"task": [{"dataset": 3}]}, "dataset of a task is 3"),
         ("fedast", {"task": [{"name": ""}]}, "name of a task is ''"),
-        (
-            "fedast",
-            {"clients_per_round": 3},
-            'clients_per_round=3 conflicts with schedule "buffered", which does not sample clients',
-        ),
         ("fedast", {"busy_clients": 10}, "busy_clients=10 exceeds the 9 clients"),
-        ("fedbuff", {"task": TWO["task"][:1], "weighting": "samples"}, "not merge by a mean"),
         ("fedast", {"task": ["digits"]}, "has no published step time"),
         ("fedast", {"task": ["digits,name=a", "digits,name=a"]}, "two tasks are called 'a'"),
-        ("fedast", {"cells": 2}, "star"),
-        ("fedast", {"tracking_clients": 1}, "every client that trains sends tr"),
-        (
-            "sync-st",
-            {"busy_clients": 3, "task": []},
-            'busy_clients=3 conflicts with schedule "simultaneous"',
-        ),
         ("sync-st", {"availability": 0.2, "clients_per_round": 5, "task": []}, "are available"),
     ],
 )
@@ -113,13 +100,6 @@ def test_conflicts_are_refused_in_one_line(algorithm, more, words, tmp_path):
         wirelessfl.run(Config.from_flags(algorithm, **settings))
     assert "\n" not in str(caught.value)
     assert not (tmp_path / "run").exists()
-
-
-@pytest.mark.parametrize("key", ["delays", "availability", "drop_out", "eval_seconds"])
-def test_settings_of_tasks_are_refused_for_rounds_of_one_model(key):
-    value = {"delays": "shifted-exponential", "availability": 0.3, "drop_out": 0.1}.get(key, 2.0)
-    with pytest.raises(ConfigError, match=key):
-        Config.from_flags("fedavg", **{key: value})
 
 
 @pytest.mark.parametrize("said", ['[task]\ndataset = "digits"', "task = []"])

@@ -233,6 +233,160 @@ def test_tables_name_existing_flags() -> None:
             "client_states='disk' conflicts with algorithm \"fedavg\", which keeps no client state",
         ),
         ("fedavg", {"overlap": 0.0}, "overlap=0.0 is a setting of presence and needs sessions"),
+        (
+            "fedavg",
+            {"sessions": 4, "presence_unit": "rounds"},
+            'presence_unit=\'rounds\' is a setting of presence "arrivals" or "trace"',
+        ),
+        ("fedavg", {"eval_first": 3}, "eval_first=3 needs sessions: set sessions"),
+        (
+            "fedavg",
+            {"sessions": 4, "warm_start": "proposed", "history_keep": "diverse"},
+            "history_keep='diverse' needs history",
+        ),
+        (
+            "fedavg",
+            {"sessions": 4, "warm_start": "previous", "similarity_scale": 3},
+            'similarity_scale=3 is a setting of warm start "proposed" or "random-pilot", and',
+        ),
+        ("fedavg", {"warm_start": "average"}, "warm_start='average' needs sessions: set sessions"),
+        (
+            "fedavg",
+            {"schedule": "simultaneous", "fairness": 2.0},
+            'fairness=2.0 is a setting of assignment "bayes", and assignment is "random": choose '
+            'assignment "bayes", or leave fairness out.',
+        ),
+        (
+            "fedavg",
+            {"fairness": 2.0},
+            'fairness=2.0 is a setting of assignment and conflicts with schedule "rounds", which '
+            'has no rounds of several tasks: choose schedule "simultaneous", or leave fairness out',
+        ),
+        (
+            "fedavg",
+            {"beta1": 0.5},
+            'beta1=0.5 is a setting of algorithm "fa-nt", "fadamgc", "fedadagrad" or 4 others, '
+            'and algorithm is "fedavg": choose algorithm "fa-nt", "fadamgc", ',
+        ),
+        (
+            "hist",
+            {"local": "scaffold", "beta2": 0.5},
+            'beta2=0.5 is a setting of local "fa-nt", ',
+        ),
+        (
+            "hfedavg",
+            {"mask_sizes": "uniform"},
+            'mask_sizes=\'uniform\' is a setting of assigner "partition" or algorithm "hist", and '
+            'assigner is "none" and algorithm is "hfedavg": choose assigner "partition" or '
+            'algorithm "hist", or leave mask_sizes out.',
+        ),
+        (
+            "fedavg",
+            {"cells": 1},
+            'cells=1 conflicts with algorithm "fedavg", which is a star with one server: choose '
+            '"hfedavg" or "hist"',
+        ),
+        (
+            "fedbuff",
+            {"schedule": "rounds", "staleness_exponent": 2.0},
+            'staleness_exponent=2.0 conflicts with schedule "rounds", under which no update is '
+            'stale: choose schedule "buffered", or leave staleness_exponent out.',
+        ),
+        (
+            "fedavg",
+            {"schedule": "buffered", "uplink": "fixed", "wait": "slowest"},
+            "wait='slowest' conflicts with schedule \"buffered\", which has no synchronous rounds "
+            'of one model: choose schedule "rounds", or leave wait out.',
+        ),
+        (
+            "hfedavg",
+            {"eval_seconds": 0.5},
+            'eval_seconds=0.5 conflicts with schedule "rounds", which evaluates after whole '
+            'rounds: choose eval_every or schedule "buffered", or leave eval_seconds out.',
+        ),
+        (
+            "fedavg",
+            {"schedule": "simultaneous", "busy_clients": 3},
+            'busy_clients=3 conflicts with schedule "simultaneous", which has no requests to '
+            'clients: choose schedule "buffered", or leave busy_clients out.',
+        ),
+        (
+            "hfedavg",
+            {"schedule": "buffered", "drop_out": 0.1},
+            'drop_out=0.1 conflicts with algorithm "hfedavg", which has cells: choose one '
+            "without cells, or leave drop_out out.",
+        ),
+        (
+            "fedavg",
+            {"schedule": "buffered", "clients_per_round": 3},
+            'clients_per_round=3 conflicts with schedule "buffered", which does not sample '
+            'clients: set requests, or choose schedule "rounds", or leave clients_per_round out.',
+        ),
+        (
+            "fadamgc",
+            {"schedule": "buffered", "tracking_clients": 3},
+            'tracking_clients=3 conflicts with schedule "buffered", under which every client that '
+            'trains sends tracking terms: choose schedule "rounds", or leave',
+        ),
+        (
+            "fedavg",
+            {"schedule": "buffered", "sessions": 3},
+            'sessions=3 conflicts with schedule "buffered", which has no sessions: choose schedule '
+            '"rounds" or "simultaneous", or leave sessions out.',
+        ),
+        (
+            "fedbuff",
+            {"weighting": "uniform"},
+            "weighting='uniform' conflicts with algorithm \"fedbuff\", which does not merge by a "
+            "mean: leave weighting out.",
+        ),
+        ("fedast", {"option": "D"}, "option='D' needs several tasks: add tables of tasks, or"),
+        (
+            "fedavg",
+            {"stop_at_target": True},
+            "stop_at_target=True needs target: set it, or leave stop_at_target out",
+        ),
+        (
+            "fedavg",
+            {"stop_at_target": True, "target": 0.5, "schedule": "buffered"},
+            'stop_at_target=True conflicts with schedule "buffered", under which a task always',
+        ),
+        (
+            "fedavg",
+            {"stop_at_target": True, "target": 0.5, "sessions": 2},
+            "stop_at_target=True conflicts with sessions, which test other labels",
+        ),
+        (
+            "fedavg",
+            {"patience": 3, "sessions": 2},
+            "patience=3 conflicts with sessions, which test",
+        ),
+        ("fedavg", {"min_delta": 0.1}, "min_delta=0.1 needs patience: set it, or"),
+        (
+            "hist",
+            {"uplink": "ofdma", "allocation": "equal", "round_deadline": 2.0},
+            "allocation='equal' conflicts with round_deadline=2, which decides the bands: leave",
+        ),
+        (
+            "hist",
+            {"uplink": "ofdma", "allocation": "optimal", "energy_weight": 2.0},
+            "allocation='optimal' conflicts with energy_weight=2",
+        ),
+        (
+            "hist",
+            {"uplink": "ofdma", "late": "lost", "energy_weight": 1.0},
+            "late='lost' needs round_deadline",
+        ),
+        (
+            "fedavg",
+            {"uplink": "aircomp", "elements_per_symbol": 2},
+            "elements_per_symbol=2 conflicts with convention='published', which sends one real",
+        ),
+        (
+            "fedast",
+            {"cycles_per_flop": 2.0, "delays": "shifted-exponential"},
+            'cycles_per_flop=2.0 conflicts with delays "shifted-exponential"',
+        ),
     ],
 )
 def test_refusals_give_the_reason(algorithm: str, flags: dict[str, Any], message: str) -> None:

@@ -390,6 +390,22 @@ def test_impossible_requests_are_errors(settings, message):
         split(**request_)
 
 
+@pytest.mark.parametrize("kind", SPLITS)
+def test_settings_of_fixed_sizes_are_refused_by_other_splits(kind):
+    """Reuse needs fixed sizes, except where whole groups are dealt again."""
+    given = {"kind": kind, "stream": STREAM, "groups": LABELS if kind == "natural" else None}
+    for flags, message in (
+        ({"samples_per_client": 2}, f"samples_per_client=2 conflicts with split='{kind}'"),
+        ({"reuse": True}, "reuse needs samples_per_client"),
+    ):
+        if kind == "natural" and "reuse" in flags:
+            continue
+        if kind in {"iid", "dirichlet"} and "reuse" not in flags:
+            continue
+        with pytest.raises(DataError, match=message):
+            split(LABELS, 10, **given | flags)
+
+
 def test_a_minimum_that_shards_cannot_meet_is_an_error():
     """Shards differ by one sample, so it depends on the draw whether a client has the minimum."""
     assert sorted(map(len, split([0] * 7, 3, kind="noniid", stream=STREAM))) == [2, 2, 3]

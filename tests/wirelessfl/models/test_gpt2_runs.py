@@ -91,17 +91,6 @@ def test_a_stored_configuration_repeats_the_run(settings, base, same):
 @pytest.mark.parametrize(
     ("flags", "message"),
     [
-        ({"model": "fcnn"},
-         r'pretrained=.* is a setting of model "gpt2-lora", and model is "fcnn": choose model '
-         r'"gpt2-lora", or leave pretrained out\.$'),
-        ({"model": "fcnn", "pretrained": None, "lora_rank": None, "lora_alpha": 2.0,
-          "tokenizer": "BASE"},
-         r'lora_alpha=2\.0 is .* "gpt2-lora", and model is "fcnn": .* leave lora_alpha out\.$'),
-        ({"hidden": ("5",)},
-         r'hidden=.* is a setting of model "fcnn", "mlp".*, and model is "gpt2-lora"'),
-        ({"dataset": "digits", "data_dir": None},
-         r'max_length=12 is .* "20newsgroups", "ag-news", .*, and dataset is "digits": choose .*, '
-         r"or leave max_length out\.$"),
         ({"dataset": "digits", "data_dir": None, "max_length": None},
          r"needs texts as token ids .*\(1, 8, 8\): choose sst2"),
         ({"max_length": 17}, "max_length is 17, but pretrained .* at most 16 tokens"),

@@ -198,10 +198,7 @@ def test_the_data_set_of_the_docs_runs(tmp_path, monkeypatch):
     [
         ({"dataset": "digits"}, r"text-mean needs texts as token ids .*\(1, 8, 8\): choose 20news"),
         ({"dataset": "digits", "tokenizer": "words"}, r'tokenizer=.*"20news.*dataset is "digits"'),
-        ({"model": "fcnn", "embedding": 8}, r'embedding=8 is a setting of model "text-mean", and'),
-        ({"model": "lstm", "embedding": 8}, r'embedding=8 is a setting of model "text-mean", and'),
         ({"dropout": 0.5}, r"dropout is 0\.5, but text-mean has no hidden layers"),
-        ({"norm": "group"}, "norm='group' is a setting of model \"resnet18\""),
     ],
 )
 def test_wrong_settings_are_one_line_errors(sst2, flags, message):

@@ -147,10 +147,3 @@ def test_tasks_end_on_their_own(config, schedule):
     assert len(set(lengths.values())) == 2
     assert min(lengths.values()) < 13
     assert result.ended.startswith("ended before the last round of its tasks: ")
-
-
-def test_settings_without_effect_are_refused(config):
-    with pytest.raises(ConfigError, match=r"^min_delta=0\.1 needs patience: set it, or"):
-        config("fedavg", min_delta=0.1)
-    with pytest.raises(ConfigError, match=r"^patience=3 conflicts with sessions, which test"):
-        config("fedavg", patience=3, sessions=2)

@@ -163,8 +163,6 @@ def test_a_reason_at_row_0_leaves_a_finished_run(config, toy):
     ("observers", "message"),
     [
         (Watcher(), r"observers is <.*Watcher.*>: give a list, \[Watcher\(\.\.\.\)\]\."),
-        ("bar", r"observers is 'bar': give a list of observers\."),
-        (3, r"observers is 3: give a list of observers\."),
         ([Watcher], r"observers\[0\] is <class .*: give an instance, Watcher\(\)\."),
         (
             [Watcher(), print],

@@ -171,8 +171,6 @@ def test_what_cannot_be_read_is_one_line(stored, tmp_path):
         wirelessfl.load(path.parent)
     with pytest.raises(ConfigError, match="does not exist"):
         wirelessfl.load_all(tmp_path / "none")
-    with pytest.raises(ConfigError, match="path is 3: give the path"):
-        wirelessfl.load(3)
     rows = path / "rows.jsonl"
     text = rows.read_text()
     rows.write_text(text.replace("0.1", "0.3", 1))

@@ -65,8 +65,6 @@ def test_paths_of_runs(stored, tmp_path, monkeypatch):
         load_all("runs/other")
     with pytest.raises(ConfigError, match=r"x\* does not exist"):
         load_all(["runs", "x*"])
-    with pytest.raises(ConfigError, match="paths is 3"):
-        load_all(3)
 
 
 def test_table_by_hand(two_algorithms):

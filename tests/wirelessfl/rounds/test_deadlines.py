@@ -209,32 +209,6 @@ def test_accesses_of_settings():
     assert Ofdma(round_deadline=2.0, late="lost").deadline_check is None
 
 
-@pytest.mark.parametrize(
-    ("flags", "message"),
-    [
-        (
-            {"allocation": "equal", "round_deadline": 2.0},
-            "allocation='equal' conflicts with round_deadline=2, which decides the bands: leave",
-        ),
-        (
-            {"allocation": "optimal", "energy_weight": 2.0},
-            "allocation='optimal' conflicts with energy_weight=2",
-        ),
-        ({"late": "lost", "energy_weight": 1.0}, "late='lost' needs round_deadline"),
-    ],
-)
-def test_settings_in_conflict(flags, message):
-    with pytest.raises(ConfigError, match=re.escape(message)):
-        settings("hist", **flags)
-
-
-def test_requests_to_clients_have_no_rounds():
-    with pytest.raises(ConfigError, match="no synchronous rounds of one model"):
-        Config.from_flags(
-            "fedavg", **SMALL, uplink="ofdma", round_deadline=2.0, schedule="buffered", buffer=1
-        )
-
-
 def test_repeats_make_rounds_longer_than_their_deadline():
     """The check before training is of uploads that arrive at once, at the rates of the margin."""
     needed = longest(priced("hist", allocation="optimal"))

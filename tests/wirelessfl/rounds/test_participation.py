@@ -159,7 +159,6 @@ def test_every_algorithm_runs(config, toy, name):
             {**SIXTY, "clients_per_round": 3},
             "=3 conflicts with 60 clients in 4 cells",
         ),
-        ("fedavg", {"tracking_clients": 3}, "tracking_clients=3 conflicts .*no tracking terms"),
         (
             "fadamgc",
             {**SIXTY, "tracking_clients": 61},
@@ -192,20 +191,6 @@ def test_every_algorithm_runs(config, toy, name):
             {"local": "fedast"},
             'local is "fedast", which implies schedule "buffered"',
         ),
-        ("hist", {"local": "fedavgg"}, "local 'fedavgg' is unknown"),
-        (
-            "fedavg",
-            {"local": "fadamgc"},
-            'setting of algorithm "hfedavg" or "hist", and algorithm is',
-        ),
-        ("fadamgc", {"beta2": 1.0}, "beta2 is 1.0"),
-        ("fadamgc", {"eps": 1e-50}, "eps is 1e-50"),
-        (
-            "hist",
-            {"local": "scaffold", "beta2": 0.5},
-            'beta2=0.5 is a setting of local "fa-nt", .*, and local is "scaffold": choose local',
-        ),
-        ("hist", {"local": "tracking"}, "local 'tracking' is unknown"),
         ("fedavg", {"step_seconds": 0.1, "cpu_hz": (1e9, 2e9)}, "conflicts with step_seconds=0.1"),
     ],
 )

@@ -166,11 +166,6 @@ def test_a_missing_or_damaged_file_is_one_error(text, told, tmp_path):
         read_client_log(tmp_path)
 
 
-def test_runs_of_tasks_refuse_it():
-    with pytest.raises(ConfigError, match='client_log=True conflicts with schedule "buffered"'):
-        Config.from_flags("fedbuff", client_log=True)
-
-
 def a_log(**columns):
     """A log of two rounds of two clients, in which client 1 computes for 3 of 4 seconds."""
     found = {

@@ -235,25 +235,6 @@ def test_a_run_stops_at_its_target(config, toy, same, halt_at, name, flags):
         same(wirelessfl.resume(settings.run.out, data=toy), stopped)
 
 
-@pytest.mark.parametrize(
-    ("flags", "message"),
-    [
-        ({}, "stop_at_target=True needs target: set it, or leave stop_at_target out"),
-        (
-            {"target": 0.5, "schedule": "buffered"},
-            'stop_at_target=True conflicts with schedule "buffered", under which a task always',
-        ),
-        (
-            {"target": 0.5, "sessions": 2},
-            "stop_at_target=True conflicts with sessions, which test other labels",
-        ),
-    ],
-)
-def test_stopping_at_a_target_without_effect_is_refused(config, flags, message):
-    with pytest.raises(ConfigError, match=message):
-        config("fedavg", stop_at_target=True, **flags)
-
-
 def halted_run(config, toy, **given):
     """The settings of a run that was interrupted after its second round."""
     settings = config(rounds=4, checkpoint_seconds=0)

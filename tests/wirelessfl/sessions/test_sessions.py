@@ -222,18 +222,11 @@ def test_step_size_decay_by_hand(config, toy):
 @pytest.mark.parametrize(
     ("flags", "message"),
     [
-        ({"sessions": None, "overlap": 0.2}, "overlap=0.2 is a setting of presence and needs"),
-        ({"sessions": None, "eval_first": 3}, "eval_first=3 needs sessions: set sessions"),
-        ({"trace": "x.csv"}, 'trace=\'x.csv\' is a setting of presence "trace"'),
         ({"presence": "trace"}, "needs trace"),
         ({"presence": "arrivals", "arrival_rate": 1.0}, "needs mean_stay"),
-        ({"presence": "arrivals", "overlap": 0.2}, 'overlap=0.2 is a setting of presence "labels"'),
         ({"split": "natural"}, "presence='labels' conflicts with split=natural"),
         ({"sessions": 1}, "Use at least 2 sessions"),
         ({"sessions": 2, "unseen_labels": 1}, "Use at least 3 sessions"),
-        ({"shared_labels": "both"}, "shared_labels='both' needs overlap above 0"),
-        ({"presence_unit": "rounds"}, 'setting of presence "arrivals" or "trace"'),
-        ({"lr_ratio": 0.2}, 'lr_ratio=0.2 is a setting of lr-schedule "poly"'),
         (
             {
                 "presence": "arrivals", "arrival_rate": 1.0, "mean_stay": 1.0,
@@ -246,11 +239,6 @@ def test_step_size_decay_by_hand(config, toy):
 def test_invalid_settings_raise(config, flags, message):
     with pytest.raises(ConfigError, match=message):
         config("fedavg", **FLAGS | flags)
-
-
-def test_asynchronous_algorithms_reject_sessions(config):
-    with pytest.raises(ConfigError, match='sessions=3 conflicts with schedule "buffered"'):
-        config("fedast", sessions=3)
 
 
 def test_infeasible_settings_raise_before_anything_is_written(config, toy, tmp_path, trace):

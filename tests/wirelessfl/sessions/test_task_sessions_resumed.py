@@ -56,12 +56,8 @@ def test_resumed_run_equals_an_uninterrupted_run(config, same, halt_at, case, co
             "rounds: leave it out, or set rounds of the whole run, now 3.",
         ),
         ({"eval_seconds": 1.0}, "eval_seconds=1.0 conflicts with sessions=4, which evaluate after"),
-        ({"stop_at_target": True, "target": 0.5}, "stop_at_target=True conflicts with sessions"),
-        ({"patience": 2}, "patience=2 conflicts with sessions"),
         ({"schedule": "buffered"}, 'which has no sessions: choose schedule "rounds" or'),
         ({"schedule": "rounds"}, 'trains one model of algorithm "fedavg", but there are 2 task'),
-        ({"select": "soonest"}, "select='soonest' conflicts with schedule \"simultaneous\""),
-        ({"client_joules": 1.0}, 'client_joules=1.0 conflicts with schedule "simultaneous"'),
     ],
 )
 def test_refusals(flags, message):
@@ -69,11 +65,6 @@ def test_refusals(flags, message):
         Config.from_flags("fedavg", **FLAGS | TASKS | flags)
     assert message in str(error.value)
     assert "\n" not in str(error.value)
-
-
-def test_algorithms_with_cells_train_no_tasks():
-    with pytest.raises(ConfigError, match='has cells, and schedule "simultaneous" trains'):
-        Config.from_flags("hist", **{k: v for k, v in (FLAGS | TASKS).items() if k != "task"})
 
 
 def test_prices_and_timelines_are_refused(config):

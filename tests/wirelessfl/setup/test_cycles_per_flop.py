@@ -167,12 +167,6 @@ def test_two_costs_of_a_step_conflict(other):
     assert Config.from_flags("fedavg", cycles_per_flop=2.0, step_seconds=None)
 
 
-def test_shifted_exponential_delays_refuse_the_factor():
-    said = r'cycles_per_flop=2\.0 conflicts with delays "shifted-exponential"'
-    with pytest.raises(ConfigError, match=said):
-        Config.from_flags("fedast", cycles_per_flop=2.0, delays="shifted-exponential")
-
-
 class Scaled(nn.Module):
     """A model with element-wise products only, which torch does not count."""
 

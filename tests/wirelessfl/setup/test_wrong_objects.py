@@ -40,6 +40,7 @@ OBJECTS = {
     "on_row": ["x", 3],
     "on_note": ["x"],
     "shards": [2, None],
+    "observers": ["bar", 3],
 }
 CASES = [(name, thing) for name, things in OBJECTS.items() for thing in things]
 
@@ -47,7 +48,7 @@ CASES = [(name, thing) for name, things in OBJECTS.items() for thing in things]
 @pytest.mark.parametrize(("name", "thing"), CASES)
 def test_wrong_objects_given_to_run_resume_and_build(name, thing):
     settings = Config.from_flags("fedavg", clients=4, rounds=1)
-    if name not in ("on_row", "on_note"):
+    if name not in ("on_row", "on_note", "observers"):
         told(lambda: build(settings, **{name: thing}), ConfigError, f"{name} is ", "give ")
     for call in (
         lambda: wirelessfl.run(settings, **{name: thing}),
@@ -152,6 +153,15 @@ def test_wrong_arguments_of_splits(change, message):
 
 
 def test_wrong_arguments_of_other_functions():
+    told(lambda: wirelessfl.load(3), ConfigError, "path is 3: give the path")
+    told(lambda: wirelessfl.load_all(3), ConfigError, "paths is 3")
+    told(lambda: wirelessfl.price(3), ConfigError, "run is 3: give a run or its folder")
+    told(lambda: wirelessfl.pilot("hist"), ConfigError, "config is 'hist': give")
+    told(
+        lambda: wirelessfl.run({"algorithm": "hist"}, loss=3),
+        ConfigError,
+        "loss is 3: give a function",
+    )
     told(lambda: load_dataset(3), ConfigError, "data set is 3")
     told(lambda: load_dataset("mnist", 3), ConfigError, "data_dir is 3")
     told(

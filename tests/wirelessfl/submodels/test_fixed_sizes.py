@@ -89,7 +89,6 @@ def test_cells_without_common_rounds_keep_their_sizes(tmp_path):
 @pytest.mark.parametrize(
     ("flags", "message"),
     [
-        ({"mask_shares": (0.5, 0.3, 0.2)}, r'mask_shares.*"uniform": choose mask_sizes "fixed"'),
         (
             {"mask_shares": (0.5, 0.5), "mask_sizes": "optimized"},
             r'"optimized": choose mask_sizes "fixed"',
@@ -103,16 +102,10 @@ def test_cells_without_common_rounds_keep_their_sizes(tmp_path):
             {"mask_sizes": "fixed", "mask_shares": (0.5, 0.3, 0.3)},
             r"has the sum 1\.1: give shares with sum 1",
         ),
-        ({"mask_sizes": "fixed", "mask_shares": (0.5, 0.5, 0.0)}, "mask_shares.* > 0"),
-        ({"mask_sizes": "fixed", "mask_shares": (float("nan"), 0.5, 0.5)}, "mask_shares"),
         ({"mask_sizes": "fixed", "mask_shares": ()}, "mask_shares"),
         (
             {"mask_sizes": "fixed", "mask_shares": (0.5, 0.3, 0.2), "mask_overlap": 0.5},
             r"mask_overlap.*fixed",
-        ),
-        (
-            {"mask_sizes": "fixed", "mask_shares": (0.5, 0.3, 0.2), "size_cap": 2.0},
-            r'size_cap.*"fixed": choose mask_sizes "optimized"',
         ),
     ],
 )

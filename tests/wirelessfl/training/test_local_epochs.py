@@ -205,17 +205,12 @@ def test_requests_take_the_seconds_of_their_clients_steps(config, toy, algorithm
     assert result.rows[-1]["sim_seconds"] > 0
 
 
-def test_refusals(config, toy):
-    with pytest.raises(ConfigError, match=r"local_steps=3 conflicts with local_epochs=2, .* one"):
-        config("fedavg", local_epochs=2.0)
+def test_refusals():
     tasks = ["digits,name=a", "digits,name=b"]
     with pytest.raises(ConfigError, match="option='D' conflicts with local_epochs=2"):
         Config.from_flags("fedast", option="D", local_epochs=2.0, task=tasks)
     with pytest.raises(ConfigError, match="local_epochs=2 needs the numbers of samples"):
         timeline(Config.from_flags("fedast", local_epochs=2.0), 1.0)
-    for wrong in (0.0, -1.0, float("nan"), True, "two"):
-        with pytest.raises(ConfigError, match="local_epochs"):
-            Config.from_flags("fedavg", local_epochs=wrong)
 
 
 def test_tasks_may_have_their_own_passes():

@@ -113,9 +113,6 @@ def test_a_timed_chunk_is_stored_as_a_number(config, toy):
     result = wirelessfl.run(config("fedavg", rounds=1, chunk="tune"), data=toy)
     assert 1 <= result.config.run.chunk <= 6
     assert f"chunk = {result.config.run.chunk}" in (result.directory / "config.toml").read_text()
-    for wrong in (0, 2.5, "most"):
-        with pytest.raises(ConfigError, match=f"chunk.*{wrong}.*number of clients"):
-            config("fedavg", chunk=wrong)
 
 
 class Recurrent(nn.Module):

@@ -307,16 +307,6 @@ def test_a_beamformer_without_its_solver_raises_when_the_config_is_read(monkeypa
 @pytest.mark.parametrize(
     ("algorithm", "flags", "message"),
     [
-        (
-            "fedavg",
-            {"elements_per_symbol": 2},
-            "elements_per_symbol=2 conflicts with convention=.published.",
-        ),
-        ("fedavg", {"elements_per_symbol": 3}, "elements_per_symbol is 3"),
-        ("fedavg", {"convention": "imagined"}, "convention is 'imagined'"),
-        ("fedavg", {"beamformer": "best"}, "beamformer is 'best'"),
-        ("fedavg", {"csi_error": -0.1}, "csi_error is -0.1"),
-        ("fedavg", {"beamformer_starts": 0}, "beamformer_starts is 0"),
         (f"{__name__}:NeedsEach", {}, 'needs each client\'s update, and uplink "aircomp" gives'),
     ],
 )

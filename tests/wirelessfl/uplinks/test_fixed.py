@@ -4,8 +4,6 @@ import numpy as np
 import pytest
 
 import wirelessfl
-from wirelessfl.config import Config
-from wirelessfl.errors import ConfigError
 from wirelessfl.setup import build
 
 TRANSFERS = {
@@ -105,16 +103,3 @@ def test_rows_accumulate_costs(config, toy):
     assert rows[-1]["sim_seconds"] == pytest.approx(sum(c.seconds.max() for c in costs))
     assert rows[-1]["uplink_mib"] == pytest.approx(sum(c.uplink_mib for c in costs))
     assert rows[-1]["joules"] == pytest.approx(sum(c.joules for c in costs)), "computation only"
-
-
-@pytest.mark.parametrize(
-    ("flags", "message"),
-    [
-        ({"rate_mbps": 0}, "rate_mbps is 0"),
-        ({"wait": "longest"}, "wait is 'longest'"),
-        ({"bandwidth": 3}, "unknown setting 'bandwidth'"),
-    ],
-)
-def test_invalid_link_settings_raise(flags, message):
-    with pytest.raises(ConfigError, match=message):
-        Config.from_flags("fedavg", uplink="fixed", **flags)

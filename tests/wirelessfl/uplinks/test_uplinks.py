@@ -148,8 +148,6 @@ def test_optimal_bands_serve_whole_rounds_only(config):
 
 def test_uplinks_are_discovered_in_their_folder():
     assert set(UPLINKS.classes()) >= {"tdma", "ofdma"}
-    with pytest.raises(ConfigError, match="'laser' is unknown"):
-        UPLINKS.find("laser")
 
 
 def test_airtime_counts_only_a_clients_own_transmission():

@@ -388,29 +388,11 @@ def test_return_values_of_custom_warm_starts_are_checked(
     ("flags", "message"),
     [
         (
-            {"warm_start": "proposed", "history_keep": "diverse"},
-            "history_keep='diverse' needs history",
-        ),
-        (
             {"warm_start": "average", "pilot_sessions": 5},
             "pilot_sessions=5 conflicts with sessions=5",
         ),
-        ({"similarity_scale": 3}, 'is a setting of warm start "proposed" or "random-pilot", and'),
-        ({"warm_start": "proposd"}, "'proposd' is unknown. Do you mean 'proposed'. Choose average"),
-        (
-            {"warm_start": "previous", "trial_rounds": 2},
-            "trial_rounds=2 is a setting of warm start",
-        ),
-        ({"warm_start": "proposed", "similarity_scale": -1}, "similarity_scale is -1"),
-        ({"warm_start": "proposed", "history": 0}, "history is 0"),
-        ({"warm_start": "continuous", "distillation": "mse"}, "distillation is 'mse'"),
     ],
 )
 def test_invalid_settings_raise(config, flags, message):
     with pytest.raises(ConfigError, match=message):
         config("fedavg", **FLAGS, **flags)
-
-
-def test_a_warm_start_without_sessions_raises(config):
-    with pytest.raises(ConfigError, match="warm_start='average' needs sessions: set sessions"):
-        config("fedavg", warm_start="average")
