@@ -84,9 +84,6 @@ def test_the_seed_determines_the_result(kind: Any) -> None:
     assert not np.array_equal(one, other)
 
 
-STARTS = ((Anneal, "starts"), (MirrorProx, "starts"), (Sca, "starts"), (Sdr, "samples"))
-
-
 def test_backends_are_immutable() -> None:
     """Backends are immutable, so they can be shared, compared, hashed and pickled."""
     method: Any = BranchAndBound(time_limit_seconds=5, start=Anneal(starts=16, seed=3))

@@ -177,20 +177,17 @@ def check(module, chain=("first", "second")):
 
 def test_modules_that_cannot_be_partitioned_are_refused():
     check(TwoLayers(nn.Tanh()))
-    with pytest.raises(ConfigError, match="act"):
-        check(TwoLayers(nn.Sigmoid()))
-    with pytest.raises(ConfigError, match="neuron"):
-        check(TwoLayers(nn.Softmax(-1)))
-    with pytest.raises(ConfigError, match="fewer neurons"):
-        check(TwoLayers(nn.LayerNorm(8)))
-    with pytest.raises(ConfigError, match=r"'third' is not an nn\.Linear"):
-        check(TwoLayers(nn.ReLU()), ("first", "third"))
-    with pytest.raises(ConfigError, match="does not declare which layers"):
-        check(TwoLayers(nn.ReLU()), None)
-    with pytest.raises(ConfigError, match="name consecutive layers"):
-        check(TwoLayers(nn.ReLU()), ("second", "first"))
-    with pytest.raises(ConfigError, match="running statistics"):
-        check(TwoLayers(nn.BatchNorm1d(8)))
+    for message, call in (
+        ("act", lambda: check(TwoLayers(nn.Sigmoid()))),
+        ("neuron", lambda: check(TwoLayers(nn.Softmax(-1)))),
+        ("fewer neurons", lambda: check(TwoLayers(nn.LayerNorm(8)))),
+        (r"'third' is not an nn\.Linear", lambda: check(TwoLayers(nn.ReLU()), ("first", "third"))),
+        ("does not declare which layers", lambda: check(TwoLayers(nn.ReLU()), None)),
+        ("name consecutive layers", lambda: check(TwoLayers(nn.ReLU()), ("second", "first"))),
+        ("running statistics", lambda: check(TwoLayers(nn.BatchNorm1d(8)))),
+    ):
+        with pytest.raises(ConfigError, match=message):
+            call()
     check(TwoLayers(nn.BatchNorm1d(8, affine=False, track_running_stats=False)))
 
 
