@@ -7,7 +7,7 @@ READY := $(VENV)/.ready
 # The tests start many interpreters, which start faster with compiled files.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo test test-extras setup check gate-store gate product bench gpu figures figures-check claims fuzz clean
+.PHONY: demo test test-all test-extras setup check gate-store gate product bench gpu figures figures-check claims fuzz clean
 
 demo: $(READY)
 	$(BIN)/python -m experiments.demo
@@ -17,9 +17,11 @@ CHECKS := $(BIN)/ruff check . && $(BIN)/ruff format --check . && $(BIN)/mypy
 # The checks run concurrently with the tests. Their output comes last; their failure fails the target.
 # They are not a sub-make, which would run under `make -n`.
 # Tests run with plain assertions, which load faster; those that fail run again to show all values.
-test: $(READY)
+# `test` runs a sample of the longest tests (tests/sampling.py), `test-all` all of them.
+test: SAMPLE := --sample
+test test-all: $(READY)
 	@{ $(CHECKS); } >$(VENV)/checks.txt 2>&1 & checks=$$!; \
-	$(BIN)/python -m pytest --numprocesses auto --maxprocesses 4 --assert=plain \
+	$(BIN)/python -m pytest $(SAMPLE) --numprocesses auto --maxprocesses 4 --assert=plain \
 		--dist loadfile --no-loadscope-reorder; tests=$$?; \
 	if [ $$tests -eq 1 ]; then $(BIN)/python -m pytest --last-failed; fi; \
 	wait $$checks; failed=$$?; cat $(VENV)/checks.txt; \

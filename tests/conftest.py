@@ -10,6 +10,7 @@ import pytest
 from hypothesis import settings
 
 from tests.launching import Launcher
+from tests.sampling import left_out
 
 # For small problems on a busy machine, one thread is faster than several.
 os.environ["OMP_NUM_THREADS"] = "1"
@@ -59,8 +60,19 @@ def pytest_collection_finish():
     gc.enable()
 
 
-def pytest_collection_modifyitems(items):
-    """Run slow files first, in the order of ``LONG``."""
+def pytest_addoption(parser):
+    """Add ``--sample``."""
+    parser.addoption(
+        "--sample", action="store_true", help="only some cases of tests that are marked thorough"
+    )
+
+
+def pytest_collection_modifyitems(config, items):
+    """Leave out what a sample does not contain; run slow files first, in the order of ``LONG``."""
+    if config.getoption("--sample"):
+        out = left_out(items)
+        config.hook.pytest_deselected(items=[item for item in items if item in out])
+        items[:] = [item for item in items if item not in out]
     here = Path(__file__).parent
     first = [here / name for name in LONG]
 

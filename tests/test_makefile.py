@@ -50,7 +50,7 @@ def make(tmp_path):
 
 
 def test_a_dry_run_prints_the_commands_and_starts_none(make):
-    for target in ("test", "check", "setup"):
+    for target in ("test", "test-all", "check", "setup"):
         done, log = make("-n", target)
         assert done.returncode == 0
         assert log == []
@@ -66,6 +66,14 @@ def test_checks_run_beside_the_tests_and_print_last(make):
     assert done.returncode == 0, done
     assert done.stdout.splitlines()[-3:] == ["tests done", "checks done", "checks done"]
     assert sorted(line.split()[0] for line in log) == ["mypy", "python", "ruff", "ruff"]
+
+
+def test_only_test_runs_a_sample(make):
+    """Tests that fail run again without it, since they are named."""
+    for target, sampled in (("test", True), ("test-all", False)):
+        _, log = make(target, python="exit 1")
+        runs = [line for line in log if "pytest" in line][-2:]
+        assert ["--sample" in line for line in runs] == [sampled, False]
 
 
 @pytest.mark.parametrize("tests", [0, 1, 2])
