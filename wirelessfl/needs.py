@@ -29,10 +29,8 @@ class Needs:
     met: Callable[[Any, Any], object]
     reason: str | Callable[[Any, Any], str]
 
-    def why_not(self, run: Any, own: Any = None) -> str | None:
-        """The reason why a setting with this condition has no effect; None if it has one."""
-        if self.met(run, own):
-            return None
+    def why_not(self, run: Any, own: Any = None) -> str:
+        """The reason why a setting with this condition has no effect if it is not met."""
         reason = self.reason
         return reason.format(run=run, own=own) if isinstance(reason, str) else reason(run, own)
 
@@ -61,10 +59,12 @@ def unmet(asked: Iterable[Asked], run: Any) -> dict[tuple[str, str], str]:
     """
     found: dict[tuple[str, str], str] = {}
     for place, needs, own in asked:
-        reasons = (need.why_not(run, own) for need in needs if place not in found)
-        reason = next((why for why in reasons if why is not None), None)
-        if reason is not None:
-            found[place] = reason
+        if place in found:
+            continue
+        for need in needs:
+            if not need.met(run, own):
+                found[place] = need.why_not(run, own)
+                break
     return found
 
 

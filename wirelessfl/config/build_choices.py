@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Hashable, Mapping
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import fields
 from functools import lru_cache
 from typing import Any, cast, get_type_hints
@@ -19,7 +19,7 @@ from wirelessfl.config.sections import number_of, types_in
 from wirelessfl.config.tables import hint
 from wirelessfl.errors import ConfigError
 from wirelessfl.generators import seeded_generators
-from wirelessfl.guard import calling
+from wirelessfl.guard import calling, of_project
 from wirelessfl.wording import explain
 
 
@@ -36,7 +36,8 @@ def build_choices(tables: Mapping[str, Any]) -> Choices:
     """
     classes = chosen_classes(tables)
     parts = {PARTS[kind]: classes.pop(kind) for kind in PARTS if kind in classes}
-    with _seeded(tables["run"].seed):
+    of_users = not all(map(of_project, (*classes.values(), *parts.values())))
+    with _seeded(tables["run"].seed) if of_users else nullcontext():  # ours draw nothing
         built = {
             kind: _built(kind, found, tables[kind], parts.get(kind))
             for kind, found in classes.items()

@@ -34,6 +34,8 @@ from wirelessfl.config.typed_tables import typed
 from wirelessfl.config.unused import kept_tables, refusal, unused
 from wirelessfl.errors import ConfigError
 
+ALGORITHM: Place = ("algorithm", "name")
+
 
 @dataclass(frozen=True, init=False, kw_only=True)
 class Config(Settings):
@@ -338,8 +340,11 @@ class Config(Settings):
             return cls.of(tables)
         tables = with_moved(tables)
         merged = tables_from_flags(tables, flags, dropped)
+        loose = _used_places(tables)
+        if dropped is None and loose == {ALGORITHM}:  # no flag makes it idle
+            return cls.of(merged)
         by_flags = flag_places(merged, flags)
-        loose, idle = _used_places(tables) - {*by_flags.values()}, set[Place]()
+        loose, idle = loose - {*by_flags.values()}, set[Place]()
         if dropped is None:
             return cls.of(merged, loose=loose)
         config = cls.of(merged, loose=loose | {*by_flags.values()}, dropped=idle)
@@ -390,8 +395,8 @@ def _without(tables: Mapping[str, Any], idle: Collection[Place]) -> dict[str, An
 
 def _used_places(tables: Mapping[str, Any]) -> set[Place]:
     """Settings in ``tables`` that have an effect without flags; empty if ``tables`` are invalid."""
-    if given_places(tables) == {("algorithm", "name")}:  # which always has one
-        return {("algorithm", "name")}
+    if given_places(tables) == {ALGORITHM}:  # which always has one
+        return {ALGORITHM}
     try:
         alone = Settings.read(named_tables(tables))
     except ConfigError:

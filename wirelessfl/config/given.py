@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import cache
 from typing import Any
 
 from pydantic import Field
@@ -51,7 +52,8 @@ class Given(Section):
         return [name for name, value in self if value is not None]
 
 
-def replaced_by_network(radio: bool = True) -> list[str]:
+@cache
+def replaced_by_network(radio: bool = True) -> tuple[str, ...]:
     """Network settings that a given network replaces, also one that the settings name.
 
     Args:
@@ -59,7 +61,7 @@ def replaced_by_network(radio: bool = True) -> list[str]:
             latency model's beta, which a network does not replace.
     """
     replaced = {GIVEN, STEP[0]} if radio else {GIVEN}
-    return [key for key, needs in needs_of(NetworkSection).items() if replaced & {*needs}]
+    return tuple(key for key, needs in needs_of(NetworkSection).items() if replaced & {*needs})
 
 
 def chosen(settings: NetworkSection, radio: bool = True) -> dict[str, Any]:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterator, Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
-from functools import cache, cached_property
+from functools import cache, cached_property, lru_cache
 from typing import Any
 
 from wirelessfl.algorithms import (
@@ -151,7 +151,13 @@ def classes_of(table: Mapping[str, Any]) -> tuple[type[Method], type[Algorithm] 
 def algorithm_settings(table: Mapping[str, Any]) -> list[str]:
     """Names of the settings of an algorithm, those of the one in its cells first."""
     classes = filter(None, reversed(classes_of(table)))
-    return [entry.name for cls in classes for entry in fields(cls)]
+    return [name for cls in classes for name in _settings(cls)]
+
+
+@lru_cache(maxsize=512)  # of users' classes, too
+def _settings(cls: type[Any]) -> tuple[str, ...]:
+    """Names of the settings of a choice."""
+    return tuple(entry.name for entry in fields(cls))
 
 
 def title_of(table: Mapping[str, Any]) -> str:
@@ -217,8 +223,7 @@ def flag_names(owner: type[Choice], taken: Container[str]) -> dict[str, str]:
         taken: flags of earlier tables; a setting of the same name has the choice's name as prefix.
     """
     prefix = owner.name.replace("-", "_")
-    names = [entry.name for entry in fields(owner)]
-    return {name: f"{prefix}_{name}" if name in taken else name for name in names}
+    return {name: f"{prefix}_{name}" if name in taken else name for name in _settings(owner)}
 
 
 @cache
@@ -229,16 +234,28 @@ def section_homes() -> Mapping[str, tuple[str, str]]:
     }
 
 
-def owners(key: str) -> Iterator[tuple[str, list[str]]]:
-    """Yield each kind with choices that have this setting, and the names of these choices."""
-    for kind, choices in KINDS.items():
-        classes = choices.classes().items()
-        having = [name for name, cls in classes if key in {f.name for f in fields(cls)}]
-        if having:
-            yield kind, having
-    named = [name for name in algorithm_classes() if key in algorithm_settings({"name": name})]
-    if named:
-        yield "algorithm", named
+def owners(key: str) -> list[tuple[str, list[str]]]:
+    """Each kind with choices that have this setting, and the names of these choices."""
+    return [*_all_owners().get(key, {}).items()]
+
+
+@cache
+def _all_owners() -> Mapping[str, Mapping[str, list[str]]]:
+    """The names of the choices that have a setting, by setting and kind."""
+    found: dict[str, dict[str, list[str]]] = {}
+    having = [
+        (kind, name, _settings(cls))
+        for kind, choices in KINDS.items()
+        for name, cls in choices.classes().items()
+    ]
+    having += [
+        ("algorithm", name, (*dict.fromkeys(algorithm_settings({"name": name})),))
+        for name in algorithm_classes()
+    ]
+    for kind, name, keys in having:
+        for key in keys:
+            found.setdefault(key, {}).setdefault(kind, []).append(name)
+    return found
 
 
 def first_names(having: Sequence[str], form: str = "{}") -> list[str]:

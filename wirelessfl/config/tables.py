@@ -135,11 +135,12 @@ def _renamed(tables: Mapping[str, Any], kind: str, name: Any) -> Any:
 def _of_another(tables: Mapping[str, Any], flag: str, value: object) -> str:
     """The message for a flag of a choice that is not selected; empty if no choice has the flag."""
     excluded, wanted, present = "", [], []
+    lacking = Frame.of(tables).lacking
     for kind, having in owners(flag):
         taken, title = tables.get(kind), words(kind)
         if taken is None and kind in OPTIONAL:
             taken = {"name": DEFAULTS[kind]}
-        reason = Frame.of(tables).lacking.get(kind)
+        reason = lacking.get(kind)
         if reason is not None:
             excluded = excluded or f"is a setting of {title} and {reason}"
         elif taken is not None:

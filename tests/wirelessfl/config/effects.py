@@ -117,12 +117,17 @@ FIELDS: dict[str, Callable[[Run], bool]] = {
 """Conditions under which settings of a taken choice have an effect; all others always have one."""
 
 
-def has_effect(flag: Flag, config: Config) -> bool:
-    """Whether a flag has an effect in a run with these choices."""
+def effects(config: Config) -> dict[str, bool]:
+    """Whether each flag has an effect in a run with these choices, by name of the flag."""
     run = {kind: config.tables.get(kind, {}).get("name") for kind in CHOSEN}
     run |= {"sessions": config.sessions.sessions}
+    classes = chosen_classes(config.all_tables())
+    return {flag.name: has_effect(flag, run, classes) for flag in FLAGS.values()}
+
+
+def has_effect(flag: Flag, run: Run, classes: Mapping[str, type[Any]]) -> bool:
+    """Whether a flag has an effect in a run, which has choices of these classes by kind."""
     if flag.section in CHOSEN:
-        classes = chosen_classes(config.all_tables())
         of_methods = flag.section in ("algorithm", "assigner")
         methods = ("algorithm", "local", "assigner")
         kinds = SHARED.get(flag.name, methods if of_methods else (flag.section,))

@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from tests.wirelessfl.config.effects import has_effect
+from tests.wirelessfl.config.effects import effects
 from wirelessfl.algorithms import algorithm_classes
 from wirelessfl.cli import main
 from wirelessfl.cli.flags import all_flags
@@ -92,9 +92,9 @@ def test_help_shows_the_flags_that_the_run_takes(page, algorithm: str, flags) ->
     """
     words = [f"--{key.replace('_', '-')}={v}" for key, v in flags.items() if key != "dataset"]
     shown = set(LINE.findall(page("run", algorithm, *words))) - OTHERS
-    config = Config.from_flags(algorithm, **flags)
+    found = effects(Config.from_flags(algorithm, **flags))
     assert shown == {
-        option for option, flag in FLAGS.items() if flag.name in flags or has_effect(flag, config)
+        option for option, flag in FLAGS.items() if flag.name in flags or found[flag.name]
     }
 
 
