@@ -7,8 +7,16 @@ import pytest
 
 from tests.product.combinations import Combination, by_seconds, combinations, pairwise, table
 from tests.product.running import all_wrong
+from tests.quick import fewer_steps, models_checked_once
 
 PAGE = Path(__file__).parents[1] / "docs" / "combinations.md"
+
+
+@pytest.fixture(scope="module", autouse=True)
+def quick():
+    """Runs find beamformers in fewer steps, and check equal models once."""
+    with fewer_steps(), models_checked_once():
+        yield
 
 
 @pytest.fixture(scope="module")

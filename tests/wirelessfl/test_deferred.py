@@ -22,23 +22,20 @@ COMMANDS = [
     "timeline hist --help",
 ]
 LOADED = """
-import contextlib, io, os, sys
+import contextlib, io, sys
 from wirelessfl.cli import main
 
 for words in sys.argv[1:]:
-    if os.fork() == 0:
-        with contextlib.redirect_stdout(io.StringIO()), contextlib.suppress(SystemExit):
-            main(words.split())
-        print("torch._C" in sys.modules, words, flush=True)
-        os._exit(0)
-    os.wait()
+    with contextlib.redirect_stdout(io.StringIO()), contextlib.suppress(SystemExit):
+        main(words.split())
+    print("torch._C" in sys.modules, words, flush=True)
 """
-"""Runs each command in a process of its own, forked once what all commands need is imported."""
+"""Runs commands one after another, after what all of them need is imported."""
 
 
 @pytest.fixture(scope="module")
 def loaded():
-    """Whether each command loads PyTorch."""
+    """Whether PyTorch is loaded after each command: once one loads it, also after the next ones."""
     done = subprocess.run(
         [sys.executable, "-c", LOADED, *COMMANDS], capture_output=True, text=True, check=True
     )

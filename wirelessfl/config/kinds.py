@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Mapping, Sequence
+from collections.abc import Container, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from functools import cache, cached_property, lru_cache
-from typing import Any
+from typing import Any, cast
 
 from wirelessfl.algorithms import (
     LOCAL,
@@ -151,13 +151,13 @@ def classes_of(table: Mapping[str, Any]) -> tuple[type[Method], type[Algorithm] 
 def algorithm_settings(table: Mapping[str, Any]) -> list[str]:
     """Names of the settings of an algorithm, those of the one in its cells first."""
     classes = filter(None, reversed(classes_of(table)))
-    return [name for cls in classes for name in _settings(cls)]
+    return [name for cls in classes for name in _settings(cast(Hashable, cls))]
 
 
 @lru_cache(maxsize=512)  # of users' classes, too
-def _settings(cls: type[Any]) -> tuple[str, ...]:
-    """Names of the settings of a choice."""
-    return tuple(entry.name for entry in fields(cls))
+def _settings(cls: Hashable) -> tuple[str, ...]:
+    """Names of the settings of a choice, from its class."""
+    return tuple(entry.name for entry in fields(cast(Any, cls)))
 
 
 def title_of(table: Mapping[str, Any]) -> str:
@@ -223,7 +223,8 @@ def flag_names(owner: type[Choice], taken: Container[str]) -> dict[str, str]:
         taken: flags of earlier tables; a setting of the same name has the choice's name as prefix.
     """
     prefix = owner.name.replace("-", "_")
-    return {name: f"{prefix}_{name}" if name in taken else name for name in _settings(owner)}
+    names = _settings(cast(Hashable, owner))
+    return {name: f"{prefix}_{name}" if name in taken else name for name in names}
 
 
 @cache
@@ -244,7 +245,7 @@ def _all_owners() -> Mapping[str, Mapping[str, list[str]]]:
     """The names of the choices that have a setting, by setting and kind."""
     found: dict[str, dict[str, list[str]]] = {}
     having = [
-        (kind, name, _settings(cls))
+        (kind, name, _settings(cast(Hashable, cls)))
         for kind, choices in KINDS.items()
         for name, cls in choices.classes().items()
     ]

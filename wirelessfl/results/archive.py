@@ -11,6 +11,7 @@ import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import groupby, islice
 from pathlib import Path
 from typing import Any
 
@@ -129,9 +130,14 @@ class StoredRun:
     @classmethod
     def of_content(cls, content: Mapping[str, Any]) -> StoredRun:
         """The run with this ``content``; raises one of ``DAMAGED`` if parts of it are missing."""
-        steps = {name: iter(values).__next__ for name, values in content["columns"].items()}
-        kinds = [[(name, steps[name]) for name in names] for names in content["fields"]]
-        rows = [{name: step() for name, step in kinds[kind]} for kind in content["kinds"]]
+        columns = {name: iter(values) for name, values in content["columns"].items()}
+        rows: list[Row] = []
+        for kind, same in groupby(content["kinds"]):  # most runs of equal kinds are long
+            count, names = len([*same]), content["fields"][kind]
+            values = [[*islice(columns[name], count)] for name in names]
+            if not all(len(column) == count for column in values):
+                raise ValueError("a column is too short")
+            rows += [dict(zip(names, row, strict=True)) for row in zip(*values, strict=True)]
         parts = (content[name] for name in ("settings", "about", "machine", "seconds"))
         settings, about, machine, seconds = parts
         return cls(settings, rows, about, machine, seconds)

@@ -45,6 +45,8 @@ def place_reaching(
     Returns:
         Index of the row of the last of these tests; None if there is none.
     """
+    if tests == 1:
+        return next((i for i, row in enumerate(rows) if score(row) >= target), None)
     found: list[float] = []
     for place, row in enumerate(rows):
         found.append(score(row))
