@@ -66,31 +66,26 @@ def test_the_benchmarks_are_those_of_the_checkout(installed, tmp_path):
     assert "repeats is 0" in of_the_checkout.stderr
 
 
-@pytest.mark.parametrize(
-    "absent",
-    [
-        {
-            "channels": "torch solvers wirelessfl scipy matplotlib",
-            "solvers": "torch wirelessfl cvxpy gurobipy scipy.optimize",
-        },
-        {
-            "wirelessfl": "torch cvxpy gurobipy sklearn matplotlib ray",
-            "wirelessfl.data": "sklearn pooch requests matplotlib scipy PIL",
-            "wirelessfl.models": "transformers peft tokenizers pyarrow",
-            "wirelessfl.assignment.gaussian_process": "sklearn scipy.stats",  # by all commands
-            "wirelessfl.runs.run": "cvxpy gurobipy sklearn matplotlib ray transformers peft",
-        },
-    ],
-    ids=["channels and solvers", "wirelessfl"],
-)
-def test_imports_stay_quick(absent, tmp_path):
+ABSENT = {
+    "channels": "torch solvers wirelessfl scipy matplotlib",
+    "solvers": "torch wirelessfl cvxpy gurobipy scipy.optimize",
+    "wirelessfl": "torch cvxpy gurobipy sklearn matplotlib ray",
+    "wirelessfl.data": "sklearn pooch requests matplotlib scipy PIL",
+    "wirelessfl.models": "transformers peft tokenizers pyarrow",
+    "wirelessfl.assignment.gaussian_process": "sklearn scipy.stats",  # by all commands
+    "wirelessfl.runs.run": "cvxpy gurobipy sklearn matplotlib ray transformers peft",
+}
+"""Slow modules that a package does not load, nor the packages before it."""
+
+
+def test_imports_stay_quick(tmp_path):
     """Importing the packages, one after another, loads no slow modules."""
     lines = ["import importlib, sys"]
-    for package, names in absent.items():
+    for package, names in ABSENT.items():
         lines.append(f"importlib.import_module({package!r})")
         lines.append(f"print([name for name in {names.split()} if name in sys.modules])")
     shown = python("-c", "\n".join(lines), cwd=tmp_path, path=ROOT, check=True).stdout
-    assert shown.splitlines() == ["[]"] * len(absent)
+    assert shown.splitlines() == ["[]"] * len(ABSENT)
 
 
 def test_a_copy_without_metadata_has_an_unknown_version(tmp_path):

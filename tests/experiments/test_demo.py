@@ -39,7 +39,7 @@ def test_costs_of_the_demo_are_means_over_the_seeds_that_reach_the_target():
 
 def test_the_demo_designs_a_run_and_trains_it(tmp_path, capsys, monkeypatch):
     """The design's run reaches the target, and its predictions are printed beside it."""
-    design, realised = designed(tmp_path, pilots=4, steps=400)
+    design, realised = designed(tmp_path, pilots=3, steps=400)
     assert design.predicted.accuracy == TARGET
     assert realised["accuracy"]["realised"] >= TARGET
     rounds = realised["rounds"]
