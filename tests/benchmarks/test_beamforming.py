@@ -22,7 +22,7 @@ def test_rows(monkeypatch):
     monkeypatch.setattr(beamforming, "time", moments)
     threads = torch.get_num_threads()
     quality, speed = beamforming.beamforming_bench(
-        3, problems=2, batch=4, limit_seconds=600, starts=200
+        3, problems=2, batch=4, limit_seconds=600, starts=50
     ).values()
     assert torch.get_num_threads() == threads
     assert {row["problem"] for row in quality} == {"M=3 K=6", "M=4 K=6 +-20 dB x1e-08"}

@@ -21,7 +21,7 @@ def test_rows(monkeypatch):
     monkeypatch.setattr(widths, "highs_widths", patient)
     clock = SimpleNamespace(perf_counter=lambda: float(next(numbers) ** 2))
     monkeypatch.setattr(widths, "time", clock)
-    rows = widths.width_bench(repeats=3)
+    rows = widths.width_bench(repeats=2)
     for row in rows:
         assert list(row) == ["problem", "backend", "seconds", "ratio_to_exact", "note"]
     exact = {row["problem"]: row["seconds"] for row in rows if row["backend"] == "exact"}
@@ -31,7 +31,7 @@ def test_rows(monkeypatch):
     for problem in exact:
         mine = {row["backend"]: row for row in rows if row["problem"] == problem}
         times = {name: [] for name in mine}
-        for turn, name in itertools.product(range(4), mine):
+        for turn, name in itertools.product(range(3), mine):
             stopped = mine[name]["note"]
             if turn and stopped:
                 continue
