@@ -67,9 +67,16 @@ class Case:
         flags = {k: v for k, v in self.settings.items() if k != "algorithm"}
         return Config.from_flags(self["algorithm"], **flags, seed=self.seeds[0])
 
+    @cached_property
+    def _configs(self) -> dict[int, Config]:
+        """The configurations of the runs that were asked for, by seed."""
+        return {self.seeds[0]: self._first}
+
     def config(self, seed: int) -> Config:
         """The configuration of the run with this seed."""
-        return self._first if seed == self.seeds[0] else self._first.with_run({"seed": seed})
+        if seed not in self._configs:
+            self._configs[seed] = self._first.with_run({"seed": seed})
+        return self._configs[seed]
 
     @property
     def command(self) -> str:
