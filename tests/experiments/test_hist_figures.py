@@ -40,8 +40,8 @@ def test_everything_is_written_and_nothing_is_run_twice(found, out, capsys, figu
     assert set(figures) >= {name for name in RUN if EXPERIMENTS[name].draw is not None}
     assert not list((out / "runs").iterdir())
     before = {p: p.stat().st_mtime_ns for p in (out / "rows").iterdir()}
-    assert PAPER.main(["fig4", "--scale", "smoke", "--out", str(out), "--make"]) == 0
-    assert PAPER.main(["fig6", "--scale", "smoke", "--out", str(out)]) == 0
+    assert PAPER.main(["fig6", "--scale", "smoke", "--out", str(out), "--make"]) == 0
+    assert PAPER.main(["cap", "--scale", "smoke", "--out", str(out)]) == 0
     assert {p: p.stat().st_mtime_ns for p in (out / "rows").iterdir()} == before
     assert "drawn: " in capsys.readouterr().out
 

@@ -59,6 +59,10 @@ def test_rows_with_different_fields_are_stored(result, tmp_path):
 
 
 NO_SETTINGS = b'{"format": 1, "columns": {}, "fields": [], "kinds": []}'
+SHORT = (
+    b'{"format": 1, "columns": {"round": [0]}, "fields": [["round"]], "kinds": [0, 0], '
+    b'"settings": {}, "about": {}, "machine": {}, "seconds": 1.0}'
+)
 
 
 @pytest.mark.parametrize(
@@ -66,7 +70,7 @@ NO_SETTINGS = b'{"format": 1, "columns": {}, "fields": [], "kinds": []}'
     [
         b"",
         b"nonsense",
-        *map(lzma.compress, [b'{"format": 1}', b"[1]", NO_SETTINGS, b'{"format": 99}']),
+        *map(lzma.compress, [b'{"format": 1}', b"[1]", NO_SETTINGS, SHORT, b'{"format": 99}']),
     ],
 )
 def test_damaged_files_are_named(content, tmp_path):
