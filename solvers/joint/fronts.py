@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import cache
 from typing import NamedTuple
 
 import numpy as np
@@ -48,6 +49,7 @@ class Fronts:
         self._units = unit.rounds(np.ones(number), 1.0)
         self.soonest = np.zeros(number), np.zeros(number)
         """Bracket of the least tau, [cells] each."""
+        self._best: dict[tuple[bytes, float], tuple[float, float]] = {}
         busy = np.flatnonzero((self._units.bits + self._units.cycles > 0).any(-1))
         bracket = least_time(self._units.cells(busy))
         for every, some in zip(self.soonest, bracket, strict=True):
@@ -78,12 +80,21 @@ class Fronts:
         """The T that minimises ``second`` x T + joules for given sizes, and this cost.
 
         The cost is convex in T. Its slope may be unknown next to the least T, where it is taken as
-        very negative: the root of the slope is then compared with the least T.
+        very negative: the root of the slope is then compared with the least T. Answers are kept,
+        since successive programs often have the same sizes.
         """
+        key = sizes.tobytes(), second
+        if key not in self._best:
+            self._best[key] = self._best_seconds(sizes, second)
+        return self._best[key]
+
+    def _best_seconds(self, sizes: FloatArray, second: float) -> tuple[float, float]:
+        """As ``best_seconds``, by a search."""
         from scipy.optimize import brentq  # SciPy loads slowly
 
         begin = float((sizes * self.soonest[1]).max())
 
+        @cache  # the search asks again for its ends
         def slope(log_seconds: float) -> float:
             each = self._solve(self.tau(sizes, np.exp(log_seconds))[None])[2][0]
             total = second + float(each[sizes > 0].sum())
