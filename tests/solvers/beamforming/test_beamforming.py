@@ -73,7 +73,7 @@ def test_branch_and_bound_matches_a_grid_search() -> None:
     """The grid covers all beamformers of two antennas, (cos u, sin u e^jv) up to a phase."""
     u, v = np.meshgrid(np.linspace(0, np.pi / 2, 400), np.linspace(0, 2 * np.pi, 800))
     grid = np.stack([np.cos(u) + 0j, np.sin(u) * np.exp(1j * v)], -1).reshape(-1, 2)
-    for seed in range(4):
+    for seed in range(2):
         h = rayleigh(seed, 6, 2)
         best = min_gain(h, grid).max()
         solution = optimize_beamformer(h, backend=ENDLESS)
@@ -83,7 +83,7 @@ def test_branch_and_bound_matches_a_grid_search() -> None:
 
 
 @pytest.mark.parametrize("path_gain_db", [0.0, 20.0])
-@pytest.mark.parametrize(("antennas", "clients"), [(3, 9), (4, 15)])
+@pytest.mark.parametrize(("antennas", "clients"), [(3, 9), (4, 12)])
 def test_the_default_is_close_to_certified_optima(
     antennas: int, clients: int, path_gain_db: float
 ) -> None:
@@ -97,7 +97,7 @@ def test_the_default_is_close_to_certified_optima(
 
 
 def test_ten_antennas_are_close_to_certified_optima() -> None:
-    h = rayleigh(8, 2, 6, 10)
+    h = rayleigh(8, 2, 5, 10)
     exact = optimize_beamformer(h, certificate=ENDLESS)
     assert (exact.status == Status.OPTIMAL).all()
     ratio = optimize_beamformer(h, backend=Anneal(seed=1)).objective / exact.objective
@@ -106,7 +106,7 @@ def test_ten_antennas_are_close_to_certified_optima() -> None:
 
 @pytest.mark.parametrize("backend", ["anneal", "mirror_prox"])
 def test_the_scale_of_the_channels_does_not_matter(backend: str) -> None:
-    h = rayleigh(5, 4, 15, 10)
+    h = rayleigh(5, 2, 8, 5)
     one = optimize_beamformer(h, backend=backend)
     for factor in (1e-8, 1e8, 1e-30):
         other = optimize_beamformer(h * factor, backend=backend, certificate="sdr")
@@ -158,7 +158,7 @@ def test_branch_and_bound_may_start_at_a_beamformer_that_nulls_a_client() -> Non
 
 
 def test_ignored_clients_do_not_loosen_certificates() -> None:
-    h = rayleigh(20, 12, 11, 4)
+    h = rayleigh(20, 12, 11, 3)
     scales = np.r_[np.ones(10), 0.0]
     for certificate in ("sdr", "exact"):
         few = slice(None) if certificate == "sdr" else slice(2)
@@ -170,7 +170,7 @@ def test_ignored_clients_do_not_loosen_certificates() -> None:
 
 @pytest.mark.parametrize("backend", ["anneal", "mirror_prox", "branch_and_bound"])
 def test_a_far_stronger_client_has_no_effect(backend: str) -> None:
-    h = rayleigh(21, 2, 6, 4)
+    h = rayleigh(21, 2, 6, 3)
     method = ENDLESS if backend == "branch_and_bound" else backend
     alone = optimize_beamformer(h[:, 1:], backend=method)
     for spread in (1e8, 1e20, 1e60):
