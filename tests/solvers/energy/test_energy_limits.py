@@ -194,7 +194,7 @@ def test_costly_time_where_rates_hardly_depend_on_bands(monkeypatch):
     tried = []
     state = band_price._state
     monkeypatch.setattr(band_price, "_state", lambda *given: tried.append(1) or state(*given))
-    near = np.exp(1e-6 * np.random.default_rng(0).standard_normal((200, 9)))
+    near = np.exp(1e-6 * np.random.default_rng(0).standard_normal((60, 9)))
     bits, cycles, gain, band, power, speed, kappa, second, joule = (
         near * (96275, 8147956620, 820286, 8.7e10, 8.1e-5, 213782, 2.4e-27, 1094.6, 6.2e-4)
     ).T[..., None]

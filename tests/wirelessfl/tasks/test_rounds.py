@@ -59,20 +59,20 @@ def rounds(delays, shares, *, first=0, clients=40, available=None, drop_out=0.0,
 def test_a_round_takes_the_harmonic_sum():
     """If all clients are awaited, the mean round duration is the harmonic sum of Section 4.
 
-    The durations' standard deviation is 2.5 s, so 4000 rounds have a standard error of 0.6 %.
+    The durations' standard deviation is 2.5 s, so 1500 rounds have a standard error of 1 %.
     """
     handler, _ = rounds(Exponential(), (12, 8))
-    lengths = [handler.plan(number).times.length for number in range(4000)]
+    lengths = [handler.plan(number).times.length for number in range(1500)]
     expected = synchronous_round_seconds(requests=(12, 8), rate_hz=0.5)
-    assert np.mean(lengths) == pytest.approx(expected, rel=0.02)
+    assert np.mean(lengths) == pytest.approx(expected, rel=0.033)
 
 
 def test_stragglers_are_not_awaited():
-    """The mean round duration is that of the k-th fastest of n clients (standard error 0.5 %)."""
+    """The mean round duration is that of the k-th fastest of n clients (standard error 0.8 %)."""
     handler, _ = rounds(Exponential(), (20,), first=12)
-    plans = [handler.plan(number) for number in range(4000)]
+    plans = [handler.plan(number) for number in range(1500)]
     expected = arrival_seconds(arrival=12, requests=20, rate_hz=0.5)
-    assert np.mean([plan.times.length for plan in plans]) == pytest.approx(expected, rel=0.015)
+    assert np.mean([plan.times.length for plan in plans]) == pytest.approx(expected, rel=0.025)
     for plan in plans[:20]:
         seconds, awaited = plan.times.seconds[0], plan.times.awaited[0]
         assert awaited.sum() == 12

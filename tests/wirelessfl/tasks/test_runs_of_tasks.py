@@ -174,7 +174,7 @@ CASES = {
             "weight_decay": None,
         },
     ),
-    "sync-st with a cut-off": ("sync-st", {"first": 2, "cutoff_seconds": 0.3}),
+    "sync-st with a cut-off": ("sync-st", {"first": 2, "cutoff_seconds": 0.3, "eval_seconds": 0.5}),
     "sync-bayes-st over TDMA": ("sync-bayes-st", {"delays": "wireless", "candidates": 5}),
 }
 
@@ -194,6 +194,7 @@ def case_flags(name):
 def test_a_resumed_run_equals_an_uninterrupted_one(tmp_path, name):
     """Rows and models are bit-identical after the run was interrupted twice by an error."""
     algorithm, settings = case_flags(name)
+    settings["rounds"] = 10
     whole = wirelessfl.run(Config.from_flags(algorithm, **settings, out=tmp_path / "whole"))
     count = len(whole.rows)
     assert count > 8
@@ -448,8 +449,8 @@ def test_weight_decay_is_part_of_the_gradient(tmp_path, toy):
 
 
 def test_clients_of_many_tasks_take_little_memory(tmp_path):
-    """10 tasks with 20,000 clients share data; only clients with requests have step counts."""
-    tasks = [f"digits,name=t{i},step_seconds=0.1" for i in range(10)]
+    """Four tasks with 20,000 clients share data; only clients with requests have step counts."""
+    tasks = [f"digits,name=t{i},step_seconds=0.1" for i in range(4)]
     settings = TWO | {"task": tasks, "clients": 20_000, "max_seconds": 0.5}
     setup = build(Config.from_flags("fedast", **settings, out=tmp_path / "run"))
     assert len({id(model.data) for model in setup.models}) == 1
@@ -459,9 +460,9 @@ def test_clients_of_many_tasks_take_little_memory(tmp_path):
     execution = Execution(engine, RunDirectory.create(tmp_path / "run", setup.config), None)
     execution.run()
     rows = execution.directory.rows()
-    assert len(rows) == 20
+    assert len(rows) == 8
     assert json.dumps(engine.setup.handler.snapshot())
-    assert len(engine.setup.handler.requests.queues) <= 960
+    assert len(engine.setup.handler.requests.queues) <= 384
     issued = engine.setup.handler.requests.issued
     assert 0 < sum(len(learner.steps_done) for learner in setup.learners) <= issued < 20_000
 
