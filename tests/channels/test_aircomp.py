@@ -167,7 +167,7 @@ def test_only_the_physical_convention_limits_power(convention: Any) -> None:
 def test_predicted_error_with_imperfect_channels(
     convention: Any, csi_error: float, phase_error: float
 ) -> None:
-    """The mean error of 500 or 1200 draws equals the prediction, within 3 standard errors."""
+    """The mean error of 300 or 1200 draws equals the prediction, within 3 standard errors."""
     h, a = channels_and_beamformer(4)
     x = updates(64, 2)
     options: dict[str, Any] = {
@@ -177,7 +177,7 @@ def test_predicted_error_with_imperfect_channels(
         "phase_error": phase_error,
         **convention,
     }
-    draws = 500 if csi_error else 1200  # many, to detect missing shrinkage
+    draws = 300 if csi_error else 1200  # many, to detect missing shrinkage
     got = [aircomp_mean(x, h, a, stream=Stream(i), **options) for i in range(draws)]
     errors = np.array([g.realised_error for g in got])
     standard = errors.std() / np.sqrt(len(errors))

@@ -385,8 +385,8 @@ def test_invalid_input_is_named(change: dict[str, Any], message: str | None) -> 
 @pytest.mark.parametrize("options", VARIANTS)
 def test_without_a_certificate(options: dict[str, Any]) -> None:
     """The error is within 1 % of that of the full search, and there is no bound."""
-    h, q = rayleigh(8, 6, 8, 3), np.random.default_rng(8).dirichlet(np.ones(8), 6)
-    amplitude = 10 ** (np.linspace(-10, 30, 6) / 20)[:, None]
+    h, q = rayleigh(8, 3, 8, 3), np.random.default_rng(8).dirichlet(np.ones(8), 3)
+    amplitude = 10 ** (np.linspace(-10, 30, 3) / 20)[:, None]
     full = align_transmitters(h, q, amplitude, 0.5, **options)
     found = align_transmitters(h, q, amplitude, 0.5, certificate=None, **options)
     assert (found.objective <= full.objective * 1.01).all()
@@ -397,7 +397,7 @@ def test_without_a_certificate(options: dict[str, Any]) -> None:
     np.testing.assert_allclose(found.objective, bias + noise, rtol=1e-9)
     assert (np.abs(found.value.transmit) <= amplitude * (1 + 1e-12)).all()
     if not options:
-        inverted = inversion(h, q, amplitude + 0 * q, np.full(6, 0.5))
+        inverted = inversion(h, q, amplitude + 0 * q, np.full(3, 0.5))
         assert (found.objective <= inverted * (1 + 1e-6)).all()
     if options.get("unbiased_sum"):
         w = (np.einsum("pm,pkm->pk", found.value.receive.conj(), h) * found.value.transmit).sum(-1)

@@ -235,7 +235,7 @@ def test_a_cell_that_cannot_end_is_named():
 def test_a_deadline_of_exactly_the_least_time():
     """The time that the best sizes and bands need can be met, whatever its last digit."""
     random = np.random.default_rng(7)
-    for _ in range(60):
+    for _ in range(30):
         bits, cycles, gain, band = drawn(random, 3, 4)
         speed, snr = LIMITS["max_cpu_hz"], gain * LIMITS["max_power_watts"]
         least = optimize_masks_and_bands(bits, cycles / speed, snr, band, 40)

@@ -193,18 +193,18 @@ def test_allocations_stay_within_the_budget_if_tasks_diverge(sizes):
 def test_a_buffer_fills_in_the_expected_time():
     """With exponential delays and no queues, a buffer fills in b / (R lambda) on average.
 
-    The formula is from Section 4; over 20,000 merges, the mean's standard error is 0.3 %.
+    The formula is from Section 4; over 8000 merges, the mean's standard error is 0.5 %.
     """
     requests, buffer = 24, 6
     delays = Listed(rest=lambda task, number: draws[number])
-    draws = Stream(5).generator().exponential(2.0, 300_000)
+    draws = Stream(5).generator().exponential(2.0, 60_000)
     _, _, _, merges = simulated(
-        [(requests, buffer, 20_000)], delays, 1e9, clients=300_000, choose=lambda number: number
+        [(requests, buffer, 8000)], delays, 1e9, clients=60_000, choose=lambda number: number
     )
-    assert len(merges) == 20_000
+    assert len(merges) == 8000
     mean = merges[-1].seconds / len(merges)
     assert mean == pytest.approx(
-        buffer_seconds(buffer=buffer, requests=requests, rate_hz=0.5), rel=0.01
+        buffer_seconds(buffer=buffer, requests=requests, rate_hz=0.5), rel=0.016
     )
 
 

@@ -66,7 +66,7 @@ def test_number_of_present_clients_follows_a_loss_system(clients, rate, mean_sta
     law = erlang(rate * mean_stay, clients)
     begin, length = 10 * mean_stay, 400 * mean_stay
     shares, lost = [], []
-    for run in range(40):
+    for run in range(30):
         presence = arrivals(clients, rate, mean_stay, 0, STREAM.child(run))
         number, time, spent, joined = 0, begin, np.zeros(clients + 1), 0
         for change in until(presence, begin + length):
