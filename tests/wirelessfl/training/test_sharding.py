@@ -5,8 +5,6 @@ import os
 import re
 import signal
 import socket
-import subprocess
-import sys
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -21,7 +19,7 @@ from wirelessfl.cli import main
 from wirelessfl.runs.directory import RunDirectory
 from wirelessfl.training.shards import Shards, sharded
 
-TORCHRUN = [sys.executable, "-m", "torch.distributed.run", "--nproc-per-node", "2"]
+TORCHRUN = ["--nproc-per-node", "2"]
 TORCHRUN += ["--rdzv-backend", "c10d", "--rdzv-endpoint", "localhost:0", "-m", "--"]
 TORCHRUN += ["wirelessfl"]  # after --, torchrun does not parse --local
 SMALL = ["--local-steps", "3", "--threads", "1", "--chunk", "2", "--lr", "0.05"]
@@ -144,17 +142,14 @@ def test_two_processes_give_the_rows_of_one(case, tmp_path, capsys, together):
 
 
 @pytest.mark.skipif(not Path("/proc").is_dir(), reason="no /proc to find the process in")
-def test_a_killed_torchrun_run_can_be_resumed(tmp_path, capsys, together):
+def test_a_killed_torchrun_run_can_be_resumed(tmp_path, capsys, together, launcher):
     """If one of two processes under torchrun is killed, the run can be resumed."""
     rounds = 150  # so many that the run has not ended when its process is killed
     words = ["hist", "--clients", "6", "--cells", "3", "--rounds", str(rounds), *SMALL]
     words += ["--edge-rounds", "1", "--eval-every", "10", "--checkpoint-seconds", "0"]
     out, whole = tmp_path / "killed", tmp_path / "whole"
-    process = subprocess.Popen(
-        [*TORCHRUN, "run", *words, "--out", str(out)],
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-    )
+    torchrun = [*TORCHRUN, "run", *words, "--out", out]
+    process = launcher.start(*torchrun, module="torch.distributed.run")
     try:
         wait_until((out / "rows.jsonl").exists)
         first = holder(out / "config.toml")  # of the two
