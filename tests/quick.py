@@ -8,8 +8,8 @@ import pytest
 
 
 @contextmanager
-def fewer_steps() -> Iterator[None]:
-    """Anneal beamformers in 16 steps from 16 starts without a polish, to save most of the time.
+def fewer_steps(steps: int = 16) -> Iterator[None]:
+    """Anneal beamformers in a few steps from 16 starts without a polish, to save most of the time.
 
     Tests of runs compare runs with each other and with sums written out, which hold for any
     beamformers; tests/solvers tests how good they are.
@@ -18,7 +18,7 @@ def fewer_steps() -> Iterator[None]:
 
     climb = anneal._climb
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(anneal, "_climb", lambda h, first, steps: climb(h, first, 16))
+        patch.setattr(anneal, "_climb", lambda h, first, _: climb(h, first, steps))
         patch.setattr(anneal, "default_starts", lambda clients: 16)
         patch.setattr(anneal, "_POLISH", 0)
         patch.setattr(anneal, "_LAST_POLISH", 0)

@@ -13,7 +13,7 @@ from tests.quick import fewer_steps, models_checked_once
 @pytest.fixture(scope="module", autouse=True)
 def quick():
     """Runs find beamformers in fewer steps, and check equal models once."""
-    with fewer_steps(), models_checked_once():
+    with fewer_steps(60), models_checked_once():
         yield
 
 
