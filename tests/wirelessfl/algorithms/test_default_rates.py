@@ -20,15 +20,10 @@ def reached(name, out):
     """Run until a row exceeds 80 % accuracy; return its accuracy, or else that of the last row.
 
     Step sizes are constant, so a run that stops early is a prefix of the full run. All settings are
-    defaults except the number of evaluations (thirty), the threads, the chunk and the directory;
-    and of the 60 clients, where all of them train in each round, there are 20.
+    defaults except the number of evaluations (thirty), the threads, the chunk and the directory.
     """
-    default = wirelessfl.Config.from_flags(name)
-    every = default.training.rounds // 30
-    fewer = {} if default.schedule.name == "buffered" else {"clients": 20}
-    config = wirelessfl.Config.from_flags(
-        name, eval_every=every, threads=1, chunk=60, out=out, **fewer
-    )
+    every = wirelessfl.Config.from_flags(name).training.rounds // 30
+    config = wirelessfl.Config.from_flags(name, eval_every=every, threads=1, chunk=60, out=out)
     accuracies = []
 
     def on_row(row):
