@@ -30,6 +30,7 @@ def test_all_refusals_name_two_choices_and_a_remedy(valid):
     assert all_wrong(refused) == []
 
 
+@pytest.mark.thorough
 def test_every_compatible_pair_of_choices_runs(valid):
     """Every pair of compatible choices occurs in a run; every second run compresses its model."""
     some = pairwise(valid)
@@ -42,6 +43,7 @@ def test_every_compatible_pair_of_choices_runs(valid):
     assert all_wrong(some[::2] + compressed) == []
 
 
+@pytest.mark.thorough
 def test_submodels_by_seconds_run_or_are_refused():
     """Each schedule and uplink, with one server and with cells."""
     assert all_wrong(by_seconds()) == []

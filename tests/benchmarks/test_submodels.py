@@ -44,6 +44,7 @@ def test_rows(monkeypatch, known_times, take_turns):
             assert row["ratio_to_masked"] == pytest.approx(middle / times[submodels.MASKED][1])
 
 
+@pytest.mark.thorough(every=8)
 @pytest.mark.parametrize("kind", [StackedExecutor, VmapExecutor])
 @pytest.mark.parametrize("name", ["MLP", "LeNet-5"])
 def test_all_paddings_give_the_same_updates(name, kind):

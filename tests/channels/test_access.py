@@ -186,6 +186,7 @@ def problems(draw):
     return load, made
 
 
+@pytest.mark.thorough(every=8)
 @each_case
 @given(problem=problems())
 def test_seconds_and_joules_are_those_of_a_loop(access, loop, problem):

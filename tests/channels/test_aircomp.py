@@ -162,6 +162,7 @@ def test_only_the_physical_convention_limits_power(convention: Any) -> None:
             assert got.power.max() > 1
 
 
+@pytest.mark.thorough(every=8)
 @pytest.mark.parametrize("convention", CONVENTIONS)
 @pytest.mark.parametrize(("csi_error", "phase_error"), [(0.05, 0.0), (0.0, 0.3), (0.05, 0.3)])
 def test_predicted_error_with_imperfect_channels(

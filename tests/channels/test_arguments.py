@@ -304,6 +304,7 @@ def test_laws_of_time_are_functions(name):
             getattr(solvers, name)(wrong, **GOOD[name])
 
 
+@pytest.mark.thorough(every=8)
 @pytest.mark.parametrize("name", GOOD)
 def test_an_argument_of_the_wrong_type_is_named_in_one_line(name):
     call, good = function(name), GOOD[name]
@@ -319,6 +320,7 @@ def test_an_argument_of_the_wrong_type_is_named_in_one_line(name):
                 assert "object" in str(caught.value), argument
 
 
+@pytest.mark.thorough(every=8)
 @pytest.mark.parametrize("name", GOOD)
 def test_an_imaginary_part_is_never_dropped(name):
     for argument, right in GOOD[name].items():
@@ -352,6 +354,7 @@ def numbers_of(name):
     return {key: array for key, array in values.items() if array.dtype.kind in "ifc" and array.size}
 
 
+@pytest.mark.thorough(every=8)
 @pytest.mark.parametrize("name", [*filter(numbers_of, GOOD)])
 @pytest.mark.filterwarnings("error")
 def test_arrays_that_cannot_be_read_are_refused_in_one_line(name):

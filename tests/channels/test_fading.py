@@ -33,6 +33,7 @@ def correlation_by_definition(antennas, rho):
     return matrix
 
 
+@pytest.mark.thorough(every=8)
 @pytest.mark.parametrize("rho", [0.0, 0.9, 0.5 - 0.6j])
 def test_rayleigh_has_the_given_correlation(rho):
     """E[h h^H] = R and E[h h^T] = 0; the standard error is at most 1/sqrt(2e5) = 0.0023."""
@@ -55,6 +56,7 @@ def test_rayleigh_power_is_exponential():
         assert abs((power > x).mean() - np.exp(-x)) < 0.004
 
 
+@pytest.mark.thorough(every=8)
 @pytest.mark.parametrize("k_db", [-100.0, -3.0, 6.0, 100.0])
 def test_rician_moments(k_db):
     """The power per antenna has mean 1 and variance (2K+1)/(K+1)^2."""

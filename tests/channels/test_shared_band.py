@@ -133,6 +133,7 @@ def test_completion_times_match_a_fluid_model(pace, problem):
             assert ends[key] == pytest.approx(seconds, rel=1e-6, abs=1e-6)
 
 
+@pytest.mark.thorough(every=8)
 @pytest.mark.parametrize("pace", PACES)
 def test_completion_times_match_small_time_steps(pace):
     """Times match integration in steps of 1 ms, which applies each change up to one step late."""

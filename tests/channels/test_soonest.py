@@ -61,6 +61,7 @@ def ends(access, load, draw, chosen):
     return part.network.over_cells(np.maximum, access.seconds(load, part))
 
 
+@pytest.mark.thorough(every=8)
 @pytest.mark.parametrize("access", ACCESSES, ids=lambda access: type(access).__name__)
 @pytest.mark.parametrize("rise", [False, True], ids=["alone", "interference"])
 def test_no_other_clients_end_sooner(access, rise):

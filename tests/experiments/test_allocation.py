@@ -36,6 +36,7 @@ def test_no_rule_beats_the_optimum(found):
         assert by_rule[network, "alternation"] <= by_rule[network, "equal bands, best power"]
 
 
+@pytest.mark.thorough(every=8)
 @pytest.mark.parametrize(
     ("network", "cycles", "gains"),
     [

@@ -25,6 +25,7 @@ from wirelessfl.runs.about import NUMERICS
 FILES = re.compile(r"^``` file=(\S+)\n(.*?)^```", re.MULTILINE | re.DOTALL)
 
 
+@pytest.mark.thorough(every=8)
 @pytest.mark.parametrize("scale", SCALES)
 def test_every_run_has_as_many_local_steps(scale):
     """With a merge of b of n clients, or of B of N cells, a client trains b / n (B / N) times."""

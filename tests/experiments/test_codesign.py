@@ -93,6 +93,7 @@ def test_stored_rounds_are_those_of_the_rows(rows, found):
             assert [n is None for n in numbers] == [n is None for n in sweep.rounds]
 
 
+@pytest.mark.thorough(every=8)
 @pytest.mark.parametrize(
     ("network", "uplink", "algorithm", "pair"),
     [

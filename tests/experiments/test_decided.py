@@ -47,6 +47,7 @@ def test_stored_seconds_are_those_of_the_stored_runs(hist):
         assert one.uplink != AIR or one == point
 
 
+@pytest.mark.thorough(every=8)
 @pytest.mark.parametrize(
     ("uplink", "study", "snr"),
     [(OPTIMAL, "fig7c", None), (READY, "fig7b", -10.0), (SLOTS, "fig6", None)],

@@ -309,6 +309,7 @@ def test_missing_runs_are_listed_and_cases_are_ordered(tmp_path, capsys):
     assert "not drawn: no run is stored; --make trains the runs" in capsys.readouterr().out
 
 
+@pytest.mark.thorough(every=8)
 @pytest.mark.parametrize("name", [name for name in RUN if EXPERIMENTS[name].draw])
 @pytest.mark.parametrize("which", [0, -1])
 def test_an_interrupted_study_is_drawn_from_its_finished_runs(

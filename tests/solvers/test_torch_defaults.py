@@ -46,6 +46,7 @@ SOLVES: list[Callable[[], Any]] = [
 ]
 
 
+@pytest.mark.thorough(every=8)
 @pytest.mark.parametrize("solve", SOLVES)
 def test_default_dtype_and_device_have_no_effect(solve: Callable[[], Any]) -> None:
     expected = solve()

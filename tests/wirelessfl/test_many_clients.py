@@ -57,6 +57,7 @@ def memory_of(settings, toy):
     return seen[-1][0], min(transient for _, transient in seen[1:])
 
 
+@pytest.mark.thorough(every=8)
 @pytest.mark.parametrize("name", RUNS)
 def test_memory_of_registered_clients(config, toy, name):
     """A client takes at most 17 bytes, and nothing is computed for all clients in a round."""

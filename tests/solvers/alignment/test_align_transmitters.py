@@ -105,6 +105,7 @@ def test_the_closed_form_of_one_antenna() -> None:
     assert found.value.receive[0] == pytest.approx(ratios.max(), rel=1e-12)
 
 
+@pytest.mark.thorough(every=8)
 @pytest.mark.parametrize("options", VARIANTS)
 @pytest.mark.parametrize(("clients", "antennas"), [(6, 1), (6, 3)])
 def test_the_bound_is_that_of_a_cone_program(
@@ -242,6 +243,7 @@ def test_absent_and_unheard_clients(options: dict[str, Any]) -> None:
     assert unheard.bound <= unheard.objective
 
 
+@pytest.mark.thorough(every=8)
 @pytest.mark.parametrize(
     ("antennas", "options"),
     [*((1, variant) for variant in VARIANTS), (2, VARIANTS[-1]), (2, {"certificate": "exact"})],
@@ -382,6 +384,7 @@ def test_invalid_input_is_named(change: dict[str, Any], message: str | None) -> 
     assert "\n" not in str(caught.value)
 
 
+@pytest.mark.thorough(every=8)
 @pytest.mark.parametrize("options", VARIANTS)
 def test_without_a_certificate(options: dict[str, Any]) -> None:
     """The error is within 1 % of that of the full search, and there is no bound."""

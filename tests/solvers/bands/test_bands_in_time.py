@@ -175,6 +175,7 @@ def test_a_client_far_below_the_noise(snr_hz):
     assert found.objective[1] == usual.objective
 
 
+@pytest.mark.thorough(every=8)
 @pytest.mark.parametrize("seed", range(40))
 def test_numbers_from_one_limit_to_the_other(seed):
     """Warnings are errors: prices that overflow on the way are no better than those before."""

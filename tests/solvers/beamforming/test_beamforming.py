@@ -82,6 +82,7 @@ def test_branch_and_bound_matches_a_grid_search() -> None:
         assert solution.objective == pytest.approx(best, rel=5e-3)
 
 
+@pytest.mark.thorough(every=8)
 @pytest.mark.parametrize("path_gain_db", [0.0, 20.0])
 @pytest.mark.parametrize(("antennas", "clients"), [(3, 9), (4, 12)])
 def test_the_default_is_close_to_certified_optima(
@@ -120,6 +121,7 @@ def certified() -> Any:
     return optimize_beamformer(rayleigh(6, 2, 2, 5, 3), certificate=ENDLESS)
 
 
+@pytest.mark.thorough(every=8)
 @pytest.mark.parametrize("backend", BEAMFORMER_BACKENDS)
 def test_every_backend_returns_valid_solutions(backend: str, certified: Any) -> None:
     """Beamformers have unit norm and the reported objective, which is within all bounds."""
@@ -134,6 +136,7 @@ def test_every_backend_returns_valid_solutions(backend: str, certified: Any) -> 
     assert solution.backend == backend
 
 
+@pytest.mark.thorough(every=8)
 @pytest.mark.parametrize("seed", range(4))
 def test_branch_and_bound_finds_the_optimum_from_a_bad_start(seed: int) -> None:
     """Random starts lead to the optimum, with repeated channels too.
@@ -168,6 +171,7 @@ def test_ignored_clients_do_not_loosen_certificates() -> None:
         np.testing.assert_allclose(with_ignored.bound, without.bound, rtol=1.1e-4)
 
 
+@pytest.mark.thorough(every=8)
 @pytest.mark.parametrize("backend", ["anneal", "mirror_prox", "branch_and_bound"])
 def test_a_far_stronger_client_has_no_effect(backend: str) -> None:
     h = rayleigh(21, 2, 6, 3)
@@ -216,6 +220,7 @@ def test_bounds_hold_for_every_beamformer(clients: int, antennas: int, seed: int
     assert crude.bound == pytest.approx(max((np.abs(h) ** 2).sum(-1).min(), crude.objective))
 
 
+@pytest.mark.thorough(every=8)
 @pytest.mark.parametrize("certificate", [None, "sdr", "exact"])
 def test_status_depends_on_the_gap_only(certificate: Any) -> None:
     """With any certificate, the status is OPTIMAL if and only if the gap is at most 1e-4."""

@@ -44,6 +44,7 @@ def test_backend_names_are_those_of_the_classes() -> None:
     assert tuple(kind.name for kind in CLASSES) == BEAMFORMER_BACKENDS
 
 
+@pytest.mark.thorough(every=8)
 @pytest.mark.parametrize("kind", CLASSES, ids=BEAMFORMER_BACKENDS)
 def test_name_and_object_agree(kind: type[BeamformerBackend]) -> None:
     h = channels(1, 2, 6, 3)
@@ -58,6 +59,7 @@ def test_certificates_by_name_and_object_agree(name: Any, proof: Certificate) ->
     same(optimize_beamformer(h, certificate=name), optimize_beamformer(h, certificate=proof))
 
 
+@pytest.mark.thorough(every=8)
 @pytest.mark.parametrize(
     ("few", "many"),
     [
@@ -74,6 +76,7 @@ def test_more_starts_find_better_beamformers(few: Any, many: Any) -> None:
     assert better.mean() > worse.mean() * 1.005
 
 
+@pytest.mark.thorough(every=8)
 @pytest.mark.parametrize("kind", [Anneal, MirrorProx, Sca, Sdr])
 def test_the_seed_determines_the_result(kind: Any) -> None:
     h = channels(4, 12, 4)

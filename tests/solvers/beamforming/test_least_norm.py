@@ -45,6 +45,7 @@ def test_rows_of_zeros_constrain_nothing() -> None:
     assert found.bound.item() == pytest.approx(0.25, rel=1e-5)
 
 
+@pytest.mark.thorough(every=8)
 @pytest.mark.parametrize(("clients", "antennas"), [(4, 6), (15, 10), (30, 4)])
 def test_the_barrier_method_reaches_the_semidefinite_bound(clients: int, antennas: int) -> None:
     generator = torch.Generator().manual_seed(clients)

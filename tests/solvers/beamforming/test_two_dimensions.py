@@ -27,6 +27,7 @@ def polished(h: torch.Tensor, extra: torch.Tensor) -> torch.Tensor:
     return worst(h, best_of(h, polish(h, starts)).unsqueeze(1)).squeeze(1)
 
 
+@pytest.mark.thorough(every=8)
 @pytest.mark.parametrize("clients", [2, 3, 7, 12])
 def test_no_local_method_finds_a_better_point(clients: int) -> None:
     """Also with equal, nearly equal and unequal channels, and with axes in one plane."""

@@ -58,6 +58,7 @@ def by_cvxpy(problem, end=None, weights=None):
     return program.solve(gp=True, solver="CLARABEL", **exact)
 
 
+@pytest.mark.thorough(every=8)
 @pytest.mark.parametrize(
     ("regime", "ratio"), [("slack", 2.0), ("mixed", 1.02), ("mixed", 3.0), ("active", 1.1)]
 )

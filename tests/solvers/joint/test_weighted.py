@@ -29,6 +29,7 @@ def drawn(random, cells, clients, units=10):
     )
 
 
+@pytest.mark.thorough(every=8)
 @pytest.mark.parametrize(("seed", "second"), [(0, 0.003), (1, 0.1), (5, 0.6), (7, 5.0)])
 def test_no_other_sizes_cost_less(seed, second):
     """All sizes of three cells, each at its own best time, by ever finer grids of ln T."""
@@ -59,6 +60,7 @@ def test_no_other_sizes_cost_less(seed, second):
     assert found.status is Status.OPTIMAL
 
 
+@pytest.mark.thorough(every=8)
 @pytest.mark.parametrize(
     ("cells", "units", "second"), [(1, 200, 1.0), (4, 200, 1e-5), (8, 1000, 0.1), (4, 10**6, 10.0)]
 )
@@ -216,6 +218,7 @@ def test_at_the_least_time_all_units_are_allocated(total):
     assert found.gap < 1e-12
 
 
+@pytest.mark.thorough(every=8)
 @pytest.mark.parametrize("seed", [5, 302, 303, 304])
 def test_wide_ranges_are_closed(seed):
     """With 5, the energy has no bound but 0 at the least time itself."""

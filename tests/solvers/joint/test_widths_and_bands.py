@@ -21,6 +21,7 @@ def ends(bits, seconds, snr_hz, found):
     return widths * (seconds + bits / rate)
 
 
+@pytest.mark.thorough(every=8)
 @pytest.mark.parametrize("clients", [1, 2, 5, 30])
 def test_widths_are_optimal_and_end_in_time(clients):
     random = np.random.default_rng(clients)

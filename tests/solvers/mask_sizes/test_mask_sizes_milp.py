@@ -107,6 +107,7 @@ def assert_valid(solution, exact):
         assert solution.objective <= exact.objective * (1 + 2e-6)
 
 
+@pytest.mark.thorough(every=8)
 @pytest.mark.parametrize(
     ("backend", "seeds"),
     [("gurobi", [153, *range(30)]), ("highs", range(12)), ("cvxpy", range(8))],

@@ -68,6 +68,7 @@ def test_seconds_agree_with_enumeration(seed, others):
         assert not plan.costs[i, k] < least * (1 - 1e-9)
 
 
+@pytest.mark.thorough(every=8)
 @pytest.mark.parametrize(
     ("seed", "others", "weights"),
     [
@@ -93,6 +94,7 @@ def test_weighted_sums_agree_with_enumeration(seed, others, weights):
     assert_proven(found, least)
 
 
+@pytest.mark.thorough(every=8)
 @pytest.mark.parametrize("others", [{}, {"extra_seconds": LINKS["extra_seconds"]}, LINKS])
 def test_joules_by_a_deadline_agree_with_enumeration(others):
     network, total = drawn(0, cells=3), 4
@@ -248,6 +250,7 @@ def test_fixed_masks_and_whole_models():
         assert best.objective <= fixed.objective * (1 + 1e-4)
 
 
+@pytest.mark.thorough(every=8)
 @pytest.mark.parametrize("seed", range(3))
 def test_random_instances_are_proven(seed):
     """Gaps up to 1e-4 for all goals, on grids in which the best point is inside."""

@@ -155,6 +155,7 @@ def test_masks_exist_if_and_only_if_the_widths_add_up(widths, coverage):
     assert (max_coverage >= coverage) == (sum(widths) >= coverage * 4)
 
 
+@pytest.mark.thorough(every=8)
 @pytest.mark.parametrize("seed", range(40))
 def test_a_mixed_integer_program_agrees(seed):
     """A program with one binary variable per client and level, solved by HiGHS, agrees."""

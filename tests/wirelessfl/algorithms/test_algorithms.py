@@ -42,6 +42,7 @@ def test_one_cell_is_fedavg(config, toy):
     assert star.rows[-1]["accuracy"] > star.rows[0]["accuracy"] + 0.2
 
 
+@pytest.mark.thorough(every=8)
 @pytest.mark.parametrize(
     ("algorithm", "own"),
     [

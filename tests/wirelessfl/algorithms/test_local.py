@@ -38,6 +38,7 @@ def flat(result):
     return torch.cat([value.reshape(-1) for value in result.params.values()])
 
 
+@pytest.mark.thorough(every=8)
 @pytest.mark.parametrize(
     ("outer", "local"),
     [("hist", name) for name in ANYWHERE] + [("hfedavg", name) for name in LOCALS],
@@ -100,6 +101,7 @@ def test_fadamgc_without_tracking_is_local_adam_in_hist(config, toy, uplink):
     assert torch.equal(one.training.server.cloud["params"], two.training.server.cloud["params"])
 
 
+@pytest.mark.thorough(every=8)
 @pytest.mark.parametrize("uplink", ["tdma", "aircomp"])
 @pytest.mark.parametrize("local", ANYWHERE)
 def test_padding_stays_exactly_zero(config, toy, local, uplink):

@@ -28,6 +28,7 @@ def flat(result):
     return torch.cat([value.reshape(-1) for value in result.params.values()])
 
 
+@pytest.mark.thorough(every=8)
 @pytest.mark.parametrize("weighting", ["uniform", "samples"])
 @pytest.mark.parametrize("per_round", [None, 4])
 @pytest.mark.parametrize("name", ["ra-fed", "heterofl", "fedrolex", "fedavg-small"])
@@ -285,6 +286,7 @@ COHORTS = {
 }
 
 
+@pytest.mark.thorough(every=8)
 @pytest.mark.parametrize("cohort", COHORTS)
 @pytest.mark.parametrize(
     ("name", "own"),

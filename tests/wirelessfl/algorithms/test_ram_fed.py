@@ -47,6 +47,7 @@ def mean_of_all(training, clients):
     return total
 
 
+@pytest.mark.thorough(every=8)
 @pytest.mark.parametrize("weighting", ["uniform", "samples"])
 @pytest.mark.parametrize("local", [False, True])
 def test_the_incremental_mean_equals_the_mean_of_all_memories(config, toy, weighting, local):

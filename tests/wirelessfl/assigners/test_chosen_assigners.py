@@ -51,6 +51,7 @@ def trained(config, algorithm, toy, **flags):
     return rows, torch.cat([value.reshape(-1) for value in result.params.values()])
 
 
+@pytest.mark.thorough(every=8)
 @pytest.mark.parametrize(("algorithm", "assigner", "preset", "both", "own"), SAME)
 def test_a_preset_is_its_rule_with_its_assigner(
     config, toy, algorithm, assigner, preset, both, own

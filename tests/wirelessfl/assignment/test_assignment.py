@@ -54,6 +54,7 @@ def runs(draw):
     return clients, tasks, rounds
 
 
+@pytest.mark.thorough(every=8)
 @pytest.mark.parametrize("kind", KINDS)
 @given(runs())
 def test_sets_are_disjoint_and_have_the_requested_sizes(kind, run):
@@ -70,6 +71,7 @@ def test_sets_are_disjoint_and_have_the_requested_sizes(kind, run):
         assignment.learn(chosen, *made_up(rng, chosen))
 
 
+@pytest.mark.thorough(every=8)
 @pytest.mark.parametrize("kind", KINDS)
 @given(runs(), st.integers(0, 8))
 def test_a_restored_assignment_makes_the_same_choices(kind, run, cut):

@@ -44,6 +44,7 @@ def test_run_prints_a_table_and_json(tmp_path, capsys):
     assert "cells" not in (third / "config.toml").read_text()
 
 
+@pytest.mark.thorough(every=8)
 @pytest.mark.parametrize(
     ("words", "message"),
     [

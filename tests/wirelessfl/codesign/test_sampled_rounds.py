@@ -24,6 +24,7 @@ UPLINKS = {
 LINKS = {"downlink_mbps": 20.0, "backhaul_mbps": 5.0}
 
 
+@pytest.mark.thorough(every=8)
 @pytest.mark.parametrize("further", [{}, {"clients_per_round": 3}, LINKS], ids=str)
 @pytest.mark.parametrize("uplink", UPLINKS)
 def test_costs_are_those_of_the_plans(uplink, further):

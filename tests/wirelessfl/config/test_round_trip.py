@@ -190,6 +190,7 @@ def plain(value: Any) -> Any:
     return str(value) if isinstance(value, Path) else value
 
 
+@pytest.mark.thorough(every=8)
 @pytest.mark.parametrize(("kind", "name", "setting"), CASES)
 def test_every_setting_of_every_choice_is_stored_and_read_back(
     kind: str, name: str, setting: str | None
@@ -235,6 +236,7 @@ def fresh(kind: str, name: str, algorithm: str) -> Choice:
     return choice
 
 
+@pytest.mark.thorough(every=8)
 @pytest.mark.parametrize(("kind", "name", "setting"), CASES)
 def test_a_flag_that_switches_a_choice_drops_its_settings(
     kind: str, name: str, setting: str | None

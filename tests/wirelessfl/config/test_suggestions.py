@@ -17,6 +17,7 @@ from wirelessfl.wording import nearest, needed, shown, suggestion
 LEAKS = re.compile(r"Input should|_parsing|extra_forbidden|valid (integer|number|string)|pydantic")
 
 
+@pytest.mark.thorough(every=8)
 @pytest.mark.parametrize(
     ("tables", "message"),
     [

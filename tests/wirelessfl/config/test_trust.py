@@ -116,6 +116,7 @@ ENTRIES = {
 }
 
 
+@pytest.mark.thorough(every=8)
 @pytest.mark.parametrize("entry", ENTRIES)
 def test_every_command_refuses_a_file_that_names_code(entry, evil, capsys):
     """One line names file, setting, import path and remedy, before anything is imported."""

@@ -325,6 +325,7 @@ def test_splits_depend_on_the_stream(kind):
     assert not all(np.array_equal(a, b) for a, b in zip(first, second, strict=True))
 
 
+@pytest.mark.thorough(every=8)
 @pytest.mark.parametrize(
     ("settings", "message"),
     [

@@ -121,6 +121,7 @@ def test_label_smoothing_equals_torch(smoothing):
     assert torch.allclose(loss.reduced(outputs, labels, "sum"), by_hand.sum(), atol=1e-4)
 
 
+@pytest.mark.thorough(every=8)
 @pytest.mark.parametrize("name", ["scalar", "per_sample", "branching"])
 @pytest.mark.parametrize("executor", ["stacked", "vmap", "loop"])
 def test_functions_train_as_cross_entropy(config, toy, name, executor):
@@ -218,6 +219,7 @@ def test_given_losses_equal_named_ones(config, toy):
         wirelessfl.run(config("fedavg", **flags), data=toy, loss="mze")
 
 
+@pytest.mark.thorough(every=8)
 @pytest.mark.parametrize(
     ("case", "algorithm", "more"),
     [("reals", "fedavg", {"validation_fraction": 0.2, "metric": "rmse"}), ("pairs", "moon", {}),

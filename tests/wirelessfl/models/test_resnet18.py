@@ -83,6 +83,7 @@ def test_only_batch_normalisation_trains_one_client_at_a_time():
         assert "ResNet18 mixes the samples of a batch, so batches cannot be padded" in reason
 
 
+@pytest.mark.thorough(every=8)
 @pytest.mark.parametrize(("norm", "size"), [("group", 32), ("group", 64), ("batch", 32)])
 def test_executors_equal_the_plain_loop(norm, size):
     """Updates agree for two steps of two clients and a padded batch."""

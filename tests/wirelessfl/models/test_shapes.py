@@ -61,6 +61,7 @@ def test_other_shapes_are_not_known(name, shape):
     assert known_shapes(name, shape, 10) is None
 
 
+@pytest.mark.thorough(every=8)
 @pytest.mark.parametrize(
     ("flags", "known"),
     [

@@ -105,6 +105,7 @@ UNSTEADY = {"lr": 2.0, "rounds": 12}
 """Accuracies that go up and down."""
 
 
+@pytest.mark.thorough(every=8)
 @pytest.mark.parametrize(
     ("algorithm", "flags"),
     [

@@ -50,6 +50,7 @@ class Watcher(Observer):
         self.ended += 1
 
 
+@pytest.mark.thorough(every=8)
 @pytest.mark.parametrize("regime", REGIMES)
 def test_a_reason_ends_a_run_after_its_row(config, toy, bare, same, regime):
     algorithm, flags = REGIMES[regime]

@@ -82,6 +82,7 @@ def no_data(monkeypatch):
     monkeypatch.setattr(planners.Loaded, "dataset", refused)
 
 
+@pytest.mark.thorough(every=8)
 @pytest.mark.parametrize("name", RUNS)
 def test_prices_are_the_rows_of_the_run(name, tmp_path):
     """All rows of the run, with evaluations of every round, have these costs to the bit."""

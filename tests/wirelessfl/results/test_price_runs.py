@@ -91,6 +91,7 @@ def no_data(monkeypatch):
     monkeypatch.setattr(planners.Loaded, "dataset", refused)
 
 
+@pytest.mark.thorough(every=8)
 @pytest.mark.parametrize("name", RUNS)
 def test_prices_are_the_rows_of_runs_over_these_networks(name, runs, tmp_path):
     """A run that is trained over each network; the networks are priced together."""
@@ -111,6 +112,7 @@ def test_prices_are_the_rows_of_runs_over_these_networks(name, runs, tmp_path):
         )
 
 
+@pytest.mark.thorough(every=8)
 @pytest.mark.parametrize("uplink", UPLINKS)
 def test_networks_together_are_the_networks_one_by_one(uplink, runs, no_data):
     slow = uplink == "weight"  # all cells of a network together

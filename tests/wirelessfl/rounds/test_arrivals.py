@@ -44,6 +44,7 @@ def setup_of(config, toy, name, **flags):
     return build(made, data=toy, model=model(), network=network(star))
 
 
+@pytest.mark.thorough(every=8)
 @pytest.mark.parametrize("case", CASES)
 @pytest.mark.parametrize("executor", ["stacked", "loop"])
 def test_lost_updates_are_missing_in_the_means(config, toy, case, executor):

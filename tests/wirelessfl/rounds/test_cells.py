@@ -64,6 +64,7 @@ def ran(config, data, *, model=None, network=None):
     )
 
 
+@pytest.mark.thorough(every=8)
 @pytest.mark.parametrize(
     ("name", "flags", "tolerance"),
     [
@@ -231,6 +232,7 @@ def small_model():
     return FCNN((12,), 4, hidden=(9,))
 
 
+@pytest.mark.thorough(every=8)
 @pytest.mark.parametrize(
     ("name", "buffer"), [("hfedavg", 1), ("hfedavg", 3), ("hist", 2), ("hist", 3)]
 )

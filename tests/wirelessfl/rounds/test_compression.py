@@ -186,6 +186,7 @@ def rounded(bits):
     return x.double().numpy(), np.array(step), after.double().numpy()
 
 
+@pytest.mark.thorough(every=8)
 @pytest.mark.parametrize("bits", [2, 3, 5, 16])
 def test_rounding_is_unbiased(bits):
     """The mean is x within four standard errors, each at most step / (2 sqrt(draws))."""
@@ -194,6 +195,7 @@ def test_rounding_is_unbiased(bits):
     assert (np.abs(after.mean(0) - x) <= 4 * error + 4 * ULP * np.abs(x)).all()
 
 
+@pytest.mark.thorough(every=8)
 @pytest.mark.parametrize("bits", [2, 3, 5])
 def test_variance_by_formula(bits):
     """E||C(x) - x||^2 = sum of step^2 frac (1 - frac), where |x| = (whole + frac) step.

@@ -118,6 +118,7 @@ def cutoff_between(setup, share=0.5):
     return float(seconds[place] + seconds[place + 1]) / 2
 
 
+@pytest.mark.thorough(every=8)
 @pytest.mark.parametrize("case", CASES)
 def test_a_round_with_late_updates_equals_a_round_of_the_others(config, toy, case):
     """Models and client states of the others are the same; a late client keeps its own terms."""
@@ -165,6 +166,7 @@ RUNS = {
 }
 
 
+@pytest.mark.thorough(every=8)
 @pytest.mark.parametrize("name", RUNS)
 def test_runs_and_prices_agree(config, toy, name):
     """No round outlasts the cut-offs of its edge rounds; with a long cut-off no update is late."""

@@ -65,6 +65,7 @@ def test_every_round_takes_exactly_its_deadline(name):
     assert found.rows[-1]["joules"] < full.rows[-1]["joules"]
 
 
+@pytest.mark.thorough(every=8)
 @pytest.mark.parametrize("name", ["hist", "links", "edge-rounds", "cells"])
 def test_weighted_rounds_cost_no_more_than_others(name):
     """Round by round: the objective is at most that of full power, and of deadlines around it."""
@@ -151,6 +152,7 @@ def test_late_clients_stay_out(name):
         np.testing.assert_allclose(equal.joules[block, joins], joules, rtol=1e-9)
 
 
+@pytest.mark.thorough(every=8)
 @pytest.mark.parametrize(
     ("flags", "equal"),
     [

@@ -48,6 +48,7 @@ CASES = {
 }
 
 
+@pytest.mark.thorough(every=8)
 @pytest.mark.parametrize("uplink", ["tdma", "ofdma", "aircomp", "fixed"])
 @pytest.mark.parametrize("case", CASES)
 def test_costs_do_not_depend_on_the_channels_of_other_clients(config, toy, case, uplink):
@@ -178,6 +179,7 @@ def test_clients_that_leave_do_not_change_the_channels_of_others(config, toy):
     assert torch.equal(setup.training.server.cloud["params"], other.training.server.cloud["params"])
 
 
+@pytest.mark.thorough(every=8)
 @pytest.mark.parametrize(("size", "asked", "tracking"), [(5, 2, 1), (6, 4, 2), (4, 4, 2)])
 def test_every_set_of_clients_is_equally_likely(size, asked, tracking):
     """Over 1500 rounds, clients and trackers are uniform within four standard deviations."""

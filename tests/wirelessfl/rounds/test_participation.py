@@ -30,6 +30,7 @@ SAMPLED = {"clients": 9, "clients_per_round": 5, "tracking_clients": 2}
 SIXTY = {"clients": 60}
 
 
+@pytest.mark.thorough(every=8)
 @pytest.mark.parametrize("weighting", ["uniform", "samples"])
 @pytest.mark.parametrize("name", ["fadamgc", "scaffold"])
 def test_partial_rounds_match_a_reference_loop(config, toy, name, weighting):
@@ -121,6 +122,7 @@ def test_participants_are_proportional_to_the_clients_of_cells(network_of):
         draw_participants(network_of(np.repeat([0, 1], [9, 1])), 3, None, Stream(1))
 
 
+@pytest.mark.thorough(every=8)
 @pytest.mark.parametrize(("sampled", "tracking"), [(5, 2), (7, 1), (11, 3)])
 def test_random_rounding_is_unbiased(network_of, sampled, tracking):
     """Over 1000 rounds, clients participate equally often, within four standard deviations."""
@@ -138,6 +140,7 @@ def test_random_rounding_is_unbiased(network_of, sampled, tracking):
         assert abs(counts / 1000 - share).max() < 4 * (share * (1 - share) / 1000) ** 0.5
 
 
+@pytest.mark.thorough(every=8)
 @pytest.mark.parametrize("name", sorted(algorithm_classes()))
 def test_every_algorithm_runs(config, toy, name):
     asked = "requests" if preset_of(name).schedule == "buffered" else "clients_per_round"
@@ -205,6 +208,7 @@ def test_clients_per_round_is_checked_against_a_given_network(config, toy, netwo
         build(settings, data=toy, model=model(), network=network_of(np.zeros(4, dtype=int)))
 
 
+@pytest.mark.thorough(every=8)
 @pytest.mark.parametrize("workers", [1, 2])
 @pytest.mark.parametrize("executor", ["stacked", "vmap", "loop"])
 def test_executors_chunks_and_workers_agree(config, toy, executor, workers):

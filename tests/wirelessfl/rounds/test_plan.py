@@ -123,6 +123,7 @@ def test_links_with_a_rate_take_time():
     assert slow - free == pytest.approx(5 * bits / 1e5 + 2 * bits / 2e5)
 
 
+@pytest.mark.thorough(every=8)
 @pytest.mark.parametrize("hidden", [(40,), (40, 30, 20), (24, 10, 24, 7)])
 def test_optimized_masks_are_never_slower(hidden):
     module = FCNN((12,), 4, hidden=hidden)

@@ -38,6 +38,7 @@ def network(sizes=(4, 3), **others):
     return Network.from_snr(cell_of, cpu_hz=speeds, snr_db=5.0, cycles_per_step=2e6, **others)
 
 
+@pytest.mark.thorough(every=8)
 @pytest.mark.parametrize("uplink", UPLINKS)
 def test_no_other_participants_end_sooner(uplink, config, toy):
     """All pairs of the first cell, and all clients of the second, are priced."""

@@ -166,6 +166,7 @@ UNEQUAL = {"rate_mbps": 10.0, "cpu_hz": (1e9, 8e9)}
 """A fixed uplink whose uploads take as long as local steps, and unequal CPUs."""
 
 
+@pytest.mark.thorough(every=8)
 @pytest.mark.parametrize(
     ("uplink", "more"),
     [
@@ -233,6 +234,7 @@ def test_deadline_holds_with_one_channel_per_edge_round(make):
             assert plan.client_submodels.widths.min() < 30
 
 
+@pytest.mark.thorough(every=8)
 @pytest.mark.parametrize(
     ("name", "coverage_wanted"), [("ra-fed", 1), ("ra-fed", 3), ("ram-fed", 4)]
 )

@@ -42,6 +42,7 @@ RESUMED = {
 }  # fmt: skip
 
 
+@pytest.mark.thorough(every=8)
 @pytest.mark.parametrize("case", RESUMED)
 def test_resumed_run_equals_an_uninterrupted_run(config, toy, same, halt_at, case, copies):
     """A run resumed after any row, or after an interrupt, equals an uninterrupted run."""
@@ -147,6 +148,7 @@ COMPRESSED = {
 }
 
 
+@pytest.mark.thorough(every=8)
 @pytest.mark.parametrize("name", ["fedavg", "ra-fed", "hist"])
 def test_compression_error_is_within_its_bounds(config, toy, name):
     """Top-k's error is at most sqrt(1 - k/P); quantisation's decreases with the bits."""
@@ -254,6 +256,7 @@ def test_models_without_hidden_neurons_raise(config, toy):
         assert not settings.run.out.exists()
 
 
+@pytest.mark.thorough(every=8)
 @pytest.mark.parametrize("capacities", [(0.125, 1.0), (1.0, 0.25), (0.25, 0.5)])
 def test_a_model_that_keeps_activations_is_refused_for_unequal_widths(config, toy, capacities):
     """Torch sums gradients to the shapes of the earlier submodel, whose graph is still alive."""

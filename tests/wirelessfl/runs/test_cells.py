@@ -41,6 +41,7 @@ RESUMED = [
 ]
 
 
+@pytest.mark.thorough(every=8)
 @pytest.mark.parametrize(("case", "name", "flags"), [(i, *one) for i, one in enumerate(RESUMED)])
 def test_resumed_at_save_points(config, toy, uneven, same, halt_at, case, name, flags):
     """A run interrupted at every other row but the last is resumed bit for bit.

@@ -25,6 +25,7 @@ CASES = {
 }
 
 
+@pytest.mark.thorough(every=8)
 @pytest.mark.parametrize("case", CASES)
 def test_seconds_and_joules_sum_to_the_rows(case, tmp_path):
     algorithm, settings = CASES[case]

@@ -144,6 +144,7 @@ def content(folder):
     return {file.name: file.read_bytes() for file in folder.iterdir()}
 
 
+@pytest.mark.thorough(every=8)
 @pytest.mark.parametrize(("name", "kind"), CASES)
 def test_damage_is_named_before_data_are_read(halted, unread, name, kind):
     """No file is changed or replaced."""
@@ -221,6 +222,7 @@ def add_a_row(folder):
         file.write("{}\n")
 
 
+@pytest.mark.thorough(every=8)
 @pytest.mark.parametrize("change", [remove_all, remove_settings, remove_rows, add_a_row])
 @pytest.mark.parametrize("last", [1, 3])
 def test_a_run_ends_with_an_error_if_its_folder_changes(config, toy, change, last):

@@ -53,6 +53,7 @@ def printed(table):
     return console.file.getvalue()
 
 
+@pytest.mark.thorough(every=8)
 @pytest.mark.parametrize("regime", REGIMES)
 @pytest.mark.parametrize("held", [0.0, 0.15])
 def test_a_diverged_run_reaches_no_target_and_has_no_accuracy(config, mostly_zero, regime, held):

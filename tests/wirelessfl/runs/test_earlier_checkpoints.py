@@ -36,6 +36,7 @@ def earlier(state, regime):
     return found | learner | (handler if regime == "rounds" else {regime: handler})
 
 
+@pytest.mark.thorough(every=8)
 @pytest.mark.parametrize("regime", REGIMES)
 def test_a_run_with_a_checkpoint_of_layout_7_goes_on(config, toy, same, halt_at, regime):
     algorithm, flags = REGIMES[regime]

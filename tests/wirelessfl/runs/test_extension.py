@@ -38,6 +38,7 @@ def equal(one, other, same):
     assert settings_of(one.directory) == settings_of(other.directory)
 
 
+@pytest.mark.thorough(every=8)
 @pytest.mark.parametrize(
     ("algorithm", "flags"),
     [
@@ -121,6 +122,7 @@ def test_a_run_that_an_observer_has_ended_is_not_extended(config, toy):
         wirelessfl.resume(first.directory, rounds=5, data=toy)
 
 
+@pytest.mark.thorough(every=8)
 @pytest.mark.parametrize(("every", "done"), [(1, 2), (3, 2), (1, 0)])
 def test_more_seconds_equal_those_of_a_longer_run(config, toy, same, every, done):
     """The row at the old end is removed: the longer run has none there."""
@@ -152,6 +154,7 @@ class Killed(BaseException):
     pass
 
 
+@pytest.mark.thorough(every=8)
 @pytest.mark.parametrize("step", ["note_extended", "replace_config", "at_work"])
 def test_a_run_that_is_killed_while_it_is_extended_can_be_resumed(
     config, toy, same, monkeypatch, step
@@ -202,6 +205,7 @@ REFUSED = [
 ]
 
 
+@pytest.mark.thorough(every=8)
 @pytest.mark.parametrize(("algorithm", "flags", "later", "message"), REFUSED)
 def test_what_would_differ_is_refused(config, toy, algorithm, flags, later, message):
     """Nothing is changed."""

@@ -47,6 +47,7 @@ def stop_at(place, seen):
     return on_row
 
 
+@pytest.mark.thorough(every=8)
 @pytest.mark.parametrize("regime", REGIMES)
 def test_a_run_continues_after_the_row_at_which_a_callback_raised(config, toy, same, regime):
     """The error is unchanged, and no round is trained twice: each row is told once."""
@@ -119,6 +120,7 @@ def during_round(number, signals, monkeypatch):
     monkeypatch.setattr(RoundTraining, "train", train)
 
 
+@pytest.mark.thorough(every=8)
 @pytest.mark.parametrize("number", ENDING)
 def test_a_signal_ends_a_run_after_the_current_round(
     config, toy, same, monkeypatch, handlers, number

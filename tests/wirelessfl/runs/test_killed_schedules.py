@@ -40,6 +40,7 @@ REGIMES = {
 }
 
 
+@pytest.mark.thorough(every=8)
 @pytest.mark.parametrize("regime", REGIMES)
 def test_a_killed_run_resumes_with_the_same_results(regime, tmp_path, same, launcher):
     algorithm, more = REGIMES[regime]

@@ -79,6 +79,7 @@ def files_of(folder):
     return tensors, (state, [[*row.items()] for row in rows], told, config, logs)
 
 
+@pytest.mark.thorough(every=8)
 @pytest.mark.parametrize("case", RADIOS)
 def test_priced_runs_are_those_that_are_trained(case, tmp_path):
     """Rows, parameters, state, settings and ``about.json``; in rounds, cells and sessions."""

@@ -55,6 +55,7 @@ def without_design(rows):
     return [{name: value for name, value in row.items() if name not in drop} for row in rows]
 
 
+@pytest.mark.thorough(every=8)
 @pytest.mark.parametrize(
     ("algorithm", "flags"),
     [
@@ -193,6 +194,7 @@ def test_numbers_of_passes_are_not_redesigned(toy, tmp_path):
     assert not settings.run.out.exists()
 
 
+@pytest.mark.thorough(every=8)
 @pytest.mark.parametrize(
     ("decision", "words"),
     [

@@ -208,6 +208,7 @@ def test_the_last_metrics_are_resumed(config, same, halt_at, flags):
         same(wirelessfl.resume(settings.run.out), reference)
 
 
+@pytest.mark.thorough(every=8)
 @pytest.mark.parametrize(
     ("name", "flags"),
     [

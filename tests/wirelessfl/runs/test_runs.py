@@ -15,6 +15,7 @@ from wirelessfl.models import FCNN
 from wirelessfl.setup import build
 
 
+@pytest.mark.thorough(every=8)
 @pytest.mark.parametrize("algorithm", ["fedavg", "hfedavg", "hist"])
 def test_runs_with_equal_seeds_are_identical_and_others_differ(config, toy, algorithm, same, bare):
     first = wirelessfl.run(config(algorithm, dropout=0.3), data=toy)

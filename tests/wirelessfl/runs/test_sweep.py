@@ -184,6 +184,7 @@ def test_an_error_in_on_row_is_not_a_failed_run(tmp_path, jobs):
         sweep(configs(), tmp_path, jobs=jobs, on_row=on_row)
 
 
+@pytest.mark.thorough
 @pytest.mark.skipif(not Path("/proc").is_dir(), reason="needs /proc to find the process")
 def test_processes_end_with_a_killed_sweep(tmp_path, launcher):
     """The processes of a sweep end when the sweep is killed."""
@@ -237,6 +238,7 @@ def test_invalid_arguments_are_refused(tmp_path, monkeypatch):
         sweep(configs(), tmp_path, ray="local")
 
 
+@pytest.mark.thorough(every=8)
 @pytest.mark.parametrize("address", ["127.0.0.1:1", "ray://127.0.0.1:1", "127.0.0.1:many"])
 def test_an_unreachable_cluster_is_reported_immediately(tmp_path, address):
     """An address without a cluster is an error at once, without Ray's retries."""
@@ -257,6 +259,7 @@ print(json.dumps([result.rows for result in results]))
 """
 
 
+@pytest.mark.thorough
 def test_a_local_ray_gives_the_same_rows(tmp_path, launcher):
     """A sweep on a local Ray gives the same rows as one without Ray, in the requested order.
 

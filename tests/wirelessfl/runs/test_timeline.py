@@ -7,6 +7,7 @@ from wirelessfl.runs.timeline import ROWS, Timeline
 from wirelessfl.tasks.records import Span
 
 
+@pytest.mark.thorough(every=8)
 @pytest.mark.parametrize(
     ("busy", "clients", "label"),
     [

@@ -99,6 +99,7 @@ def test_whole_groups_are_held_out_under_every_split(config, split):
         assert row["validation_loss"] > 0
 
 
+@pytest.mark.thorough(every=8)
 @pytest.mark.parametrize("regime", REGIMES)
 def test_rows_have_validation_accuracy_and_loss(config, toy, regime):
     """Both fields equal an evaluation by hand; without a validation set they are absent."""
@@ -162,6 +163,7 @@ def test_a_summary_selects_by_validation_accuracy(config, toy):
     assert Monitor.of(None, row).score(row) == 0.5
 
 
+@pytest.mark.thorough(every=8)
 @pytest.mark.parametrize("regime", ["rounds", "requests", "sessions"])
 def test_resumed_equals_uninterrupted(config, toy, same, halt_at, regime):
     algorithm, flags = REGIMES[regime]

@@ -143,6 +143,7 @@ class StoppedError(Exception):
     """Stands for any termination of a process."""
 
 
+@pytest.mark.thorough(every=8)
 @pytest.mark.parametrize("kind", ["memory", "disk"])
 @pytest.mark.parametrize(
     ("name", "own"),

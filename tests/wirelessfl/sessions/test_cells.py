@@ -47,6 +47,7 @@ def test_server_means_cover_the_present_clients(config, toy):
     assert min(seen[2:]) > 0
 
 
+@pytest.mark.thorough(every=8)
 @pytest.mark.parametrize("uplink", ["tdma", "aircomp"])
 @pytest.mark.parametrize(
     ("name", "flags"),

@@ -58,6 +58,7 @@ def erlang(load, servers):
     return np.array(weights) / sum(weights)
 
 
+@pytest.mark.thorough(every=8)
 @pytest.mark.parametrize(
     ("clients", "rate", "mean_stay"), [(5, 2.0, 1.5), (12, 0.5, 20.0), (1, 1.0, 1.0)]
 )

@@ -27,6 +27,7 @@ RESUMED = {
 }  # fmt: skip
 
 
+@pytest.mark.thorough(every=8)
 @pytest.mark.parametrize("case", RESUMED)
 def test_resumed_run_equals_an_uninterrupted_run(config, toy, same, halt_at, case, copies):
     """Resume from copies of the run's folder at every other row, and after a keyboard interrupt.

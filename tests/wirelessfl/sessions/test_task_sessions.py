@@ -76,6 +76,7 @@ CASES = {
 }
 
 
+@pytest.mark.thorough(every=8)
 @pytest.mark.parametrize("leaving", [False, True])
 @pytest.mark.parametrize("case", CASES)
 def test_one_task_equals_one_model(config, toy, stays, case, leaving):
@@ -267,6 +268,7 @@ def test_turns_and_shares_by_hand():
     assert [[*rounds.allocation(n, 2)] for n in range(3)] == [[0], [2], [0]]
 
 
+@pytest.mark.thorough(every=8)
 @pytest.mark.parametrize(
     ("algorithm", "flags"),
     [

@@ -29,6 +29,7 @@ RESUMED = {
 }  # fmt: skip
 
 
+@pytest.mark.thorough(every=8)
 @pytest.mark.parametrize("case", RESUMED)
 def test_resumed_run_equals_an_uninterrupted_run(config, same, halt_at, case, copies):
     """Resume from copies of the run's folder at every third row, and after an interrupt."""

@@ -33,6 +33,7 @@ def flops(batch, *sizes):
     return sum((2 if layer == 0 else 3) * 2 * batch * size for layer, size in enumerate(sizes))
 
 
+@pytest.mark.thorough(every=8)
 @pytest.mark.parametrize("regime", REGIMES)
 def test_cycles_per_flop_equal_the_same_cycles_per_step(regime, tmp_path, same):
     """Rows and parameters are identical; a note and ``about.json`` report the counted cycles."""

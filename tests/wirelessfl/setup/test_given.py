@@ -132,6 +132,7 @@ def test_every_network_setting_is_listed_as_replaced_or_kept():
             assert REPLACED[name] == info.default
 
 
+@pytest.mark.thorough(every=8)
 @pytest.mark.parametrize("regime", ["rounds", "sessions", "tasks"])
 @pytest.mark.parametrize("key", [*REPLACED, *LINKS])
 def test_settings_that_a_network_replaces_are_refused_before_any_work(
@@ -257,6 +258,7 @@ def test_settings_kept_beside_a_network_are_stored(config, toy, star, network_of
     assert Config.from_toml(result.directory / "config.toml") == result.config
 
 
+@pytest.mark.thorough(every=8)
 @pytest.mark.parametrize(
     ("algorithm", "flags", "said"),
     [

@@ -350,6 +350,7 @@ CASES = [
 ]
 
 
+@pytest.mark.thorough(every=8)
 @pytest.mark.parametrize(("kind", "cls", "settings", "text"), CASES)
 def test_a_mistake_gives_one_line_and_no_folder(
     kind, cls, settings, text, config, toy, monkeypatch
@@ -390,6 +391,7 @@ VALID = [
 ]
 
 
+@pytest.mark.thorough(every=8)
 @pytest.mark.parametrize(("kind", "base", "method", "settings"), VALID)
 def test_checks_do_not_change_valid_results(kind, base, method, settings, config, toy, monkeypatch):
     """A user's class that returns what the built-in class returns has the same rows."""

@@ -109,6 +109,7 @@ def size_of_fcnn(a, b):
     return 13 * a + a * b + b + 4 * b + 4
 
 
+@pytest.mark.thorough(every=8)
 @pytest.mark.parametrize("scale", ["none", "width"])
 @pytest.mark.parametrize("padding", [0.0, 1.0])
 @pytest.mark.parametrize("kind", ["fcnn", "lenet5"])
@@ -195,6 +196,7 @@ EXECUTIONS = [
 ]
 
 
+@pytest.mark.thorough(every=8)
 @pytest.mark.parametrize(
     ("name", "scale"), [("ra-fed", "none"), ("ram-fed", "none"), ("ra-fed", "width")]
 )

@@ -249,6 +249,7 @@ def run(config, toy, algorithm, name="written out", **flags):
     return wirelessfl.run(made_config, data=toy, model=made(name))
 
 
+@pytest.mark.thorough(every=8)
 @pytest.mark.parametrize("algorithm", ["heterofl", "ra-fed", "ram-fed", "fedrolex"])
 def test_full_capacity_is_fedavg_to_the_bit(config, toy, algorithm):
     result = run(config, toy, algorithm, capacities=(1.0,))

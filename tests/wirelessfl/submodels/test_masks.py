@@ -59,6 +59,7 @@ def by_block(neurons, layer):
     return [neurons[neurons // size == b] - b * size for b in range(layer.blocks)]
 
 
+@pytest.mark.thorough(every=8)
 @pytest.mark.parametrize("kind", KINDS)
 @given(case=cases())
 def test_masks_are_sorted_distinct_and_equal_over_blocks(kind, case):
@@ -110,6 +111,7 @@ def test_rolling_masks_keep_every_neuron_equally_often_per_cycle(case):
         assert (seen == counts[:, [i]] // one.blocks).all()
 
 
+@pytest.mark.thorough(every=8)
 @pytest.mark.parametrize("kind", ["random", "static", "covered", "partition"])
 def test_neurons_and_pairs_are_kept_equally_often(kind):
     """Masks are uniform subsets: P(neuron) = n/W = 0.4, P(pair) = n(n-1)/(W(W-1)) = 0.1.

@@ -122,6 +122,7 @@ def test_merge_is_the_weighted_mean_over_covering_nodes(case, weights):
         assert float(merged[position]) == pytest.approx(expected, abs=1e-5)
 
 
+@pytest.mark.thorough(every=8)
 @pytest.mark.parametrize("scheme", ["alternate", "all"])
 @pytest.mark.parametrize("model", ["fcnn", "deep", "lenet5"])
 def test_extracted_and_masked_training_give_the_same_iterates(model, scheme):

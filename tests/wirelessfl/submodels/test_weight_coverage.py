@@ -69,6 +69,7 @@ def test_crossed_masks_reach_the_coverage_of_their_grid(hidden, width, clients, 
         assert lowest(dealt("covered", neurons, counts)) == 0
 
 
+@pytest.mark.thorough(every=8)
 @pytest.mark.parametrize("hidden", [(24,), (24, 24), (24, 24, 24), (40, 24)])
 @pytest.mark.parametrize("clients", range(1, 16))
 def test_too_few_clients_for_a_grid_train_no_less_than_with_covered_masks(hidden, clients):

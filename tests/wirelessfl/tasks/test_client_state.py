@@ -131,6 +131,7 @@ def assert_equal(one, other):
         assert torch.equal(value, other[name]), name
 
 
+@pytest.mark.thorough(every=8)
 @pytest.mark.parametrize("name", RULES)
 def test_results_do_not_depend_on_when_and_in_which_batches_requests_train(task, name, monkeypatch):
     """Server and client states are bit-identical for all four combinations.
@@ -227,6 +228,7 @@ def test_cancelled_requests_do_not_change_states(task, name, room, monkeypatch):
     assert torch.equal(left, learner.server.states.get(kept, 0))
 
 
+@pytest.mark.thorough(every=8)
 @pytest.mark.parametrize("name", RULES)
 @pytest.mark.parametrize("ahead", [False, True])
 def test_restoring_after_every_merge_is_bit_identical(task, name, ahead):

@@ -65,6 +65,7 @@ def plain(rows, *without):
     return [{k: v for k, v in row.items() if k not in ("wall_seconds", *without)} for row in rows]
 
 
+@pytest.mark.thorough(every=8)
 @pytest.mark.parametrize("schedule", [REQUESTS, {"schedule": "simultaneous", "rounds": 3}])
 @pytest.mark.parametrize("delays", ["wireless", "shifted-exponential"])
 def test_a_long_cutoff_changes_nothing(toy, tmp_path, schedule, delays):
@@ -84,6 +85,7 @@ def test_a_long_cutoff_changes_nothing(toy, tmp_path, schedule, delays):
 KEPT = ("clients", "local_steps", "batch_size", "eval_every", "chunk", "threads", "workers", "lr")
 
 
+@pytest.mark.thorough(every=8)
 @pytest.mark.parametrize("algorithm", ["fedavg", "scaffold", "moon"])
 def test_late_requests_equal_drop_outs_at_the_cutoff(toy, tmp_path, algorithm, monkeypatch):
     """A run with drop-outs of the slow clients, drawn to happen at the cut-off, is the same run."""

@@ -67,6 +67,7 @@ def common_rounds(made, learner):
         yield learner.server.cloud["params"], learner.metrics
 
 
+@pytest.mark.thorough(every=8)
 @pytest.mark.parametrize("case", SGD | ADAM)
 def test_merges_of_all_clients_equal_rounds(task, case):
     """Requests and task rounds both give the models and metrics of synchronous rounds."""
@@ -127,6 +128,7 @@ def test_merge_times_equal_those_of_rounds(task, name):
         torch.testing.assert_close(params, wanted, rtol=0, atol=1e-6)
 
 
+@pytest.mark.thorough(every=8)
 @pytest.mark.parametrize(
     ("name", "flags"),
     [("fedavg", {}), ("scaffold", {}), ("heterofl", {"capacities": (0.7, 0.5, 0.3)})],

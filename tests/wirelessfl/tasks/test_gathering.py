@@ -171,6 +171,7 @@ def test_lost_updates_are_replaced():
     assert lost / (lost + schedule.updates) == pytest.approx(0.3, abs=0.041)
 
 
+@pytest.mark.thorough(every=8)
 @pytest.mark.parametrize(
     ("requests", "buffers", "clients"),
     [((10, 10), (5, 5), 10), ((4, 16), (4, 2), 10), ((2, 2, 8), (2, 2, 2), 4)],

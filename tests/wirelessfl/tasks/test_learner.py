@@ -202,6 +202,7 @@ def test_one_client_trains_several_versions_together(ran, toy, algorithm):
     assert_same(run, layers, rows)
 
 
+@pytest.mark.thorough(every=8)
 @pytest.mark.parametrize("executor", ["stacked", "vmap", "loop"])
 @pytest.mark.parametrize(
     ("algorithm", "drop_out", "flags"),

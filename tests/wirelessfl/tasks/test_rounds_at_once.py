@@ -121,6 +121,7 @@ def made(models, first, drop_out):
     return clock, SimultaneousScheduler([12, 12]), handler, records
 
 
+@pytest.mark.thorough(every=8)
 @pytest.mark.parametrize(("first", "drop_out"), [(0, 0.5), (2, 0.0), (1, 0.4)])
 def test_channel_draws_are_indexed_by_merge(first, drop_out):
     """A task whose clients all drop out of a round uses no channel draw in that round."""

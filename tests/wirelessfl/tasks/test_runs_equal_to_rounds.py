@@ -51,6 +51,7 @@ def ran(algorithm, schedule, data, out, **flags):
     return directory.rows(), params, start
 
 
+@pytest.mark.thorough(every=8)
 @pytest.mark.parametrize(
     ("algorithm", "compression"),
     [

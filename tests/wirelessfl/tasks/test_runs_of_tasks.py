@@ -126,6 +126,7 @@ def one(tmp_path_factory):
     return wirelessfl.run(Config.from_flags("fedast", **alone))
 
 
+@pytest.mark.thorough(every=8)
 @pytest.mark.parametrize("executor", ["stacked", "vmap", "loop"])
 def test_batched_training_gives_the_rows_of_single_clients(tmp_path, executor, one):
     """Except for wall-clock time, rows equal those of training one client at a time."""
@@ -190,6 +191,7 @@ def case_flags(name):
     return algorithm, settings
 
 
+@pytest.mark.thorough(every=8)
 @pytest.mark.parametrize("name", CASES)
 def test_a_resumed_run_equals_an_uninterrupted_one(tmp_path, name):
     """Rows and models are bit-identical after the run was interrupted twice by an error."""

@@ -60,6 +60,7 @@ def test_one_client_with_a_queue_of_ram_fed_requests(task):
     assert version == 6
 
 
+@pytest.mark.thorough(every=8)
 @pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize("capacities", [(1.0,), (0.7, 0.5, 0.3)])
 def test_the_mean_memory_is_the_weighted_mean_over_all_clients(task, capacities, weighted):

@@ -27,6 +27,7 @@ class StoppedError(Exception):
     """Stands for an interruption of the process."""
 
 
+@pytest.mark.thorough(every=8)
 @pytest.mark.parametrize("case", CASES)
 def test_runs_on_disk_and_in_memory_are_equal(tmp_path, case):
     """A resumed run with states on disk equals an uninterrupted run in memory.

@@ -324,6 +324,7 @@ def those_present(random, number, uneven, most, size=3):
     return rounds
 
 
+@pytest.mark.thorough(every=8)
 @pytest.mark.parametrize("seed", range(6))
 @pytest.mark.parametrize(
     ("corrected", "uneven", "most"), [(False, False, 3), (True, False, 5), (True, True, 5)]

@@ -303,6 +303,7 @@ def halves_that_belong_together():
     return "model_norm", problem, 300, 1, 0.01, np.ones(2)
 
 
+@pytest.mark.thorough(every=8)
 @pytest.mark.parametrize(
     "case", [far_from_the_optimum, cells_that_disagree, halves_that_belong_together]
 )

@@ -198,6 +198,7 @@ def whole_clients(random, filling, rounds, clients, d):
     return np.broadcast_to(takes_part, (filling + rounds, clients, d)).copy()
 
 
+@pytest.mark.thorough(every=8)
 @pytest.mark.parametrize(
     ("make_masks", "grid"),
     [(whole_clients, 0.0), (rolling_then_random, 0.0), (rolling_then_random, 0.25)],
@@ -227,6 +228,7 @@ def test_ra_fed_stays_below_its_bound(seed, make_masks, grid):
     check(bounds, seen.left)
 
 
+@pytest.mark.thorough(every=8)
 @pytest.mark.parametrize("make_masks", [whole_clients, rolling_then_random])
 @pytest.mark.parametrize("seed", range(6))
 def test_ram_fed_stays_below_its_bound(seed, make_masks):

@@ -118,6 +118,7 @@ class Momentum(FedAvg):
         return params - self.lr * moment, {"m": moment}
 
 
+@pytest.mark.thorough(every=8)
 @pytest.mark.parametrize("rule", [FedAvg, Momentum])
 @pytest.mark.parametrize("name", MODELS)
 def test_every_path_equals_the_plain_loop(name, rule):
@@ -139,6 +140,7 @@ def test_every_path_equals_the_plain_loop(name, rule):
         assert torch.allclose(found, expected, atol=5e-6), path
 
 
+@pytest.mark.thorough(every=8)
 def test_paths_agree_under_dropout(path):
     module = FCNN((9,), 4, hidden=(40, 20), dropout=0.5)
     data = training_data((9,), [20, 5, 50])

@@ -77,6 +77,7 @@ CASES = {
 }
 
 
+@pytest.mark.thorough(every=8)
 @pytest.mark.parametrize("case", CASES)
 def test_equal_samples_give_the_run_with_local_steps(config, toy, case):
     """24 samples in batches of 8: two passes are six steps, to the bit."""

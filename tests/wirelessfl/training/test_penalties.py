@@ -252,6 +252,7 @@ def train_by_hand(module, data, job, penalties):
 STACKED = ("stacked 2", "stacked 2, recorded")
 
 
+@pytest.mark.thorough(every=8)
 @pytest.mark.parametrize(
     ("name", "penalties", "decay"),
     [

@@ -50,6 +50,7 @@ def loaded():
             process.wait()
 
 
+@pytest.mark.thorough(every=8)
 @pytest.mark.parametrize(
     ("algorithm", "how"),
     [
@@ -74,6 +75,7 @@ def test_a_run_under_load_is_bit_identical(tmp_path, same, algorithm, how):
     assert idle.config.run.threads == 1
 
 
+@pytest.mark.thorough(every=8)
 @pytest.mark.parametrize("executor", ["stacked", "vmap", "loop"])
 @pytest.mark.parametrize("algorithm", ["hist", "ram-fed"])
 def test_runs_with_one_and_two_workers_are_bit_identical(tmp_path, same, algorithm, executor):

@@ -121,6 +121,7 @@ CASES = {
 }
 
 
+@pytest.mark.thorough(every=8)
 @pytest.mark.parametrize("case", CASES)
 def test_two_processes_give_the_rows_of_one(case, tmp_path, capsys, together):
     words = [*map(str, CASES[case]), *SMALL]
@@ -141,6 +142,7 @@ def test_two_processes_give_the_rows_of_one(case, tmp_path, capsys, together):
         assert "│      2 │" in done.stdout
 
 
+@pytest.mark.thorough
 @pytest.mark.skipif(not Path("/proc").is_dir(), reason="no /proc to find the process in")
 def test_a_killed_torchrun_run_can_be_resumed(tmp_path, capsys, together, launcher):
     """If one of two processes under torchrun is killed, the run can be resumed."""

@@ -65,6 +65,7 @@ def made(make):
     return make()
 
 
+@pytest.mark.thorough(every=8)
 @pytest.mark.parametrize("kind", TIED)
 def test_every_executor_equals_torch_on_the_module(kind, path):
     """Updates agree with those of ``plain_loop``, whose copies of the module keep its ties."""
@@ -103,6 +104,7 @@ def fedavg_by_hand(module, data, client_samples, rounds, steps, lr):
     return server
 
 
+@pytest.mark.thorough(every=8)
 @pytest.mark.parametrize(
     "executor",
     [

@@ -237,6 +237,7 @@ def test_mask_sizes_over_the_air():
     assert sizes[:2].max() < sizes[2:].min()
 
 
+@pytest.mark.thorough(every=8)
 @pytest.mark.parametrize("algorithm", ["hist", "hfedavg", "fedavg"])
 def test_runs_report_their_error_and_are_reproducible(algorithm, config, toy, same):
     flags = {"uplink": "aircomp", "snr_db": 0.0, "convention": "physical", "rounds": 4}

@@ -71,6 +71,7 @@ def test_clients_arrive_with_the_weights_of_least_error(per_symbol):
     assert got.metrics["air_error"] == pytest.approx(np.mean(realised), rel=1e-4)
 
 
+@pytest.mark.thorough(every=8)
 @pytest.mark.parametrize(
     "options",
     [
@@ -145,6 +146,7 @@ def test_results_do_not_depend_on_the_chunks(options):
         assert result.metrics == pytest.approx(results[0].metrics, rel=1e-4)
 
 
+@pytest.mark.thorough(every=8)
 @pytest.mark.parametrize("options", [{}, {"csi_error": 0.1, "phase_error_deg": 5.0}])
 @pytest.mark.parametrize("make", [air_round, one_antenna])
 def test_clients_that_send_nothing_change_nothing(make, options):

@@ -228,6 +228,7 @@ def test_one_trial_round_is_one_round_of_fedavg(config, toy):
     assert handler.extras.extra_uploads == 4
 
 
+@pytest.mark.thorough(every=8)
 @pytest.mark.parametrize("name", ["scaffold", "moon", "fedacg", "fadamgc"])
 def test_trial_rounds_do_not_change_the_training(config, toy, tmp_path, monkeypatch, name):
     """Runs with and without trial rounds have the same rows and parameters."""
