@@ -45,6 +45,7 @@ def test_links_have_existing_targets(page):
         assert target.startswith("https://") or (page.parent / target).exists(), target
 
 
+@pytest.mark.thorough(every=8)
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_files_named_on_pages_exist(page):
     """A named file exists: by its path from the root or a package, or by its name alone."""
@@ -73,6 +74,7 @@ def test_the_readme_examples_run(tmp_path, monkeypatch, capsys):
     assert "optimized masks: accuracy" in shown
 
 
+@pytest.mark.thorough
 def test_the_extension_examples_run(tmp_path, monkeypatch, launcher):
     """The examples run with their files in the current folder, as for a user."""
     monkeypatch.chdir(tmp_path)
@@ -102,6 +104,7 @@ def test_the_extension_examples_run(tmp_path, monkeypatch, launcher):
     subprocess.run([*ruff, *sorted(map(str, Path().glob("my_*.py")))], check=True)
 
 
+@pytest.mark.thorough
 def test_the_examples_of_runs_run(tmp_path, monkeypatch, capsys):
     """Runs are compared in a figure; a sweep and single runs are read by code and commands."""
     from wirelessfl.cli import main
@@ -227,6 +230,7 @@ def test_the_examples_of_tasks_run(tmp_path, monkeypatch, capsys):
         main([*commands[0], "--help"])
 
 
+@pytest.mark.thorough
 def test_the_examples_of_the_radio_run(tmp_path, monkeypatch, capsys):
     """Budgets are printed, with the numbers of the worked example, and every network trains."""
     from wirelessfl.cli import main
@@ -261,6 +265,7 @@ def test_the_example_of_submodels_runs(tmp_path, monkeypatch, capsys):
     assert float(fastest) < float(full)
 
 
+@pytest.mark.thorough
 def test_the_examples_of_sessions_run(tmp_path, monkeypatch, capsys):
     """The Python example, the trace and the custom warm start work."""
     from wirelessfl.cli import main
@@ -288,6 +293,7 @@ def test_the_examples_of_sessions_run(tmp_path, monkeypatch, capsys):
         main([*commands[0], "--help"])
 
 
+@pytest.mark.thorough
 def test_the_solver_studies_run_and_draw(tmp_path, monkeypatch, capsys):
     """Each study has about 20 lines, as the README promises."""
     monkeypatch.chdir(tmp_path)

@@ -11,6 +11,7 @@ from benchmarks import beamforming
 from benchmarks.beamforming import _Case
 
 
+@pytest.mark.thorough
 def test_rows(monkeypatch):
     """Ratios are at most 1, exact cases have certificates, and speeds match a fake clock."""
     cases = (_Case(3, 6, exact=True), _Case(4, 6, path_gain_db=20, factor=1e-8))

@@ -181,6 +181,7 @@ print(memory.peak_added(work, [os.getpid()]))
 """
 
 
+@pytest.mark.thorough
 @pytest.mark.skipif(not Path("/proc/self/smaps_rollup").exists(), reason="no /proc")
 def test_peaks_count_only_memory_added_by_the_call(tmp_path, launcher):
     """The peak is the memory that the call adds to what was allocated before.
@@ -194,6 +195,7 @@ def test_peaks_count_only_memory_added_by_the_call(tmp_path, launcher):
     assert parameters < memory.peak_mb("W1", FAST, 2) < 200
 
 
+@pytest.mark.thorough
 def test_the_gpu_table_runs_on_a_cpu(known_times):
     """The GPU table, computed on the CPU, has the expected bandwidths.
 

@@ -8,6 +8,7 @@ from benchmarks import mask_sizes
 from solvers import Status, available_backends
 
 
+@pytest.mark.thorough
 def test_rows(monkeypatch):
     """Rows have median times without warm-up; unavailable backends have one row with a note."""
     monkeypatch.setattr(mask_sizes, "_LIMIT_SECONDS", 0.3)

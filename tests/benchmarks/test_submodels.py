@@ -15,6 +15,7 @@ from wirelessfl.training.vmapped import VmapExecutor
 CLIENTS = 8
 
 
+@pytest.mark.thorough
 def test_rows(monkeypatch, known_times, take_turns):
     """Numbers of batches, trained parameters and ratios are right for each padding limit."""
     few = {name: way for name, way in submodels.engines().items() if name != FAST}

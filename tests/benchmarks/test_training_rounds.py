@@ -1,8 +1,11 @@
 """The benchmark of ``optimize_rounds``."""
 
+import pytest
+
 from benchmarks.training_rounds import rounds_bench
 
 
+@pytest.mark.thorough
 def test_a_small_grid_is_measured():
     rows = rounds_bench(repeats=1, local=3, edge=2, draws=1)
     assert [row["points"] for row in rows] == [6, 6, 6]

@@ -10,6 +10,7 @@ from benchmarks import widths
 from solvers import fastest_widths
 
 
+@pytest.mark.thorough
 def test_rows(monkeypatch):
     """Median times and ratios match a fake clock; HiGHS stops at its time limit."""
     monkeypatch.setattr(widths, "_LIMIT_SECONDS", 0.3)

@@ -258,6 +258,7 @@ def test_no_bits_take_no_time_at_rate_0(access, loop):
     assert served.arrived.tolist() == [True, not needs_channel]
 
 
+@pytest.mark.thorough(every=8)
 @each_case
 @pytest.mark.parametrize("clients", [[0, 4], []])
 def test_axes_of_sizes_and_blocks(access, loop, clients):

@@ -476,6 +476,7 @@ def outside(name):
                     yield argument, fault, fault
 
 
+@pytest.mark.thorough(every=8)
 @pytest.mark.parametrize("name", GOOD)
 def test_values_out_of_range_are_named_with_the_remedy(name):
     """In one line; the value is shown, unless the message tells the shape and type instead."""
@@ -514,6 +515,7 @@ OWN_LENGTH = {
 """Arguments whose last axis is free, or of one entry in GOOD."""
 
 
+@pytest.mark.thorough(every=8)
 @pytest.mark.parametrize("name", GOOD)
 def test_shapes_that_do_not_fit_are_named(name):
     """Three axes, and a last axis that is longer than that of the other arguments."""

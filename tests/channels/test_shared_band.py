@@ -121,6 +121,7 @@ def fluid(pace, starts, cancelled):
     return ends
 
 
+@pytest.mark.thorough(every=8)
 @pytest.mark.parametrize("pace", PACES)
 @given(uploads())
 def test_completion_times_match_a_fluid_model(pace, problem):

@@ -125,6 +125,7 @@ def test_the_figure_shows_the_gaps(found, tmp_path):
             assert shown == pytest.approx(wanted)
 
 
+@pytest.mark.thorough
 def test_the_command_prints_and_saves(monkeypatch, tmp_path, capsys, found):
     """With few cells it measures anew and leaves the stored gaps alone."""
     monkeypatch.setattr(command, "measure", lambda cells: found)

@@ -25,6 +25,8 @@ from wirelessfl.results.names import DATA, NAMES
 from wirelessfl.results.report import spread
 from wirelessfl.runs.about import NUMERICS
 
+pytestmark = pytest.mark.thorough
+
 COUNTS = {
     1: 2 * 2 * 2 * 4 * 2 * 4,
     2: 2 * 2 * 4 * 2 * 3,

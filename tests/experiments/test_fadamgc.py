@@ -222,6 +222,7 @@ def test_language_fits_three_and_a_half_transfers_better_than_four():
         assert whole == pytest.approx(published["fadamgc"], rel=0.06)
 
 
+@pytest.mark.thorough
 def test_parameters_of_adapters_and_head(tmp_path):
     """The formula for GPT-2 agrees with a model of the same width with one of its 12 layers."""
     transformers = pytest.importorskip("transformers")
@@ -233,6 +234,7 @@ def test_parameters_of_adapters_and_head(tmp_path):
     assert trained - head == (seconds.lora_parameters(20) - head) // 12
 
 
+@pytest.mark.thorough
 def test_the_search_chooses_the_best_pair_of_its_second_pass(tmp_path, monkeypatch):
     monkeypatch.setattr("experiments.fadamgc.search.METHODS", ("fedavg-m", "fadamgc"))
     search = Search.load("smoke")._replace(rounds=(1, 2), kept=2)

@@ -13,6 +13,8 @@ from wirelessfl.figure_marks import AtLeast
 from wirelessfl.results.archive import StoredRun
 from wirelessfl.results.names import NAMES
 
+pytestmark = pytest.mark.thorough
+
 DRAWN = ("comparison", "concurrency", "fig3", "fig5", "fig8", "fig12")
 """Experiments that the tests below use, and one of each other kind of table and figure."""
 

@@ -64,6 +64,7 @@ class Oracle:
         self.steps = min(max(steps + (5 if longer > 0 else -5), low), high)
 
 
+@pytest.mark.thorough(every=8)
 @pytest.mark.parametrize("seed", range(6))
 @pytest.mark.parametrize(
     "weights", [(1, 0, 0, 0), (0, 1, 0, 0), (0, 0, 0.5, 0.5), (0.25, 0.25, 0.25, 0.25)]

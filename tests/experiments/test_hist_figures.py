@@ -15,6 +15,8 @@ from tests.drawn import assert_curves, legend, lines, marks, recorded, ticks, ti
 from wirelessfl.figure_marks import AtLeast
 from wirelessfl.results.archive import StoredRun
 
+pytestmark = pytest.mark.thorough
+
 FCNN = 22_510  # parameters of 64-300-10
 MIB = 4 / 2**20
 E = 2  # edge rounds of most studies at scale smoke

@@ -208,6 +208,7 @@ def test_the_queue_ends_if_all_runs_fail_for_one_reason(few, tmp_path, monkeypat
     assert len(run_queue(found, tmp_path / "scratch", 1)) == 2
 
 
+@pytest.mark.thorough
 def test_a_killed_queue_goes_on(tmp_path, launcher):
     """After kill -9, the queue goes on with the unfinished run from its checkpoint."""
     script = tmp_path / "queue_of_two.py"

@@ -32,6 +32,8 @@ from wirelessfl.results.seeds import LAST, final_accuracy
 from wirelessfl.setup import build
 from wirelessfl.submodels.budgets import levels_of
 
+pytestmark = pytest.mark.thorough
+
 NOT_RUN = {"scale"}
 """Experiments drawn and printed by functions that others use too: they add nothing to test."""
 RUN = [name for name in EXPERIMENTS if name not in NOT_RUN]

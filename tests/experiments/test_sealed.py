@@ -205,6 +205,7 @@ def test_an_interrupted_seal_goes_on(store, monkeypatch):
     assert seal_both(store) == 6
 
 
+@pytest.mark.thorough(every=8)
 @pytest.mark.parametrize("content", [b"", b"x", lzma.compress(b"[1]"), lzma.compress(b"{}")])
 def test_a_damaged_table_is_one_error(content, store):
     """Figures and the queue stop; the runs do not count as missing."""
@@ -263,6 +264,7 @@ def test_the_index_lists_each_study_with_its_runs(store):
     assert [float(one["seconds"]) for one in lines[:2]] == [8.125, 9.125]
 
 
+@pytest.mark.thorough(every=8)
 @pytest.mark.parametrize("name", papers())
 def test_the_tables_of_the_repository(name):
     """The index is that of the tables, and names of a sample are those of the settings.

@@ -81,6 +81,7 @@ NAMED = (
 )
 
 
+@pytest.mark.thorough(every=8)
 @pytest.mark.parametrize("name", NEEDED)
 def test_a_problem_that_needs_the_client_is_infeasible(name):
     alone = NEEDED[name](np.array(0.0))
@@ -99,6 +100,7 @@ def test_a_problem_that_needs_the_client_is_infeasible(name):
     assert usual.message == ""
 
 
+@pytest.mark.thorough(every=8)
 @pytest.mark.parametrize("name", OPTIONAL)
 def test_other_problems_go_without_the_client_and_name_it(name):
     alone = OPTIONAL[name](np.array(0.0))

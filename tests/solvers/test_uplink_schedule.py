@@ -85,6 +85,7 @@ def spread(seed):
     return ready * (random.random(len(ready)) < 0.8), upload
 
 
+@pytest.mark.thorough(every=8)
 @pytest.mark.parametrize(("ready", "upload"), [*WIDE, *map(spread, range(100))])
 def test_shares_end_at_the_root_in_exact_arithmetic(ready, upload):
     """A few units in the last place earlier, the shares would add up to more than 1."""
@@ -98,6 +99,7 @@ def test_shares_end_at_the_root_in_exact_arithmetic(ready, upload):
     assert found.value.shares.sum() <= 1 + 1e-15
 
 
+@pytest.mark.thorough(every=8)
 @pytest.mark.parametrize("access", UPLINK_ACCESS)
 def test_a_problem_has_the_same_solution_alone(access):
     """Bit for bit, in every memory layout: a batch takes as many steps as its slowest problem."""

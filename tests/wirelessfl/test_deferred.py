@@ -67,6 +67,7 @@ assert is_loaded("{name}")
 """Loads a deferred package by ``use``, which leaves the same module object."""
 
 
+@pytest.mark.thorough
 def test_torch_loads_on_its_first_use():
     subprocess.run(
         [sys.executable, "-c", CODE.format(name="torch", use="torch.zeros(1)")], check=True

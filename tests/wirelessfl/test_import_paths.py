@@ -134,6 +134,7 @@ RAISES = {
 }
 
 
+@pytest.mark.thorough(every=8)
 @pytest.mark.parametrize("name", RAISES)
 @pytest.mark.parametrize("form", ["{}:f", "./{}.py:f"])
 def test_whatever_an_import_raises_is_one_line(name, form, tmp_path, monkeypatch, capsys):

@@ -76,6 +76,7 @@ def test_seconds_of_cells_that_miss_the_deadline_are_infinite():
     assert checked.arrived.all()
 
 
+@pytest.mark.thorough(every=8)
 @pytest.mark.parametrize("share", [0.05, 0.4, 0.7, 0.95])
 def test_as_many_clients_as_can_take_part(share):
     """Brute force over the subsets of each cell; who stays out spends nothing and waits."""

@@ -55,6 +55,7 @@ def test_powers_and_joules_of_least_error(per_symbol):
     np.testing.assert_allclose(service.joules, joules, rtol=1e-9)
 
 
+@pytest.mark.thorough(every=8)
 @pytest.mark.parametrize("convention", CONVENTIONS)
 def test_the_others_are_served_as_if_silent_clients_were_not_there(convention):
     """Weights are renormalised over those that send; a cell may have none."""

@@ -362,6 +362,7 @@ H = rayleigh(17, 3, 2)
 GOOD: dict[str, Any] = {"h": H, "weights": 1.0, "max_amplitude": 1.0, "noise_variance": 1.0}
 
 
+@pytest.mark.thorough(every=8)
 @pytest.mark.parametrize(
     ("change", "message"),
     [

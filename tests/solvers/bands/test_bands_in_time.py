@@ -53,6 +53,7 @@ def test_fixed_shares_end_no_sooner(seed, clients, spread):
     assert found.objective <= min(constant.objective, turns.objective) * (1 + 1e-8)
 
 
+@pytest.mark.thorough(every=8)
 @pytest.mark.parametrize(("clients", "spread"), [(2, 0.1), (4, 0.3), (6, 0.1), (6, 1), (9, 0.3)])
 def test_a_cone_program_agrees(clients, spread):
     """cvxpy minimises the end over hertz x seconds in each interval, by relative entropies."""

@@ -256,6 +256,7 @@ def test_array_types_and_batches() -> None:
     assert optimize_beamformer(strided).value.shape == (2, 3, 4)
 
 
+@pytest.mark.thorough(every=8)
 @pytest.mark.parametrize(
     "scales",
     [

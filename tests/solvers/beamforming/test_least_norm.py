@@ -12,6 +12,7 @@ from solvers.beamforming.least_norm import least_norm
 from solvers.beamforming.relaxation import relaxation_bound, relaxation_weights
 
 
+@pytest.mark.thorough(every=8)
 @pytest.mark.parametrize(("constraints", "n"), [(5, 8), (30, 8), (40, 19)])
 @pytest.mark.parametrize("spread", [0.0, 2.0])
 def test_least_norm_matches_a_quadratic_program(constraints: int, n: int, spread: float) -> None:

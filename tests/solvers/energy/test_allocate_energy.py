@@ -184,6 +184,7 @@ def test_more_of_anything_costs_no_more(seed, clients):
     assert (np.diff(front, 2) >= -1e-9 * spent).all()
 
 
+@pytest.mark.thorough(every=8)
 @pytest.mark.parametrize("regime", ["slack", "mixed", "active"])
 def test_weights_find_the_best_end(regime):
     """No other deadline costs less, in w_T seconds + w_E joules; energy alone waits long."""

@@ -41,6 +41,7 @@ def cost(each, lost, weight, end):
     return end + weight * found.objective.sum(-1)
 
 
+@pytest.mark.thorough(every=8)
 @pytest.mark.parametrize("weight", [1e-3, 1.0, 100.0, 1e5])
 @pytest.mark.parametrize("seed", range(2))
 def test_no_other_end_is_better(seed, weight):

@@ -90,6 +90,7 @@ def test_two_cells_of_equal_time():
     assert (found.value.power_watts * found.value.upload_seconds).sum() == pytest.approx(joules)
 
 
+@pytest.mark.thorough(every=8)
 @pytest.mark.parametrize("regime", ["slack", "mixed", "active"])
 def test_plans_keep_their_deadline_to_rounding(regime):
     """From the least time on, with computations that last from hardly any to nearly all of it."""

@@ -21,6 +21,7 @@ def test_time_alone_ends_at_the_least_time():
     assert (found.status == Status.OPTIMAL).all()
 
 
+@pytest.mark.thorough(every=8)
 @pytest.mark.parametrize("regime", ["slack", "mixed", "active"])
 def test_a_deadline_of_exactly_the_least_time(regime):
     """T* and times next to it are feasible, with a proven energy; less time is not."""
@@ -56,6 +57,7 @@ def test_a_window_of_rounding_errors_delays_nobody():
     assert later.objective < found.objective
 
 
+@pytest.mark.thorough(every=8)
 @pytest.mark.parametrize("regime", ["slack", "mixed", "active"])
 def test_clients_alone_in_the_band_bound_the_energy(regime, monkeypatch):
     """Where duality fails; for one client without energy of the CPU, the bound is tight."""
@@ -186,6 +188,7 @@ def test_computations_end_in_time_where_rates_hardly_depend_on_bands():
     assert found.gap < 1e-12
 
 
+@pytest.mark.thorough
 def test_costly_time_where_rates_hardly_depend_on_bands(monkeypatch):
     """Then T is hardly above the least time, and the energy is that of full power.
 

@@ -147,6 +147,7 @@ def test_the_least_time_has_the_least_energy(seed):
     assert found.seconds == pytest.approx(fast.objective, rel=1e-12)
 
 
+@pytest.mark.thorough(every=8)
 @pytest.mark.parametrize(
     ("bits", "cycles", "gain", "power", "speed", "band", "kappa"),
     [
@@ -208,6 +209,7 @@ def test_offsets_of_other_proportions_need_a_deadline():
     assert fast.status is Status.OPTIMAL
 
 
+@pytest.mark.thorough(every=8)
 @pytest.mark.parametrize("total", range(1, 13))
 def test_at_the_least_time_all_units_are_allocated(total):
     """Rounding errors decide there which sizes end in time."""

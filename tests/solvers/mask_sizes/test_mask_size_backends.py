@@ -17,6 +17,7 @@ def test_backend_names_are_those_of_the_classes():
     assert [kind.name for kind in CLASSES] == list(available_backends())
 
 
+@pytest.mark.thorough(every=8)
 @pytest.mark.parametrize("kind", CLASSES, ids=[kind.name for kind in CLASSES])
 @pytest.mark.parametrize("cap", [None, 60, 20])
 def test_name_and_object_agree(kind, cap):

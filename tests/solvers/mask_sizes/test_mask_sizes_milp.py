@@ -72,6 +72,7 @@ def test_highs_and_cvxpy_agree(backend):
     assert compare(backend, range(1, 24)) > 15
 
 
+@pytest.mark.thorough(every=8)
 @pytest.mark.parametrize("backend", ["gurobi", "highs", "cvxpy"])
 def test_optima_far_below_the_median_latency_are_found(backend):
     """The optimum uses only cheap cells; scaled by the median it would be below tolerances."""

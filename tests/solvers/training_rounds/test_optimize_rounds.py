@@ -42,6 +42,7 @@ def points(local=LOCAL, edge=EDGE):
     return itertools.product(enumerate(local), enumerate(edge))
 
 
+@pytest.mark.thorough(every=8)
 @pytest.mark.parametrize(
     ("seed", "others"),
     [(0, {}), (1, {"extra_seconds": [[0.05, 0.4, 0.1]]}), (2, LINKS)],

@@ -63,6 +63,7 @@ def test_ram_fed_with_full_submodels_and_participation_is_fedavg(config, toy, we
         assert torch.allclose(flat(own), flat(full), atol=2e-6 if equal else 1e-2) == equal
 
 
+@pytest.mark.thorough(every=8)
 @pytest.mark.parametrize("overlap", [0.0, 0.7])
 @pytest.mark.parametrize("weighting", ["uniform", "samples"])
 def test_partition_masks_are_hist(config, toy, weighting, overlap):

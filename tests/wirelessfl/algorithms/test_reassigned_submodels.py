@@ -29,6 +29,7 @@ def merges_of_cells(draw):
     return cells, buffer, hidden, scheme, weights, draw(st.integers(0, 99))
 
 
+@pytest.mark.thorough
 @given(merges_of_cells())
 def test_reassigned_submodels_stay_disjoint_and_complete(case):
     """In 20 merges with random durations, sizes stay constant and busy cells keep their neurons."""

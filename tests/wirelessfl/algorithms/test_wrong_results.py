@@ -127,6 +127,7 @@ def train(config, toy, monkeypatch):
     return run
 
 
+@pytest.mark.thorough(every=8)
 @pytest.mark.parametrize(("rule", "message"), WRONG)
 def test_a_wrong_result_is_named(rule, message, train):
     with pytest.raises(ConfigError, match=re.escape(f"algorithm '{path_of(rule)}': {message}")):
@@ -151,6 +152,7 @@ def test_an_error_in_a_merge_names_the_algorithm_and_the_line(train):
         train(Unreceived)
 
 
+@pytest.mark.thorough(every=8)
 @pytest.mark.parametrize("rule", [SendsNothing, Narrow, Unreceived])
 def test_an_error_in_the_first_round_leaves_no_folder(rule, train, tmp_path):
     """The next run can use the same folder; a folder that was there before remains, empty."""

@@ -132,6 +132,7 @@ def rounds_of(assignment, durations, shares, rounds, seed=0):
     return np.array(took), times
 
 
+@pytest.mark.thorough
 def test_bayes_prefers_fast_clients():
     """If a quarter of 40 clients are slow, rounds become shorter than with random sets.
 
@@ -172,6 +173,7 @@ def test_bayes_with_large_fairness_balances_participation():
     assert variances[0] < 0.1 * variances[1]
 
 
+@pytest.mark.thorough
 @given(runs())
 def test_rises_are_the_increases_of_the_participation_variance(run):
     """The state's ``rises`` are the increases of the variance per round, summed over tasks."""
@@ -199,6 +201,7 @@ def test_bayes_history_is_bounded_and_omits_rounds_without_clients():
     assert {len(assignment.state()[n]) for n in ("features", "round_seconds", "rises")} == {4}
 
 
+@pytest.mark.thorough
 @given(st.integers(1, 12), st.integers(1, 4), st.booleans(), st.integers(0, 2**32))
 def test_the_gaussian_process_never_warns(points, features, equal, seed):
     """Repeated points, constant features and constant values give finite results."""
@@ -339,6 +342,7 @@ def test_bandit_forgets_without_dividing_by_zero():
     assert assignment.indices()[0, 1] == pytest.approx(2 + math.sqrt(0.1 * math.log(2) / 2))
 
 
+@pytest.mark.thorough
 def test_a_thousand_clients_take_little_memory():
     """With 1000 clients and four tasks, the state stays below 100 kB and stops growing."""
     for kind in (random, bayes, bandit):

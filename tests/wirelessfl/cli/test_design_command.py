@@ -18,6 +18,7 @@ def _folder(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
 
 
+@pytest.mark.thorough
 def test_a_design_is_trained_and_compared(capsys):
     files = "--save design.toml --picture design.png".split()
     assert main([*SMALL, "--target", "0.3", *files]) == 0
@@ -40,6 +41,7 @@ def test_a_design_is_trained_and_compared(capsys):
     assert "the design and its run" in capsys.readouterr().out
 
 
+@pytest.mark.thorough(every=8)
 @pytest.mark.parametrize(
     ("further", "message"),
     [

@@ -42,6 +42,7 @@ def test_an_uplink_is_replaced_as_a_whole(run, capsys):
         assert changes.get("uplink.order", [None, None])[1] == order
 
 
+@pytest.mark.thorough(every=8)
 @pytest.mark.parametrize(
     ("words", "message"),
     [

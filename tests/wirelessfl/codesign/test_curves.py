@@ -179,6 +179,7 @@ def test_terms_have_names():
     assert {"1/(sqrt(H) E)", "1/sqrt(E)", "m/H", "1/K"} <= {term.name for term in DIMINISHING}
 
 
+@pytest.mark.thorough(every=8)
 @pytest.mark.parametrize("form", ["posynomial", "diminishing", "power"])
 def test_higher_targets_need_more_rounds_and_accuracy_is_the_inverse(form):
     runs = [power_pilot(h, e) for h, e in GRID]

@@ -165,6 +165,7 @@ def _folder(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
 
 
+@pytest.mark.thorough
 def test_least_joules_end_in_time():
     """The joules of a limit fall as it grows, and the limit is used up."""
     spent = []
@@ -262,6 +263,7 @@ def test_the_better_algorithm_and_number_of_clients_are_chosen():
     assert found.facts()["bought"]["all"]["algorithm"] == "hist"
 
 
+@pytest.mark.thorough(every=8)
 @pytest.mark.parametrize(
     ("flags", "arguments", "message"),
     [

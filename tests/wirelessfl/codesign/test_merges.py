@@ -33,6 +33,7 @@ class Merging(Known):
         return super().shape(*args, **where) * (1 + 5 / np.asarray(clients))
 
 
+@pytest.mark.thorough(every=8)
 @pytest.mark.parametrize(
     ("algorithm", "buffer", "radio"),
     [

@@ -71,6 +71,7 @@ def test_help_of_an_algorithm_fits(page) -> None:
     assert max(map(len, lines)) <= 80
 
 
+@pytest.mark.thorough(every=8)
 @pytest.mark.parametrize(
     ("algorithm", "flags"),
     [

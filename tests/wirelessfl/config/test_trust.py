@@ -133,6 +133,7 @@ def test_every_command_refuses_a_file_that_names_code(entry, evil, capsys):
         assert evil(), "the file is trusted"
 
 
+@pytest.mark.thorough(every=8)
 @pytest.mark.parametrize("tables", NAMING, ids=str)
 def test_every_kind_of_choice_is_refused(tables, evil, tmp_path):
     file = tmp_path / "settings.toml"

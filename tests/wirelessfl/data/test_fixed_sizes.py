@@ -152,6 +152,7 @@ def test_parts_of_many_blocks_of_clients_equal_the_reference():
         np.testing.assert_array_equal(parts[client], expected[client])
 
 
+@pytest.mark.thorough
 def test_a_hundred_thousand_clients_take_little_memory():
     """Memory does not grow with the samples per client or the number of accessed parts."""
     labels = np.repeat(np.arange(10), 6000)

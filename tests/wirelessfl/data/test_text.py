@@ -220,6 +220,7 @@ def test_a_damaged_archive_is_named(tmp_path, words):
             load("20newsgroups", tmp_path, words)
 
 
+@pytest.mark.thorough(every=8)
 @pytest.mark.parametrize(
     ("name", "rows", "expected"),
     [

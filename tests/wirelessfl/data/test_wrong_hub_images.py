@@ -109,6 +109,7 @@ def wrong(name):
     }[name]
 
 
+@pytest.mark.thorough(every=8)
 @pytest.mark.parametrize(
     "name",
     [

@@ -94,6 +94,7 @@ CASES = [
 CASES += [pytest.param("cpu", "lenet5", EXECUTORS[-1], id="cpu")]
 
 
+@pytest.mark.thorough(every=8)
 @pytest.mark.parametrize(("device", "name", "flags"), CASES, indirect=["device"])
 def test_executors(config, toy, device, name, flags):
     """Every executor, with and without recorded steps, agrees with the loop on the CPU."""
@@ -120,6 +121,7 @@ ALGORITHMS = {
 }
 
 
+@pytest.mark.thorough(every=8)
 @pytest.mark.parametrize("name", ALGORITHMS)
 def test_algorithms(config, toy, device, name):
     """States, submodels, corrections and penalties agree with the CPU without recorded steps."""
@@ -161,6 +163,7 @@ REGIMES = {
 }
 
 
+@pytest.mark.thorough(every=8)
 @pytest.mark.parametrize("name", REGIMES)
 def test_schedules_and_resume(config, toy, device, halt_at, name):
     """Runs that were interrupted and resumed agree with uninterrupted ones on the CPU."""

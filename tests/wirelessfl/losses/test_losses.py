@@ -78,6 +78,7 @@ CASES = {
 }
 
 
+@pytest.mark.thorough(every=8)
 @pytest.mark.parametrize("case", CASES)
 def test_executors_equal_a_plain_loop(case):
     """Ten steps of three clients, with padded batches, equal torch.optim.SGD on each."""

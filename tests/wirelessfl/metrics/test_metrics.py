@@ -118,6 +118,7 @@ def test_rows_have_the_metrics_of_the_final_model(config, toy):
     ).rows == result.rows  # fmt: skip
 
 
+@pytest.mark.thorough(every=8)
 @pytest.mark.parametrize(
     ("algorithm", "flags"),
     [("fedavg", {"sessions": 2, "presence": "labels"}),

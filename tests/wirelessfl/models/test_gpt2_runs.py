@@ -21,6 +21,7 @@ WITHOUT_DATA = {"dataset": None, "max_length": None}
 """Settings that a given object replaces."""
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("dropout", [0.0, 0.2])
 def test_executors_agree(settings, dropout):
     """After two rounds, the loop and vmap (recorded or in chunks) agree to 1e-5."""
@@ -37,6 +38,7 @@ def test_executors_agree(settings, dropout):
             torch.testing.assert_close(result.params[name], value, rtol=0, atol=1e-5)
 
 
+@pytest.mark.thorough
 def test_a_run_learns_and_does_not_change_the_base(settings):
     config = settings(rounds=12, local_steps=5, lr=0.5, executor="auto")
     setup = build(config)
@@ -61,6 +63,7 @@ def test_a_run_learns_and_does_not_change_the_base(settings):
     assert result.rows[-1]["uplink_mib"] == pytest.approx(12 * 4 * size / 2**20)
 
 
+@pytest.mark.thorough
 def test_workers_share_the_base(settings, same):
     """Two worker processes give the same results as one."""
     alone = wirelessfl.run(settings(chunk=2, rounds=2))

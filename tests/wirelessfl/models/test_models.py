@@ -43,6 +43,7 @@ def test_sizes_are_the_published_ones(name, shape, parameters):
     assert model(torch.zeros(2, *shape)).shape == (2, 10)
 
 
+@pytest.mark.thorough(every=8)
 @pytest.mark.parametrize(
     ("make", "shape"),
     [(MLP, (6,)), (LinearClassifier, (6,)), (FedASTCNN, (3, 32, 32))],

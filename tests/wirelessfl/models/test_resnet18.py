@@ -64,6 +64,7 @@ def test_only_batch_normalisation_mixes_samples():
         assert torch.allclose(model(x[:3]), evaluated[:3], atol=1e-4) == alone
 
 
+@pytest.mark.thorough
 def test_only_batch_normalisation_trains_one_client_at_a_time():
     """The check is right at full width too, where rounding may flip a ReLU.
 

@@ -39,6 +39,7 @@ def test_known_shapes_are_those_of_the_module(name, shape, hidden):
     assert known.fully_connected == Declared.of(module).fully_connected
 
 
+@pytest.mark.thorough(every=8)
 @pytest.mark.parametrize("scheme", ["alternate", "all"])
 @pytest.mark.parametrize(("name", "shape", "hidden"), BUILT)
 def test_the_partition_is_that_of_the_module(name, shape, hidden, scheme):

@@ -181,6 +181,7 @@ def test_wrong_observers_are_refused(config, toy, observers, message):
         wirelessfl.resume("nowhere", observers=observers)
 
 
+@pytest.mark.thorough(every=8)
 @pytest.mark.parametrize("reason", [3, True, "", b"enough"])
 def test_a_reason_that_is_no_text_is_refused(config, toy, reason):
     message = f"observer '{__name__}:Watcher': row returned {reason!r}. Return None, or the "

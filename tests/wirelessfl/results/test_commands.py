@@ -193,6 +193,7 @@ def test_export_of_rows(command, two_algorithms, tmp_path):
     assert [json.loads(line) for line in lines] == load("runs/fedavg-1").rows
 
 
+@pytest.mark.thorough(every=8)
 @pytest.mark.parametrize(
     ("words", "message"),
     [

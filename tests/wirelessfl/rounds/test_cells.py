@@ -110,6 +110,7 @@ def test_merging_all_cells_together_equals_synchronous_rounds(config, toy, name,
             assert other[field] == pytest.approx(row[field], rel=1e-4), field
 
 
+@pytest.mark.thorough(every=8)
 @pytest.mark.parametrize("name", ["hfedavg", "hist"])
 @pytest.mark.parametrize("schedule", [{}, under(2)])
 def test_the_cloud_steps_along_the_mean_change(config, toy, name, schedule):

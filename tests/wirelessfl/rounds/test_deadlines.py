@@ -50,6 +50,7 @@ def longest(prices):
     return float(np.nanmax(prices.node_seconds))
 
 
+@pytest.mark.thorough(every=8)
 @pytest.mark.parametrize("name", RUNS)
 def test_every_round_takes_exactly_its_deadline(name):
     """Each cell's rounds too; joules are fewer than at full power."""
@@ -121,6 +122,7 @@ def test_the_edge_round_that_misses_a_deadline_is_named():
         priced("edge-rounds", round_deadline=deadline)
 
 
+@pytest.mark.thorough(every=8)
 @pytest.mark.parametrize("name", ["hist", "edge-rounds", "partial", "cells"])
 def test_late_clients_stay_out(name):
     """Rounds keep their deadline; equal shares are those of the clients that take part."""

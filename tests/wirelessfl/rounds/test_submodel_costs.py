@@ -113,6 +113,7 @@ def test_cells_wait_for_their_slowest_client(make):
     assert plan.price.uplink_mib == pytest.approx(3 * 4 * sum(lengths.values()) / 6 / 2**20)
 
 
+@pytest.mark.thorough(every=8)
 @pytest.mark.parametrize(
     ("options", "bits"),
     [

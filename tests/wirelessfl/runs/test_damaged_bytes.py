@@ -154,6 +154,7 @@ def test_damage_is_named_before_data_are_read(halted, unread, name, kind):
     assert content(halted) == before
 
 
+@pytest.mark.thorough(every=8)
 @pytest.mark.parametrize(
     ("name", "kind"), [case for case in CASES if case[0] in (CHECKPOINT, "rows.jsonl")]
 )

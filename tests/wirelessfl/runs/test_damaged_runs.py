@@ -16,6 +16,7 @@ from wirelessfl.runs.rows_file import RowsFile
 FILES = ("checkpoint.safetensors", "rows.jsonl", "config.toml")
 
 
+@pytest.mark.thorough(every=8)
 @pytest.mark.parametrize("junk", [b"", b"not a checkpoint", b"\x10\x00\x00\x00\x00\x00\x00\x00{}"])
 def test_a_damaged_checkpoint_is_named(config, toy, junk):
     result = wirelessfl.run(config(), data=toy)

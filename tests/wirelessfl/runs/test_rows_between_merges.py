@@ -9,6 +9,7 @@ class StoppedError(Exception):
     """Interrupts a run."""
 
 
+@pytest.mark.thorough
 def test_resumed_between_two_merges(config, toy, same):
     """A run interrupted at any row, often between merges, and resumed equals the whole run."""
     flags = {

@@ -55,6 +55,7 @@ def measured(setup, params, inputs, labels):
     return float(right), float(F.cross_entropy(logits, labels).double())
 
 
+@pytest.mark.thorough(every=8)
 @pytest.mark.parametrize("name", SPLITS)
 def test_no_client_has_a_held_out_sample(config, toy, name):
     """Clients have all other samples; held-out samples depend on the seed, not on the split."""
@@ -72,6 +73,7 @@ def test_no_client_has_a_held_out_sample(config, toy, name):
     assert not torch.equal(other.models[0].validation.inputs, model.validation.inputs)
 
 
+@pytest.mark.thorough(every=8)
 @pytest.mark.parametrize("split", ["natural", "iid", "dirichlet", "iid, fixed sizes"])
 def test_whole_groups_are_held_out_under_every_split(config, split):
     """Clients have no samples of held-out groups, even if inputs are token ids in uint8.

@@ -51,6 +51,7 @@ def test_resumed_run_equals_an_uninterrupted_run(config, toy, same, halt_at, cas
     same(wirelessfl.resume(settings.run.out, data=toy), reference)
 
 
+@pytest.mark.thorough
 def test_killed_run_resumes_across_a_transition(tmp_path, same, launcher):
     """After kill -9 near the ends of sessions, rows and parameters are bit-identical."""
 

@@ -199,6 +199,7 @@ def test_each_task_has_a_teacher_of_its_own(watched):
     assert rows[-1]["loss"] != plain[-1]["loss"]
 
 
+@pytest.mark.thorough(every=8)
 @pytest.mark.parametrize("assignment", ["random", "bayes", "bandit"])
 def test_only_present_clients_train_and_each_one_task(watched, stays, monkeypatch, assignment):
     trained = []

@@ -236,6 +236,7 @@ def test_step_costs_in_task_tables_are_replaced_too(star, delays, tmp_path):
         assert tomllib.loads(setup.config.to_toml())["network"]["step_seconds"] == 9.0
 
 
+@pytest.mark.thorough(every=8)
 @pytest.mark.parametrize(
     ("algorithm", "flags"),
     [

@@ -212,6 +212,7 @@ class OfModule(Linear):
         return super().forward(x * SCALE)
 
 
+@pytest.mark.thorough(every=8)
 @pytest.mark.parametrize("settings", [{}, {"chunk": 1}, {"executor": "loop"}, {"replay": "on"}])
 @pytest.mark.parametrize(
     ("module", "text"),

@@ -267,6 +267,7 @@ def test_coverage_of_nodes_is_the_sum_over_client_masks(config, toy):
     assert float(count.min()) == 0
 
 
+@pytest.mark.thorough(every=8)
 @pytest.mark.parametrize("kind", ["fcnn", "lenet5", "resnet18"])
 def test_coverage_agrees_with_the_index_of_each_submodel(kind):
     """Coverage equals that from submodel indices, for pixels, kernels, norms and residual sums.

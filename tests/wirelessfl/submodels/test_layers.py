@@ -261,6 +261,7 @@ def test_full_capacity_is_fedavg_to_the_bit(config, toy, algorithm):
             assert torch.equal(result.params[name], value)
 
 
+@pytest.mark.thorough(every=8)
 @pytest.mark.parametrize(
     ("name", "flags"),
     [

@@ -168,6 +168,7 @@ def test_static_masks_nest(case, data):
             assert set(a.tolist()) <= set(b.tolist())
 
 
+@pytest.mark.thorough(every=8)
 @pytest.mark.parametrize("kind", ["ordered", "rolling", "random", "static"])
 @given(case=cases())
 def test_masks_do_not_depend_on_the_other_participants(kind, case):

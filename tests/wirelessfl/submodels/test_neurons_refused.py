@@ -138,6 +138,7 @@ REFUSED = {
 }
 
 
+@pytest.mark.thorough(every=8)
 @pytest.mark.parametrize("name", REFUSED)
 def test_a_model_whose_neurons_cannot_be_omitted_is_refused(name):
     module, words = REFUSED[name]

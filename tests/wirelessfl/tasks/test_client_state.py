@@ -204,6 +204,7 @@ def test_a_lost_request_leaves_no_state(task, name):
         torch.testing.assert_close(plain.server.cloud["params"], found[0]["server.cloud.params"])
 
 
+@pytest.mark.thorough(every=8)
 @pytest.mark.parametrize("name", RULES)
 @pytest.mark.parametrize("room", [1, 1 << 30])
 def test_cancelled_requests_do_not_change_states(task, name, room, monkeypatch):

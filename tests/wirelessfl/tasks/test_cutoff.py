@@ -134,6 +134,7 @@ def test_requests_that_wait_in_a_queue_are_dropped(toy, tmp_path):
     assert handler.late == [0]
 
 
+@pytest.mark.thorough(every=8)
 @pytest.mark.parametrize("first", [0, 2, 5])
 def test_a_round_of_tasks_ends_at_the_cutoff(toy, tmp_path, first):
     """It waits for the first k updates, or until the cut-off if fewer arrive."""

@@ -260,6 +260,7 @@ def test_spread_is_measured_over_the_latest_updates(ran, toy):
         assert sigma == pytest.approx(expected, rel=1e-4)
 
 
+@pytest.mark.thorough(every=8)
 @pytest.mark.parametrize(
     ("weighting", "drop_out", "availability"),
     [("uniform", 0.0, 1.0), ("samples", 0.0, 0.8), ("samples", 0.4, 1.0)],

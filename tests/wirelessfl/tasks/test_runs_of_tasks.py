@@ -343,6 +343,7 @@ def test_updates_trained_ahead_are_bounded(tmp_path, monkeypatch):
     assert max(ready) <= 4 + 3
 
 
+@pytest.mark.thorough
 def test_a_killed_run_of_tasks_can_be_resumed(tmp_path, same, launcher):
     """After kill -9, with active requests and updates trained early, the results are the same."""
     words = ["run", "fedast", "--option", "D"]

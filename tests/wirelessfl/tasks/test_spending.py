@@ -50,6 +50,7 @@ CASES = {
 }
 
 
+@pytest.mark.thorough(every=8)
 @pytest.mark.parametrize("name", CASES)
 def test_joules_of_clients_sum_to_the_mean_of_rows(config, toy, name):
     """``joules_max`` of every row is that of the largest client, and never decreases."""

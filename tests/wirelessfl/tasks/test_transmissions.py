@@ -214,6 +214,7 @@ def state_of(schedule, handler):
     return json.dumps({"schedule": schedule.snapshot(), "handler": handler.snapshot()})
 
 
+@pytest.mark.thorough
 def test_a_simulation_can_be_resumed_at_any_time():
     """Resume from every other checkpoint, some with held updates or queued transmissions."""
     kinds = set()

@@ -221,6 +221,7 @@ def test_uploads_of_requests_share_the_band(uplink, jobs, parts):
         assert models == pytest.approx(parts[task][clients].sum())
 
 
+@pytest.mark.thorough(every=8)
 @pytest.mark.parametrize("at", [1.3, 1.8, 2.4, 3.5])
 @pytest.mark.parametrize("jobs", JOBS.values(), ids=JOBS.keys())
 @pytest.mark.parametrize("uplink", UPLINKS)

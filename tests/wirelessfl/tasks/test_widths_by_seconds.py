@@ -77,6 +77,7 @@ UPLINKS = {
 }
 
 
+@pytest.mark.thorough(every=8)
 @pytest.mark.parametrize("schedule", [REQUESTS, {"schedule": "simultaneous"}])
 @pytest.mark.parametrize("name", UPLINKS)
 def test_widths_are_the_widest_whose_seconds_alone_meet_the_deadline(config, toy, name, schedule):

@@ -176,6 +176,7 @@ def test_smoothness_of_a_network_is_that_of_its_hessian(classifier):
     assert found.smoothness == pytest.approx(float(max(largest)), rel=1e-3)
 
 
+@pytest.mark.thorough(every=8)
 @pytest.mark.parametrize("size", [1, 2, 4, 5, 9])
 def test_gradient_variance_is_that_over_all_batches(classifier, size):
     """sigma^2 is the variance over all batches from five samples; 0 for a full batch."""
@@ -263,6 +264,7 @@ def test_the_path_is_gradient_descent_with_full_batches(regression):
     np.testing.assert_allclose(torch.stack(path), by_hand[::2], rtol=1e-5, atol=1e-6)
 
 
+@pytest.mark.thorough
 def test_points_are_by_default_those_of_an_sgd_path(regression):
     module, inputs, labels, clients, _ = regression
     path = sgd_path(

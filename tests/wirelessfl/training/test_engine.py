@@ -232,6 +232,7 @@ def test_chains_whose_stacked_gradients_differ_are_detected():
         assert found is None if why is None else why in found, found
 
 
+@pytest.mark.thorough(every=8)
 @pytest.mark.parametrize("recorded", [False, True])
 @pytest.mark.parametrize("kind", [VmapExecutor, StackedExecutor])
 def test_unequal_widths_train_in_one_batch(kind, recorded):

@@ -13,6 +13,7 @@ def randn(*shape):
     return torch.randn(*shape, dtype=torch.float64, requires_grad=True)
 
 
+@pytest.mark.thorough(every=8)
 @pytest.mark.parametrize("bias", [True, False])
 @pytest.mark.parametrize(
     ("size", "kernel", "stride", "padding", "dilation"),

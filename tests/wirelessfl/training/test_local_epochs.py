@@ -139,6 +139,7 @@ def test_unequal_samples_give_a_plain_loop(config, toy, executor):
         assert torch.allclose(found[name], value, atol=1e-5), name
 
 
+@pytest.mark.thorough(every=8)
 @pytest.mark.parametrize("algorithm", STARS)
 def test_a_client_has_the_update_of_a_round_of_its_own_steps(config, toy, algorithm):
     """Each client's part in the round equals that of a run in which all make its steps."""
@@ -168,6 +169,7 @@ def test_chunks_and_submodels_agree(config, toy):
             assert torch.allclose(result.params[name], value, atol=1e-5)
 
 
+@pytest.mark.thorough(every=8)
 @pytest.mark.parametrize(
     ("algorithm", "flags"),
     [

@@ -288,6 +288,7 @@ def test_workers_train_with_terms():
         executor.close()
 
 
+@pytest.mark.thorough(every=8)
 def test_teachers_run_without_dropout(path):
     """The teacher's outputs do not depend on the student's dropout masks."""
     module = FCNN((9,), 4, hidden=(40, 20), dropout=0.5)

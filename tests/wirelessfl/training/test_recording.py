@@ -179,6 +179,7 @@ class Padded(nn.Module):
         return self.layer(self.table((3 * x).abs().long().clamp(0, 5)).mean(1))
 
 
+@pytest.mark.thorough(every=8)
 @pytest.mark.parametrize("chunk", [1, 3])
 @pytest.mark.parametrize("flat", [False, True])
 def test_the_padding_embedding_is_not_trained(chunk, flat):

@@ -168,6 +168,7 @@ def test_a_killed_torchrun_run_can_be_resumed(tmp_path, capsys, together, launch
     assert_same(out, whole)
 
 
+@pytest.mark.thorough
 def test_invalid_settings_are_reported_once_and_leave_no_folder(tmp_path, together):
     out = tmp_path / "out"
     for words in (["--cells", 99], ["--dataset", "mnist", "--data-dir", tmp_path / "none"]):
@@ -191,6 +192,7 @@ class Failing(FedAvg):
 """
 
 
+@pytest.mark.thorough
 def test_errors_of_one_process_are_reported_once(tmp_path, together):
     """Errors in one process are reported once: an edited configuration, or a failing client.
 
@@ -213,6 +215,7 @@ def test_errors_of_one_process_are_reported_once(tmp_path, together):
     assert "Traceback" not in done.stderr
 
 
+@pytest.mark.thorough
 def test_two_processes_give_the_sessions_of_one(tmp_path, together):
     """Sessions with trial rounds and client state give the rows of a single process."""
     words = ["run", "scaffold", "--dataset", "digits", "--clients", "8", "--sessions", "4"]

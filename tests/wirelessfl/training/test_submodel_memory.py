@@ -1,5 +1,7 @@
 """Training narrow submodels takes less memory; measured in processes of their own."""
 
+import pytest
+
 MEASURE = """
 import ctypes, resource, sys
 from pathlib import Path
@@ -40,6 +42,7 @@ print(peak() - before)
 """
 
 
+@pytest.mark.thorough
 def test_a_submodel_costs_the_memory_of_a_submodel(tmp_path, launcher):
     """Training quarter submodels adds less than 0.45 of the full model's peak memory."""
     script, added = tmp_path / "script.py", {}

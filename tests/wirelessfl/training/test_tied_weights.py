@@ -143,6 +143,7 @@ def test_multi_task_runs_return_tied_parameters_under_both_names(config, toy):
     assert wirelessfl.resume(result.directory).params.keys() == result.params.keys()
 
 
+@pytest.mark.thorough(every=8)
 @pytest.mark.parametrize("algorithm", ["hist", "ra-fed"])
 @pytest.mark.parametrize(
     ("make", "names"),

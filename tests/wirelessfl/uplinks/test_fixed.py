@@ -25,6 +25,7 @@ TRANSFERS = {
 """Number of vectors that a client receives and sends in a round."""
 
 
+@pytest.mark.thorough(every=8)
 @pytest.mark.parametrize("name", TRANSFERS)
 def test_seconds_and_bytes_by_hand(config, toy, name):
     """Seconds are K t_grad + (down + up) 32 P / rate; MiB are divided by the number of clients."""

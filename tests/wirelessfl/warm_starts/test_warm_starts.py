@@ -356,6 +356,7 @@ class Features(Base):
 """
 
 
+@pytest.mark.thorough(every=8)
 @pytest.mark.parametrize(
     ("name", "message"),
     [

@@ -34,6 +34,7 @@ print(apart, kept, inside - resident())
 """
 
 
+@pytest.mark.thorough
 @pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="needs malloc of glibc")
 def test_blocks_are_used_again_and_returned_at_the_end():
     ran = subprocess.run([sys.executable, "-c", COUNT], capture_output=True, text=True, check=True)

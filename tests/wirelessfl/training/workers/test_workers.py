@@ -298,6 +298,7 @@ def test_unguarded_scripts_run_without_workers_or_get_one_error(tmp_path, worker
         assert not (tmp_path / "run").exists()
 
 
+@pytest.mark.thorough
 def test_a_program_from_standard_input_has_no_workers(tmp_path):
     done = subprocess.run(
         [sys.executable, "-"],
@@ -326,6 +327,7 @@ def test_models_defined_in_an_interactive_session_get_no_workers(monkeypatch):
     assert "defined in an interactive session" in why_no_workers(executor, 2, 1)
 
 
+@pytest.mark.thorough
 def test_without_a_fork_server_workers_are_spawned(work, one_thread, monkeypatch):
     """Workers are spawned if the path of the fork server's socket is too long."""
 
@@ -383,6 +385,7 @@ def test_tasks_are_resumed_on_a_machine_with_fewer_cores(tmp_path, bare, monkeyp
     assert bare(resumed.rows) == bare(whole.rows)
 
 
+@pytest.mark.thorough
 def test_processes_import_nothing_from_the_current_folder(tmp_path, launcher):
     """A folder of somebody else may contain files named like modules of Python."""
     for name in ("multiprocessing", "torch", "signal"):
