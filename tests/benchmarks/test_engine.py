@@ -25,6 +25,7 @@ def no_data(monkeypatch):
     monkeypatch.setattr(workloads, "find_place", lambda *_: nowhere)
 
 
+@pytest.mark.thorough
 def test_tables(no_data, monkeypatch, known_times, take_turns):
     """Medians, ranges, ratios and the sgemm floor match the fake timings."""
     few = {name: way._replace(workers=1) for name, way in variants().items() if name != FAST}
@@ -91,6 +92,7 @@ def test_flop_counts():
     assert second.flop == pytest.approx(3 * 2 * steps * (conv + dense), rel=1e-3)
 
 
+@pytest.mark.thorough(every=8)
 @pytest.mark.parametrize("name", ["W1", "W2"])
 def test_all_methods_end_at_the_parameters_of_a_plain_loop(name):
     """Executors match a reference loop on the same batches; the plain loop draws other ones."""

@@ -10,6 +10,7 @@ from benchmarks import simulator, workloads
 from benchmarks.executors import PLAIN
 
 
+@pytest.mark.thorough
 def test_tables(monkeypatch, known_times, take_turns):
     """Rates and ratios match fake clocks; the memory of the state is bounded."""
     nowhere = type("Place", (), {"folder": workloads.Path("/nowhere")})

@@ -148,6 +148,7 @@ def test_gaps_are_stored_whole(found, tmp_path):
     assert study.load(tmp_path / "gaps.json") == found
 
 
+@pytest.mark.thorough(every=8)
 @pytest.mark.parametrize("blocks", [3, 12])
 def test_the_best_assignment_expects_the_most_samples(blocks):
     """No other of many matchings does, and all rules use a block at most once."""

@@ -102,6 +102,7 @@ class HaltError(Exception):
     pass
 
 
+@pytest.mark.thorough(every=8)
 @pytest.mark.parametrize("when", ["in training", "before it is stored"])
 def test_an_interrupted_run_goes_on(when, tmp_path, monkeypatch):
     """It goes on from its checkpoint, or is read if it had finished; its folder is removed."""

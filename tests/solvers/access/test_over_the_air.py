@@ -29,6 +29,7 @@ def load(vectors=1.0, weights=(3, 1, 1, 2, 1, 2, 2, 5)):
     return Load(1e6, ELEMENTS, vectors=vectors, weights=np.array(weights, float))
 
 
+@pytest.mark.thorough(every=8)
 @pytest.mark.parametrize("per_symbol", [1, 2])
 def test_powers_and_joules_of_least_error(per_symbol):
     """Each cell has the powers of ``align_transmitters`` with noise 1/2 and power limit P / e."""

@@ -227,6 +227,7 @@ def test_very_high_snr_is_channel_inversion() -> None:
     assert (solution.objective <= inverted * (1 + 1e-9)).all()
 
 
+@pytest.mark.thorough(every=8)
 @pytest.mark.parametrize("options", [VARIANTS[0], VARIANTS[4]])
 def test_absent_and_unheard_clients(options: dict[str, Any]) -> None:
     """A client of weight 0 changes nothing; one without a channel sends nothing and is missed."""

@@ -105,6 +105,7 @@ def test_ten_antennas_are_close_to_certified_optima() -> None:
     assert 0.99 < ratio.min() <= ratio.max() <= 1 + 1.01e-4
 
 
+@pytest.mark.thorough(every=8)
 @pytest.mark.parametrize("backend", ["anneal", "mirror_prox"])
 def test_the_scale_of_the_channels_does_not_matter(backend: str) -> None:
     h = rayleigh(5, 2, 8, 5)

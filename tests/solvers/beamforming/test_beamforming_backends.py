@@ -51,6 +51,7 @@ def test_name_and_object_agree(kind: type[BeamformerBackend]) -> None:
     same(optimize_beamformer(h, backend=kind.name), optimize_beamformer(h, backend=kind()))
 
 
+@pytest.mark.thorough(every=8)
 @pytest.mark.parametrize(
     ("name", "proof"), [("sdr", RelaxationBound()), ("exact", BranchAndBound())]
 )

@@ -67,6 +67,7 @@ def test_gurobi_agrees_on_120_problems():
     assert compare("gurobi", range(120)) > 90
 
 
+@pytest.mark.thorough(every=8)
 @pytest.mark.parametrize("backend", ["highs", "cvxpy"])
 def test_highs_and_cvxpy_agree(backend):
     assert compare(backend, range(1, 24)) > 15

@@ -36,7 +36,7 @@ def reached(name, out):
     return accuracies[-1]
 
 
-@pytest.mark.thorough(every=8)
+@pytest.mark.thorough(every=26)
 @pytest.mark.parametrize("name", sorted(algorithm_classes().keys() - SAME_TRAINING.keys()))
 def test_default_rates_train_the_default_model(name, tmp_path):
     """A row exceeds 80 % accuracy."""

@@ -48,6 +48,7 @@ def test_full_submodels_are_fedavg(config, toy, name, per_round, weighting):
     assert not torch.allclose(flat(narrow), flat(full), atol=1e-3)
 
 
+@pytest.mark.thorough(every=8)
 @pytest.mark.parametrize("weighting", ["uniform", "samples"])
 def test_ram_fed_with_full_submodels_and_participation_is_fedavg(config, toy, weighting):
     """RAM-Fed and FedAvg agree up to rounding if all clients participate, but not otherwise.

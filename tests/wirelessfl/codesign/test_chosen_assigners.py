@@ -40,6 +40,7 @@ def test_sizes_of_cells_are_those_of_hist():
     assert again.objective == first.objective
 
 
+@pytest.mark.thorough(every=8)
 @pytest.mark.parametrize(
     ("own", "other"),
     [

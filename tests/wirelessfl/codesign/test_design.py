@@ -43,6 +43,7 @@ def enumerated(algorithm, uplinks, **flags):
     }
 
 
+@pytest.mark.thorough(every=8)
 @pytest.mark.parametrize("further", [{}, {"backhaul_mbps": 5.0, "downlink_mbps": 9.0}], ids=str)
 def test_the_soonest_design_is_that_of_an_enumeration(further):
     curve = Known()

@@ -40,6 +40,7 @@ def least_within(network, limit, weights, sizes, h, e, points=24):
     return best
 
 
+@pytest.mark.thorough(every=8)
 @pytest.mark.parametrize(("weights", "slack"), [((0.0, 1.0), 2.0), ((1.0, 200.0), 1.1)])
 def test_the_least_joules_within_mean_seconds(weights, slack):
     network, reached = drawn(3), rounds(LOCAL, EDGE)

@@ -93,6 +93,7 @@ def test_clients_are_as_fast_as_the_slowest():
             assert all(alone[ratio][client] > last for ratio in wider)
 
 
+@pytest.mark.thorough(every=8)
 @pytest.mark.parametrize("algorithm", ["ra-fed", "heterofl"])
 def test_a_design_is_as_good_as_all_common_widths(algorithm):
     """No common width is better by its plans, and its run costs what the design says."""

@@ -81,6 +81,7 @@ def test_clients_are_checked():
     assert found.indices(-1).tolist() == [2]
 
 
+@pytest.mark.thorough(every=8)
 @pytest.mark.parametrize(("clients", "classes"), [(3, 7), (60, 30)])
 def test_figures_are_drawn(clients, classes, tmp_path):
     labels = Stream(2).generator().integers(0, classes, 600)

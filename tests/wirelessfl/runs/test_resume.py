@@ -188,6 +188,7 @@ def test_changed_settings_are_refused(config, toy):
         wirelessfl.resume(result.directory, data=toy)
 
 
+@pytest.mark.thorough(every=8)
 @pytest.mark.parametrize(
     "flags",
     [

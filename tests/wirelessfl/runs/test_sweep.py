@@ -96,6 +96,7 @@ class Broken(FedAvg):
 """
 
 
+@pytest.mark.thorough(every=8)
 @pytest.mark.parametrize("jobs", [1, 2])
 def test_other_runs_finish_if_some_fail(tmp_path, jobs, monkeypatch):
     """Errors of this package and of a user's class are reported once per reason."""

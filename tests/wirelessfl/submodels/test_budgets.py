@@ -121,6 +121,7 @@ def test_costs_are_those_of_the_shapes(neurons):
     ]
 
 
+@pytest.mark.thorough(every=8)
 @pytest.mark.parametrize("budget", ["bytes", "flops"])
 @given(neurons=chains(), share=SHARES)
 def test_a_budget_selects_the_largest_submodel(budget, neurons, share):

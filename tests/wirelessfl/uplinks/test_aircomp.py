@@ -67,6 +67,7 @@ def exact(air, sent):
     return torch.stack([part.sum(0) for part in parts])
 
 
+@pytest.mark.thorough(every=8)
 @pytest.mark.parametrize("convention", ["published", "physical"])
 def test_cells_receive_their_mean_plus_the_noise_of_their_beamformer(convention, monkeypatch):
     """A cell's noise variance is that of its optimal beamformer; the standard error is 2.2 %."""

@@ -45,6 +45,7 @@ def by_hand(air, sent, node, per_symbol=1):
     return ratio, 0.5 * np.linalg.norm(found.value.receive) ** 2
 
 
+@pytest.mark.thorough(every=8)
 @pytest.mark.parametrize("per_symbol", [1, 2])
 def test_clients_arrive_with_the_weights_of_least_error(per_symbol):
     """The received sum is that of the solver's gains, plus noise of the beamformer's variance."""

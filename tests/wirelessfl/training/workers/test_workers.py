@@ -285,6 +285,7 @@ def last_line(errors):
     return errors.strip().splitlines()[-1]
 
 
+@pytest.mark.thorough(every=8)
 @pytest.mark.parametrize("workers", [None, 2])
 def test_unguarded_scripts_run_without_workers_or_get_one_error(tmp_path, workers, launcher):
     script = tmp_path / "script.py"
