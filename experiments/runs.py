@@ -28,8 +28,6 @@ from wirelessfl.runs.sweep import sweep
 
 EARLIER = Path(__file__).with_name("earlier.csv")
 """Names of the runs that were planned when names had another hash, by the hash of today."""
-NAME = "_name_of_run"
-"""Where a configuration keeps the name of its run, which takes a millisecond to find."""
 
 
 class Planned(NamedTuple):
@@ -48,11 +46,8 @@ class Planned(NamedTuple):
 
 def identity(config: Config) -> str:
     """Name of the run with these settings, see ``wirelessfl.runs.settings_hash``."""
-    known = vars(config)  # the settings are read-only, and copies start without it
-    if NAME not in known:
-        name = kept.kept_name(_executed(config))
-        known[NAME] = _earlier().get(name.rpartition("-")[2], name)
-    return str(known[NAME])
+    name = kept.kept_name(_executed(config))
+    return _earlier().get(name.rpartition("-")[2], name)
 
 
 def identities(config: Config, seeds: Iterable[int]) -> list[str]:
