@@ -304,7 +304,6 @@ def test_laws_of_time_are_functions(name):
             getattr(solvers, name)(wrong, **GOOD[name])
 
 
-@pytest.mark.thorough(every=8)
 @pytest.mark.parametrize("name", GOOD)
 def test_an_argument_of_the_wrong_type_is_named_in_one_line(name):
     call, good = function(name), GOOD[name]
@@ -320,7 +319,6 @@ def test_an_argument_of_the_wrong_type_is_named_in_one_line(name):
                 assert "object" in str(caught.value), argument
 
 
-@pytest.mark.thorough(every=8)
 @pytest.mark.parametrize("name", GOOD)
 def test_an_imaginary_part_is_never_dropped(name):
     for argument, right in GOOD[name].items():
@@ -354,7 +352,6 @@ def numbers_of(name):
     return {key: array for key, array in values.items() if array.dtype.kind in "ifc" and array.size}
 
 
-@pytest.mark.thorough(every=8)
 @pytest.mark.parametrize("name", [*filter(numbers_of, GOOD)])
 @pytest.mark.filterwarnings("error")
 def test_arrays_that_cannot_be_read_are_refused_in_one_line(name):
@@ -476,7 +473,6 @@ def outside(name):
                     yield argument, fault, fault
 
 
-@pytest.mark.thorough(every=8)
 @pytest.mark.parametrize("name", GOOD)
 def test_values_out_of_range_are_named_with_the_remedy(name):
     """In one line; the value is shown, unless the message tells the shape and type instead."""
@@ -515,7 +511,6 @@ OWN_LENGTH = {
 """Arguments whose last axis is free, or of one entry in GOOD."""
 
 
-@pytest.mark.thorough(every=8)
 @pytest.mark.parametrize("name", GOOD)
 def test_shapes_that_do_not_fit_are_named(name):
     """Three axes, and a last axis that is longer than that of the other arguments."""

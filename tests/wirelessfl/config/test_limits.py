@@ -94,7 +94,6 @@ def settings() -> Iterator[Any]:
                     yield pytest.param(table, kind, entry.name, info, id=f"{title}-{entry.name}")
 
 
-@pytest.mark.thorough(every=8)
 @pytest.mark.parametrize(("table", "section", "name", "info"), [*settings()])
 def test_values_outside_the_limits_are_refused(table, section, name, info):
     """The message is one line that names setting, value and what it accepts."""
