@@ -17,6 +17,11 @@ from channels.arrays import ComplexArray, FloatArray, IntArray
 from channels.precoders import Convention, check_convention, numbers
 from channels.streams import Stream
 
+LARGEST_PHASE_ERROR = 1e6
+"""Largest standard deviation of the phase, whose square is finite; far above a full turn."""
+LARGEST_SCALE = 1e100
+"""Largest scale, whose square is finite; its inverse is the least."""
+
 
 @dataclass(frozen=True, eq=False)
 class AirSum:
@@ -100,7 +105,10 @@ def air_sum(
             of range.
     """
     check_convention(convention, 1)
-    s = numbers("scales", scales, min_value=0)
+    s = numbers("scales", scales, min_value=0, limit=LARGEST_SCALE)
+    tiny = s[(s > 0) & (s < 1 / LARGEST_SCALE)]
+    if tiny.size:
+        raise ValueError(f"scales contains {tiny[0]}: give 0 or at least {1 / LARGEST_SCALE:g}.")
     channels, a, q, indices = _cell("beamformer", h, beamformer, weights, clients, scales=s.shape)
     csi, shrink = _imperfect(csi_error, phase_error, len(q)), _shrink(phase_error)
     if not a.any():
@@ -239,8 +247,11 @@ def _imperfect(csi_error: ArrayLike, phase_error: float, clients: int) -> FloatA
     csi = numbers("csi_error", csi_error, min_value=0)
     if csi.shape not in {(), (clients,)}:
         raise ValueError(f"csi_error has shape {csi.shape}: give one number, or [clients].")
-    if np.ndim(phase_error) or not (np.isfinite(phase_error) and phase_error >= 0):
-        raise ValueError(f"phase_error is {phase_error}: give one finite number >= 0, in radians.")
+    if np.ndim(phase_error) or not 0 <= phase_error <= LARGEST_PHASE_ERROR:
+        raise ValueError(
+            f"phase_error is {phase_error}: give one finite number from 0 to "
+            f"{LARGEST_PHASE_ERROR:g}, in radians."
+        )
     return csi
 
 

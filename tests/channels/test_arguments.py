@@ -393,6 +393,9 @@ FRACTIONS = {
 """Arguments that may have a fraction although GOOD has whole numbers."""
 OUTSIDE = {
     "access": ["tdma"],
+    "air_sum phase_error": [1e300],
+    "air_sum scales": [[1e300] * 3, [1e-300] * 3],
+    "aligned_sum phase_error": [1e300],
     "allowed": [[[1, 0], [1, 1]]],
     "antenna_correlation": [1.0, 0.8 + 0.7j],
     "antenna_gain_db": [100],
