@@ -25,11 +25,11 @@ def whole_number(name: str, value: Any) -> int:
     """``value`` as an int, if it is a Python or NumPy integer.
 
     Raises:
-        TypeError: ``value`` is anything else; floats such as 2.0 are rejected too.
+        TypeError: ``value`` is anything else; floats such as 2.0 and Booleans are rejected too.
     """
     if type(value) is int:  # of most calls
         return value
-    if not instead_of(value):
+    if not (isinstance(value, bool) or instead_of(value)):
         with suppress(TypeError):
             return int(operator.index(value))
     raise TypeError(f"{name} is {shown(value)}: give an integer.")
