@@ -45,7 +45,6 @@ def test_links_have_existing_targets(page):
         assert target.startswith("https://") or (page.parent / target).exists(), target
 
 
-@pytest.mark.thorough(every=8)
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_files_named_on_pages_exist(page):
     """A named file exists: by its path from the root or a package, or by its name alone."""

@@ -43,7 +43,6 @@ def loaded():
     return {words: answer == "True" for answer, _, words in lines}
 
 
-@pytest.mark.thorough(every=8)
 @pytest.mark.parametrize("words", COMMANDS)
 def test_commands_that_do_not_need_torch_do_not_load_it(words, loaded):
     """Loading takes seconds; a wrong setting is refused before."""

@@ -39,7 +39,8 @@ DELIVERS = Suits(lambda run, _: run.uplink.gives != "sum" or not _each(run), _ne
 """An uplink that delivers the algorithm's payloads."""
 AT_ONE_TIME = Suits(
     lambda run, _: run.uplink.gives != "sum" or run.radio,
-    'delays="shifted-exponential" conflicts with uplink "{run.settings.tables[uplink][name]}": it '
+    'delays="{run.settings.tables[delays][name]}" conflicts with uplink '
+    '"{run.settings.tables[uplink][name]}": it '
     "draws one time for training and upload, but clients send at the same time under schedule "
     '"{run.settings.tables[schedule][name]}". Choose delays "wireless", or uplink "tdma", "ofdma" '
     'or "fixed"',

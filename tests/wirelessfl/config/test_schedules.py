@@ -280,3 +280,18 @@ def test_default_merges_follow_the_schedule_and_a_given_network():
     assert again.training.rounds == 180
     network = {"cells": 1, "clients": 9}
     assert config.model_copy(update={"given": {"network": network}}).training.rounds == 90
+
+
+def test_a_latency_model_of_ones_own_is_named(tmp_path):
+    """It draws one time, like the built-in model from which it derives."""
+    file = tmp_path / "own.py"
+    file.write_text(
+        "from dataclasses import dataclass\n"
+        "from wirelessfl.tasks.delays.shifted_exponential import ShiftedExponentialDelays\n\n\n"
+        "@dataclass(frozen=True)\n"
+        "class Own(ShiftedExponentialDelays):\n"
+        '    """Own."""\n'
+    )
+    flags = {"schedule": "buffered", "uplink": "aircomp", "delays": f"{file}:Own"}
+    with pytest.raises(ConfigError, match=r'^delays=".*own.py:Own" conflicts with uplink "airc'):
+        Config.from_flags("fedavg", **flags)
