@@ -45,8 +45,14 @@ LONG = (*PROCESSES, "experiments")
 """Slow files and folders. They run first, so that all cores are busy until the end."""
 
 settings.register_profile("default", deadline=None, derandomize=True, max_examples=40)
+settings.register_profile("sample", settings.get_profile("default"), max_examples=20)
 settings.register_profile("fuzz", deadline=None, max_examples=2000)
-settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "default"))
+
+
+def pytest_configure(config):
+    """Choose the number of Hypothesis's examples."""
+    usual = "sample" if config.getoption("--sample") else "default"
+    settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", usual))
 
 
 def pytest_collection_finish():

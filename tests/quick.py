@@ -27,31 +27,45 @@ def fewer_steps(steps: int = 16) -> Iterator[None]:
 
 @contextmanager
 def models_checked_once() -> Iterator[None]:
-    """Try each model of the package once on samples of a shape, instead of in every run."""
+    """Try and trace each model of the package once in all tests, instead of in every run."""
     from wirelessfl.setup import executors
+    from wirelessfl.training import stacked, trial
 
     with pytest.MonkeyPatch.context() as patch:
-        for name in ("check_model", "why_not_stacked"):
-            patch.setattr(executors, name, _once(getattr(executors, name)))
+        for place, name in (
+            (executors, "check_model"),
+            (executors, "why_not_stacked"),
+            (stacked, "chain"),
+            (trial, "check_partition"),
+        ):
+            patch.setattr(place, name, _once(getattr(place, name)))
         yield
+
+
+KNOWN: dict[Any, Any] = {}
+"""Results by function, model and samples."""
 
 
 def _once(function: Callable[..., Any]) -> Callable[..., Any]:
     """``function(objective, ...)``, called once for equal models of the package and samples."""
-    known: dict[Any, Any] = {}
 
     def checked(objective: Any, *others: Any) -> Any:
         key = _key(objective, others)
-        if key is None:
+        if key is None or (function.__name__ == "chain" and _drops(objective.module)):
             return function(objective, *others)
-        if key not in known:
-            known[key] = function(objective, *others)
-        return known[key]
+        if (function, key) not in KNOWN:
+            KNOWN[function, key] = function(objective, *others)
+        return KNOWN[function, key]
 
     return checked
 
 
-def _key(objective: Any, others: tuple[Any, ...]) -> Any:
+def _drops(module: Any) -> bool:
+    """Whether a model has dropout, whose layers are those of one model."""
+    return any(getattr(part, "p", 0) > 0 for part in module.modules())
+
+
+def _key(objective: Any, others: tuple[Any, ...]) -> str | None:
     """What the checks of a model depend on; None if it or the loss is not of the package."""
     module, loss = objective.module, objective.criterion
     own = (type(module).__module__, type(loss).__module__)
@@ -65,6 +79,14 @@ def _key(objective: Any, others: tuple[Any, ...]) -> Any:
         (name, tuple(p.shape), p.requires_grad, str(p.dtype))
         for name, p in module.named_parameters(remove_duplicate=False)
     ]
-    first = others if hasattr(others[0], "shape") else others[0].first(4)
-    shapes = [(tuple(x.shape), str(x.dtype)) if hasattr(x, "shape") else x for x in first]
+    shapes = [part for other in others for part in _shapes(other)]
     return repr((type(module), module, loss, parameters, objective.slots, shapes))
+
+
+def _shapes(given: Any) -> Iterator[Any]:
+    """What is known of samples, or of data or a partition, by which a check may differ."""
+    if hasattr(given, "first"):
+        for part in given.first(4):
+            yield from _shapes(part)
+    else:
+        yield (tuple(given.shape), str(given.dtype)) if hasattr(given, "dtype") else given

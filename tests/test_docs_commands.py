@@ -66,6 +66,7 @@ def untrained(monkeypatch):
         ("results.elsewhere", "price_over"),
     ):
         monkeypatch.setattr(importlib.import_module(f"wirelessfl.{module}"), name, read)
+    monkeypatch.setattr("wirelessfl.cli.doctor.SECONDS", 0.01)
 
 
 @pytest.mark.parametrize(("page", "words"), CASES, ids=lambda value: getattr(value, "name", None))

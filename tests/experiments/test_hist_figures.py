@@ -1,6 +1,5 @@
 """The HIST paper's figures and tables at scale smoke agree with the rows of their runs."""
 
-import shutil
 from dataclasses import replace
 
 import numpy as np
@@ -9,7 +8,6 @@ import pytest
 from experiments.hist import air, air_tables, partitions, sizes, tables
 from experiments.hist.__main__ import EXPERIMENTS, PAPER
 from experiments.hist.cells import accuracy_after, cells_table, mean_staleness, schedule_label
-from experiments.runs import stored_file
 from experiments.studies import SCALES, Results
 from tests.drawn import assert_curves, legend, lines, marks, recorded, ticks, titles
 from wirelessfl.figure_marks import AtLeast
@@ -314,14 +312,10 @@ def test_missing_runs_are_listed_and_cases_are_ordered(tmp_path, capsys):
 @pytest.mark.thorough(every=8)
 @pytest.mark.parametrize("name", [name for name in RUN if EXPERIMENTS[name].draw])
 @pytest.mark.parametrize("which", [0, -1])
-def test_an_interrupted_study_is_drawn_from_its_finished_runs(
-    name, which, found, out, tmp_path, redrawn
-):
+def test_an_interrupted_study_is_drawn_from_its_finished_runs(name, which, tmp_path, redrawn):
     """With only the first or last planned run, the figure shows it and missing runs are listed."""
     study = PAPER.study(EXPERIMENTS[name].study, "smoke")
-    config = study.planned()[which].config
-    (tmp_path / "rows").mkdir()
-    shutil.copy(stored_file(config, out / "rows"), tmp_path / "rows")
+    PAPER.store("smoke", tmp_path, None).make([study.planned()[which]])
     (results,) = PAPER.reproduce([name], "smoke", tmp_path).values()
     assert sum(len(runs) for runs in results.runs.values()) == 1
     assert "Not run: " in (tmp_path / f"{name}.md").read_text()
