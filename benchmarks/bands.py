@@ -36,7 +36,7 @@ _CASES = (
 )
 
 
-class Uploads(NamedTuple):
+class BandProblems(NamedTuple):
     """Uploads of random clients.
 
     Args:
@@ -103,20 +103,20 @@ def _measure(case: _Case, repeats: int) -> list[dict[str, object]]:
     ]
 
 
-def drawn(problems: int, clients: int) -> Uploads:
+def drawn(problems: int, clients: int) -> BandProblems:
     """Random uploads, equal in all runs."""
     dice = Stream(0, ("bench", "bands", problems, clients)).generator()
     shape = problems, clients
     snr = 10 ** dice.uniform(-1, 4, shape)
-    return Uploads(10 ** dice.uniform(4, 7, shape), dice.uniform(0, 1, shape), snr * _BAND_HZ)
+    return BandProblems(10 ** dice.uniform(4, 7, shape), dice.uniform(0, 1, shape), snr * _BAND_HZ)
 
 
-def _newton(uploads: Uploads, best: float) -> tuple[float, float]:
+def _newton(uploads: BandProblems, best: float) -> tuple[float, float]:
     found = allocate_bandwidth(*uploads, _BAND_HZ)
     return float(found.gap.max()), float(found.objective[0])
 
 
-def _cvxpy(uploads: Uploads, best: float) -> tuple[float, float]:
+def _cvxpy(uploads: BandProblems, best: float) -> tuple[float, float]:
     """The relative distance of cvxpy's time to ``best``, that of ``allocate_bandwidth``."""
     cvxpy = import_solver("cvxpy", "newton")
     bits, seconds, snr_hz = (array[0] for array in uploads)
@@ -131,7 +131,7 @@ def _cvxpy(uploads: Uploads, best: float) -> tuple[float, float]:
     return abs(float(end.value) / best - 1), best
 
 
-_METHODS: dict[str, Callable[[Uploads, float], tuple[float, float]]] = {
+_METHODS: dict[str, Callable[[BandProblems, float], tuple[float, float]]] = {
     "newton": _newton,
     "cvxpy": _cvxpy,
 }

@@ -11,7 +11,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from benchmarks.executors import FAST, GENERAL, PLAIN, Variant, build, variants
+from benchmarks.executors import FAST, GENERAL, PLAIN, ExecutorChoice, build, variants
 from benchmarks.gpu import gpu_tables
 from benchmarks.memory import peak_mb
 from benchmarks.resnet18 import resnet18_table
@@ -25,7 +25,7 @@ from benchmarks.timing import (
 )
 from benchmarks.workloads import (
     CLIENTS,
-    Workload,
+    Reference,
     client_data,
     job_of,
     load_samples,
@@ -128,7 +128,7 @@ def _started(executors: Mapping[str, Executor]) -> dict[str, float]:
     }
 
 
-def _workload_table(measurement: Measurement, work: Workload, clients: int, rate: float) -> Rows:
+def _workload_table(measurement: Measurement, work: Reference, clients: int, rate: float) -> Rows:
     data = client_data(measurement.inputs, measurement.labels, clients)
     objective = Objective.of(work.module)
     chosen = variants()
@@ -189,7 +189,7 @@ def _scaling(measurement: Measurement, sizes: tuple[int, ...]) -> Rows:
 
 
 def _times_alone(
-    measurement: Measurement, variant: Variant, objective: Objective, clients: int
+    measurement: Measurement, variant: ExecutorChoice, objective: Objective, clients: int
 ) -> tuple[list[float], int]:
     data = client_data(measurement.inputs, measurement.labels, clients)
     executor, job = build(variant, objective, data), job_of(objective, clients)

@@ -18,7 +18,7 @@ GENERAL = "vmap, one worker per core"
 FAST = "stacked, one worker per core"
 
 
-class Variant(NamedTuple):
+class ExecutorChoice(NamedTuple):
     """An executor with its settings.
 
     Args:
@@ -34,20 +34,20 @@ class Variant(NamedTuple):
     threads: int = 1
 
 
-def variants() -> dict[str, Variant]:
+def variants() -> dict[str, ExecutorChoice]:
     """All variants by name, without the plain loop."""
     many = max(cores(), 2)
     return {
-        "loop, one thread": Variant(LoopExecutor, 1),
-        "vmap, chunks of 10, one thread": Variant(VmapExecutor, 10),
-        "stacked, one thread": Variant(StackedExecutor, None),
-        "stacked, one thread per core": Variant(StackedExecutor, None, threads=many),
-        GENERAL: Variant(VmapExecutor, None, many),
-        FAST: Variant(StackedExecutor, None, many),
+        "loop, one thread": ExecutorChoice(LoopExecutor, 1),
+        "vmap, chunks of 10, one thread": ExecutorChoice(VmapExecutor, 10),
+        "stacked, one thread": ExecutorChoice(StackedExecutor, None),
+        "stacked, one thread per core": ExecutorChoice(StackedExecutor, None, threads=many),
+        GENERAL: ExecutorChoice(VmapExecutor, None, many),
+        FAST: ExecutorChoice(StackedExecutor, None, many),
     }
 
 
-def build(variant: Variant, objective: Objective, data: TrainingData) -> Executor:
+def build(variant: ExecutorChoice, objective: Objective, data: TrainingData) -> Executor:
     """Build the executor of ``variant``, by default with the chunk size that a run would use."""
     chunk = variant.chunk
     if chunk is None:

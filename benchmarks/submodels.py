@@ -12,7 +12,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from benchmarks.executors import FAST, Variant, build, variants
+from benchmarks.executors import FAST, ExecutorChoice, build, variants
 from benchmarks.timing import Rows, interleaved, with_threads
 from benchmarks.workloads import STEPS, client_data, job_of, random_samples
 from channels.arrays import IntArray
@@ -44,7 +44,7 @@ PADDINGS: Mapping[str, float | None] = {
 }
 
 
-class Trained(NamedTuple):
+class Updates(NamedTuple):
     """Updates of some clients after their local steps.
 
     Args:
@@ -96,7 +96,7 @@ class Mixture:
         trained = sum(len(rows) * neurons.parameters(widths[rows].max(0).tolist()) for rows in jobs)
         return trained / self.masked.numel()
 
-    def train(self, executor: Executor, padding: float | None) -> Iterator[Trained]:
+    def train(self, executor: Executor, padding: float | None) -> Iterator[Updates]:
         """Train all clients.
 
         Args:
@@ -109,7 +109,7 @@ class Mixture:
         if padding is None:
             job = replace(self.whole, servers={"params": self.masked}, node=everyone)
             for chunk in executor.train(job):
-                yield Trained(everyone[chunk.part], chunk.payloads["update"])
+                yield Updates(everyone[chunk.part], chunk.payloads["update"])
             return
         for rows in self.jobs(padding, executor.chunk):
             submodels = self.submodels.of(rows)
@@ -122,7 +122,7 @@ class Mixture:
             )
             for chunk in executor.train(job):
                 update = submodels.spread(chunk.payloads["update"], chunk.part)
-                yield Trained(rows[chunk.part], update)
+                yield Updates(rows[chunk.part], update)
 
     def total(self, executor: Executor, padding: float | None) -> Tensor:
         """Train all clients; returns the sum of their updates, [P], the result of a round."""
@@ -147,12 +147,12 @@ def mixtures(clients: int) -> dict[str, Sequence[float]]:
     }
 
 
-def engines() -> dict[str, Variant]:
+def engines() -> dict[str, ExecutorChoice]:
     """The executors to measure; the chunk size is that of the full model, as in a run."""
     return {
-        "stacked, one thread": Variant(StackedExecutor, None),
+        "stacked, one thread": ExecutorChoice(StackedExecutor, None),
         FAST: variants()[FAST],
-        "vmap, one thread": Variant(VmapExecutor, None),
+        "vmap, one thread": ExecutorChoice(VmapExecutor, None),
     }
 
 

@@ -36,7 +36,7 @@ CLIENTS, SAMPLES, STEPS, BATCH, LR = 60, 1000, 20, 50, 0.01
 
 
 @dataclass(frozen=True)
-class Workload:
+class Reference:
     """A reference workload.
 
     Args:
@@ -50,13 +50,13 @@ class Workload:
     flop: float
 
 
-def workloads() -> dict[str, Workload]:
+def workloads() -> dict[str, Reference]:
     """The workloads W1 and W2 by name, with fixed initial weights."""
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(0)
         return {
-            "W1": Workload("W1", FCNN((1, 28, 28), 10), 85.75e9),
-            "W2": Workload("W2", LeNet5((1, 28, 28), 10), 101.4e9),
+            "W1": Reference("W1", FCNN((1, 28, 28), 10), 85.75e9),
+            "W2": Reference("W2", LeNet5((1, 28, 28), 10), 101.4e9),
         }
 
 

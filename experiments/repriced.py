@@ -26,7 +26,7 @@ COSTS = ("sim_seconds", "uplink_mib", "downlink_mib", "backhaul_mib")
 
 
 @dataclass(frozen=True)
-class Repriced:
+class OverAnotherRadio:
     """A stored run with new joules.
 
     Args:
@@ -46,7 +46,7 @@ def over_air(run: StoredRun) -> bool:
     return any(table.get("uplink", {}).get("name") == "aircomp" for table in tables)
 
 
-def repriced(run: StoredRun) -> Repriced:
+def repriced(run: StoredRun) -> OverAnotherRadio:
     """The run with joules as its plan prices them.
 
     Raises:
@@ -72,7 +72,7 @@ def repriced(run: StoredRun) -> Repriced:
         rows.append(row | {"joules": now["joules"]})
     about = run.about | {MARK: SENT}
     factor = rows[-1]["joules"] / run.rows[-1]["joules"]
-    return Repriced(replace(run, rows=rows, about=about), difference, factor)
+    return OverAnotherRadio(replace(run, rows=rows, about=about), difference, factor)
 
 
 def unpriced(folder: Path) -> Iterator[tuple[Path, StoredRun]]:

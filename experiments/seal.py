@@ -17,7 +17,7 @@ from experiments import sealed
 from experiments.papers import papers
 from experiments.queue import check_names
 from experiments.runs import Store, identities
-from experiments.sealed import INDEX, Names, Settings, Table
+from experiments.sealed import INDEX, Names, Settings, StudyTable
 from experiments.studies import Study
 from wirelessfl.errors import ConfigError, DataError
 from wirelessfl.results.archive import SUFFIX, StoredRun, write_compressed
@@ -76,7 +76,7 @@ def resolved(study: Study) -> Cases:
     ]
 
 
-def check_cases(table: Table, cases: Cases) -> None:
+def check_cases(table: StudyTable, cases: Cases) -> None:
     """Check that a table names the runs of all its cases as their configurations do.
 
     Raises:
@@ -119,14 +119,14 @@ def seal(store: Store, studies: Mapping[str, Cases]) -> int:
     for study, cases in studies.items():
         if "-" in study:
             raise ConfigError(f"study is {study!r}: its name has a hyphen, like those of runs.")
-        old = after.get(study, Table(study, [], {}, {}))
+        old = after.get(study, StudyTable(study, [], {}, {}))
         check_cases(old, cases)
         names = list(dict.fromkeys(name for _, of_case in cases for name in of_case.values()))
         planned += names
         owned = [name for name in names if owners.setdefault(name, study) == study]
         others = {name: owners[name] for name in names if owners[name] != study}
         runs = {name: old.runs.get(name, {}) for name in owned} | old.runs
-        after[study] = Table(study, cases, runs, others)
+        after[study] = StudyTable(study, cases, runs, others)
         for name in names:
             found = store.run(name)
             assert found is not None
@@ -149,13 +149,13 @@ def same(one: StoredRun, other: StoredRun) -> bool:
     return first == second and json.dumps(rows[0]) == json.dumps(rows[1])
 
 
-def _write(store: Store, table: Table) -> None:
+def _write(store: Store, table: StudyTable) -> None:
     """Write a table, once what was written is equal to the runs as they are stored now."""
     file = store.rows / (table.study + SUFFIX)
     draft = file.with_name(f".{table.study}.new")
     try:
         write_compressed(draft, table.content())
-        read = Table.load(draft)
+        read = StudyTable.load(draft)
         check_cases(read, table.cases)
         for name in table.runs:
             _check_equal(store, name, read.run(name))
@@ -180,7 +180,7 @@ def _remove(store: Store, name: str) -> bool:
     return True
 
 
-def index_of(tables: Mapping[str, Table]) -> str:
+def index_of(tables: Mapping[str, StudyTable]) -> str:
     """The index of the runs of some tables as CSV: one line per study and run.
 
     ``settings`` are those that tell the cases of a study, ``file`` is the table with the run.

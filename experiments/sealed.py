@@ -29,7 +29,7 @@ Names = dict[int, str]
 
 
 @dataclass(frozen=True)
-class Table:
+class StudyTable:
     """The runs of a study.
 
     Args:
@@ -81,7 +81,7 @@ class Table:
         }
 
     @classmethod
-    def load(cls, file: Path) -> Table:
+    def load(cls, file: Path) -> StudyTable:
         """Read a table.
 
         Raises:
@@ -144,13 +144,13 @@ def _joined(shared: Settings, rest: Settings) -> Settings:
     }
 
 
-def tables(rows: Path) -> dict[str, Table]:
+def tables(rows: Path) -> dict[str, StudyTable]:
     """All tables in a folder, by name of their study."""
     files = sorted({*rows.glob(f"*{SUFFIX}")} - {*rows.glob(SINGLE)})
     return {file.name.removesuffix(SUFFIX): _load(file, _stamp(file)) for file in files}
 
 
-def table(rows: Path, study: str) -> Table | None:
+def table(rows: Path, study: str) -> StudyTable | None:
     """The table of a study; None if it is not sealed."""
     file = rows / (study + SUFFIX)
     return _load(file, _stamp(file)) if file.is_file() else None
@@ -197,8 +197,8 @@ def _stamp(file: Path) -> tuple[int, int]:
 
 
 @cache
-def _load(file: Path, stamp: tuple[int, int]) -> Table:
-    return Table.load(file)
+def _load(file: Path, stamp: tuple[int, int]) -> StudyTable:
+    return StudyTable.load(file)
 
 
 @cache

@@ -8,10 +8,10 @@ from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from experiments.codesign.curves import CURVE, LUO, Curve
-from experiments.codesign.networks import Cost
-from experiments.codesign.searches import Search
+from experiments.codesign.networks import SecondsAndJoules
+from experiments.codesign.searches import PairSearch
 from experiments.codesign.stored import Found
-from experiments.codesign.sweep import ALGORITHMS, PAIRS, Sweep, Trained, reached
+from experiments.codesign.sweep import ALGORITHMS, PAIRS, GridRuns, Sweep, reached
 from experiments.codesign.tuned import Tuned
 from experiments.decided.uplinks import EQUAL, SLOTS
 from wirelessfl.codesign.pilots.pilot_runs import COUNT
@@ -37,8 +37,8 @@ class Design(NamedTuple):
 
     sweep: Sweep
     place: int
-    predicted: Cost
-    realised: Cost
+    predicted: SecondsAndJoules
+    realised: SecondsAndJoules
 
     @property
     def pair(self) -> tuple[int, int]:
@@ -75,10 +75,10 @@ class Sample(NamedTuple):
     seed: int
     sweeps: dict[tuple[str, str], Sweep]
     curves: dict[tuple[str, str], Curve]
-    trained: dict[str, Trained]
-    searches: list[Search]
+    trained: dict[str, GridRuns]
+    searches: list[PairSearch]
     tuned: list[Tuned]
-    others: dict[str, list[Trained]]
+    others: dict[str, list[GridRuns]]
 
     @property
     def whole(self) -> bool:
@@ -100,7 +100,12 @@ class Sample(NamedTuple):
         (rounds,) = reached([curve.rounds[place]])
         each = reached([sweep.round_seconds[place], sweep.round_joules[place]])
         spent = reached([sweep.seconds[place], sweep.joules[place]])
-        return Design(sweep, place, Cost(*(rounds * one for one in each)), Cost(*spent))
+        return Design(
+            sweep,
+            place,
+            SecondsAndJoules(*(rounds * one for one in each)),
+            SecondsAndJoules(*spent),
+        )
 
     def best_pair(self, sweep: Sweep, objective: str = SECONDS, method: str = CURVE) -> Design:
         """The pair with the least predicted cost over a network and uplink."""
@@ -238,12 +243,12 @@ def chosen(sample: Sample) -> list[Chosen]:
     return found
 
 
-def later(found: Iterable[Trained]) -> list[float]:
+def later(found: Iterable[GridRuns]) -> list[float]:
     """|rounds of one seed / rounds of another - 1| at the same pair, over all pairs of seeds.
 
     It is the error of a prediction that knows the pair's rounds of another seed.
     """
-    by_run: dict[tuple[str, str], list[Trained]] = {}
+    by_run: dict[tuple[str, str], list[GridRuns]] = {}
     for one in found:
         by_run.setdefault((one.dataset, one.algorithm), []).append(one)
     return [

@@ -11,7 +11,7 @@ from experiments.codesign import designs, loop_tables, tables
 from experiments.codesign.choices import JOULES, SECONDS, Sample, median, samples
 from experiments.codesign.curves import CURVE, LUO
 from experiments.codesign.grid import STEPS
-from experiments.codesign.loops import Sample as Loop
+from experiments.codesign.loops import LoopRun
 from experiments.codesign.searches import GUIDED
 from experiments.codesign.stored import Found
 from experiments.codesign.sweep import reached
@@ -19,7 +19,7 @@ from experiments.studies import Results
 from wirelessfl.results.names import DATA, NAMES
 
 
-def findings(found: Found, made: Results, loops: Sequence[Loop]) -> str:
+def findings(found: Found, made: Results, loops: Sequence[LoopRun]) -> str:
     """One paragraph per finding.
 
     Args:

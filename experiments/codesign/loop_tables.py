@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from experiments.codesign.choices import median
-from experiments.codesign.loops import CASES, DATASETS, EVERY, STATED, Sample
+from experiments.codesign.loops import CASES, DATASETS, EVERY, STATED, LoopRun
 from wirelessfl.figures import line_look, new_figure, save_figure
 from wirelessfl.results.names import DATA
 from wirelessfl.results.panels import legend
@@ -17,14 +17,14 @@ SHORT = {"own": "its own pilots", "seed": "pilots of another seed", "network": "
 """What a design is made for."""
 
 
-def ratio(sample: Sample) -> float:
+def ratio(sample: LoopRun) -> float:
     """Seconds with redesigns relative to those without; infinite if only the latter exist."""
     if sample.redesigned is None:
         return 1.0 if sample.once is None else math.inf
     return 0.0 if sample.once is None else sample.redesigned[1] / sample.once[1]
 
 
-def table(found: Sequence[Sample]) -> str:
+def table(found: Sequence[LoopRun]) -> str:
     """One row per case and data set, and the criterion of each case."""
     head = ["design made for", "data", "runs", "s once", "s redesigned", "redesigned / once"]
     head += ["least", "largest", "changed by redesigns", "their redesigned / once", "aim"]
@@ -43,7 +43,7 @@ def table(found: Sequence[Sample]) -> str:
     return f"{finding(found)}\n\n{markdown(head, rows)}"
 
 
-def _both(sample: Sample) -> tuple[float, float]:
+def _both(sample: LoopRun) -> tuple[float, float]:
     """Seconds without and with redesigns; infinity without the target."""
     once, redesigned = (
         math.inf if spent is None else spent[1] for spent in (sample.once, sample.redesigned)
@@ -55,7 +55,7 @@ def _seconds(numbers: Sequence[float]) -> str:
     return _shown(median(numbers))
 
 
-def _ratios(some: Sequence[Sample]) -> list[str]:
+def _ratios(some: Sequence[LoopRun]) -> list[str]:
     """Median and range of the ratios, and the median of the runs that redesigns change."""
     ratios = [ratio(one) for one in some]
     changed = [ratio(one) for one in some if one.changes]
@@ -66,7 +66,7 @@ def _ratios(some: Sequence[Sample]) -> list[str]:
     ]
 
 
-def _aim(case: str, some: Iterable[Sample]) -> str:
+def _aim(case: str, some: Iterable[LoopRun]) -> str:
     """The criterion of a case and whether it holds."""
     value, stated = median([ratio(one) for one in some]), STATED[case]
     if "below" in stated:
@@ -78,7 +78,7 @@ def _shown(value: float) -> str:
     return MISSING if math.isinf(value) else f"{value:.3g}"
 
 
-def finding(found: Sequence[Sample]) -> str:
+def finding(found: Sequence[LoopRun]) -> str:
     """What redesigns gain, in a sentence per kind of design."""
     parts = []
     for case, text in (
@@ -103,7 +103,7 @@ def _relative(value: float) -> str:
     return "as long" if value == 1 else f"{percent} {'less' if value < 1 else 'more'} time"
 
 
-def draw(found: Sequence[Sample], path: Path) -> list[Path]:
+def draw(found: Sequence[LoopRun], path: Path) -> list[Path]:
     """Seconds with redesigns relative to those without, one marker per run."""
     if not found:
         return []

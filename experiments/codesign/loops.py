@@ -47,7 +47,7 @@ STEPS, EDGES = (sorted({pair[i] for pair in PAIRS}) for i in (0, 1))
 """Numbers of local steps and edge rounds to choose from, those of the grid."""
 
 
-class Sample(NamedTuple):
+class LoopRun(NamedTuple):
     """A run that is redesigned, and the same design without redesigns.
 
     Args:
@@ -190,11 +190,11 @@ class Designs:
 
 def make(
     evidence: Evidence,
-    known: Iterable[Sample],
+    known: Iterable[LoopRun],
     show: Callable[[str], None] = lambda text: None,
     datasets: Iterable[str] = DATASETS,
     folder: Path = FOLDER,
-) -> Iterator[Sample]:
+) -> Iterator[LoopRun]:
     """All samples; runs that are not stored are trained.
 
     Args:
@@ -213,7 +213,7 @@ def make(
         yield done[place]
 
 
-def _made(designs: Designs, place: tuple[str, str, str, int], folder: Path) -> Sample:
+def _made(designs: Designs, place: tuple[str, str, str, int], folder: Path) -> LoopRun:
     config, loop = designs.planned(place)
     once = designs.once(place, config, folder)
     target = TARGETS[place[1]]
@@ -224,7 +224,7 @@ def _made(designs: Designs, place: tuple[str, str, str, int], folder: Path) -> S
         with_loop, changed = _spent(run.rows, target), changes(run.rows)
     training = config.training
     pair = training.local_steps, training.edge_rounds or 1
-    return Sample(*place, pair, spent, with_loop, changed, (COUNT + 1, COUNT + 1))
+    return LoopRun(*place, pair, spent, with_loop, changed, (COUNT + 1, COUNT + 1))
 
 
 def _stored(file: Path, config: Config, redesign: wirelessfl.ClosedLoop | None) -> StoredRun:
@@ -276,16 +276,16 @@ def _spent(rows: Sequence[Mapping[str, Any]], target: float) -> tuple[float, flo
     return float(last["round"]), short(last["sim_seconds"]), short(last["joules"])
 
 
-def save(found: Iterable[Sample], file: Path = FILE) -> None:
+def save(found: Iterable[LoopRun], file: Path = FILE) -> None:
     """Write the numbers, a line per sample."""
     file.write_text("[\n" + ",\n".join(map(json.dumps, found)) + "\n]\n", encoding="utf-8")
 
 
-def load(file: Path = FILE) -> list[Sample]:
+def load(file: Path = FILE) -> list[LoopRun]:
     """The numbers of a file; none if there is no file."""
     if not file.is_file():
         return []
-    return [Sample(*map(_tuple, line)) for line in json.loads(file.read_text(encoding="utf-8"))]
+    return [LoopRun(*map(_tuple, line)) for line in json.loads(file.read_text(encoding="utf-8"))]
 
 
 def _tuple(value: Any) -> Any:

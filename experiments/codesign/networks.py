@@ -52,7 +52,7 @@ DRAWS = 64
 """Rounds over which a design averages seconds and joules of a round."""
 
 
-class Cost(NamedTuple):
+class SecondsAndJoules(NamedTuple):
     """Seconds and joules, the latter a mean over the clients."""
 
     seconds: float
@@ -77,15 +77,15 @@ def over(config: Config, network: str, uplink: str) -> Config:
     return Config.of(tables)
 
 
-def realised(run: StoredRun, rounds: int, network: str, uplink: str) -> Cost:
+def realised(run: StoredRun, rounds: int, network: str, uplink: str) -> SecondsAndJoules:
     """What the first ``rounds`` global rounds of a stored run cost over a network."""
     here = Config.of(run.settings)
     rows = [row for row in run.rows if row["round"] <= rounds]
     last = repriced(rows, here, over(here, network, uplink)).rows[-1]
-    return Cost(float(last["sim_seconds"]), float(last["joules"]))
+    return SecondsAndJoules(float(last["sim_seconds"]), float(last["joules"]))
 
 
-class Priced(NamedTuple):
+class RoundPrices(NamedTuple):
     """Costs of the rounds of all runs of a grid over one network and uplink.
 
     Args:
@@ -106,7 +106,7 @@ def priced(
     uplink: str,
     steps: Sequence[int],
     edges: Sequence[int],
-) -> Priced:
+) -> RoundPrices:
     """Price the rounds of all runs that differ from a configuration in H and E only.
 
     The runs have the same fading draws, since the draws of a round do not depend on H and E.
@@ -125,4 +125,4 @@ def priced(
     own = SampledRounds(planner, rounds).of(access, steps, edges)
     other = replace(planner, stream=planner.stream.child("design"))
     means = SampledRounds(other, DRAWS).of(access, steps, edges).means
-    return Priced(np.cumsum(own.seconds, 0), np.cumsum(own.joules, 0), *means)
+    return RoundPrices(np.cumsum(own.seconds, 0), np.cumsum(own.joules, 0), *means)

@@ -10,7 +10,7 @@ import math
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, NamedTuple
 
-from experiments.codesign.sweep import PAIRS, Sweep, Trained, reached, short
+from experiments.codesign.sweep import PAIRS, GridRuns, Sweep, reached, short
 from wirelessfl.codesign.pilots.pilot_runs import COUNT
 
 TPE, GUIDED = "TPE", "TPE, 4 random trials"
@@ -22,7 +22,7 @@ ASKED = 200
 """Most trials, with repetitions, of a search."""
 
 
-class Search(NamedTuple):
+class PairSearch(NamedTuple):
     """Choices of a search over one network and uplink, one per seed of the sampler.
 
     Args:
@@ -55,9 +55,9 @@ class Search(NamedTuple):
 
 def searches(
     sweeps: Iterable[Sweep],
-    trained: Iterable[Trained],
+    trained: Iterable[GridRuns],
     show: Callable[[str], None] = lambda text: None,
-) -> Iterator[Search]:
+) -> Iterator[PairSearch]:
     """The choices of the samplers over all sweeps without missing runs."""
     by_run = {one[:3]: one for one in trained}
     for sweep in sweeps:
@@ -70,7 +70,7 @@ def searches(
             chosen = tuple(min(places, key=seconds.__getitem__) for places in tried)
             spent = [sum(runs.cpu_seconds[place] or 0 for place in places) for places in tried]
             cpu = short(sum(spent) / len(spent))
-            yield Search(*sweep.place, method, COUNT, chosen, cpu)
+            yield PairSearch(*sweep.place, method, COUNT, chosen, cpu)
         show(f"searched: {', '.join(map(str, sweep.place))}")
 
 

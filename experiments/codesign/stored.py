@@ -8,13 +8,19 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from experiments.codesign.curves import Curve
-from experiments.codesign.searches import Search
-from experiments.codesign.sweep import Sweep, Trained
+from experiments.codesign.searches import PairSearch
+from experiments.codesign.sweep import GridRuns, Sweep
 from experiments.codesign.tuned import Tuned
 
 FILE = Path(__file__).with_name("predictions.json")
 """The numbers of scale ``small``, in the repository."""
-KINDS = {"trained": Trained, "sweeps": Sweep, "curves": Curve, "searches": Search, "tuned": Tuned}
+KINDS = {
+    "trained": GridRuns,
+    "sweeps": Sweep,
+    "curves": Curve,
+    "searches": PairSearch,
+    "tuned": Tuned,
+}
 
 
 class Found(NamedTuple):
@@ -28,10 +34,10 @@ class Found(NamedTuple):
         tuned: runs with FedTune.
     """
 
-    trained: list[Trained]
+    trained: list[GridRuns]
     sweeps: list[Sweep]
     curves: list[Curve]
-    searches: list[Search]
+    searches: list[PairSearch]
     tuned: list[Tuned]
 
 

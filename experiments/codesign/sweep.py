@@ -30,7 +30,7 @@ DIGITS = 6
 Numbers = tuple[float | None, ...]
 
 
-class Trained(NamedTuple):
+class GridRuns(NamedTuple):
     """All runs of the grid with one data set, algorithm and seed, by pair (H, E).
 
     Args:
@@ -110,7 +110,7 @@ def by_place(evidence: Evidence) -> dict[tuple[str, str, int], dict[tuple[int, i
     return found
 
 
-def trained(evidence: Evidence) -> list[Trained]:
+def trained(evidence: Evidence) -> list[GridRuns]:
     """The runs of the grid by data set, algorithm and seed."""
     found = []
     for (dataset, algorithm, seed), by_pair in by_place(evidence).items():
@@ -122,7 +122,7 @@ def trained(evidence: Evidence) -> list[Trained]:
             rounds.append(hit)
             lengths.append(last)
             cpu.append(None if run is None else short(run.seconds * (hit or last) / last))
-        found.append(Trained(dataset, algorithm, seed, tuple(rounds), tuple(lengths), tuple(cpu)))
+        found.append(GridRuns(dataset, algorithm, seed, tuple(rounds), tuple(lengths), tuple(cpu)))
     return found
 
 

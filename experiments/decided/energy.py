@@ -40,7 +40,7 @@ CELLS, DISC = "HIST, Section VI-C at 0 dB", "FedAvg, disc of 500 m"
 TARGETS = {CELLS: 0.8, DISC: 0.75}
 
 
-class Cost(NamedTuple):
+class DesignCost(NamedTuple):
     """What a run costs with a design.
 
     Args:
@@ -74,7 +74,7 @@ def sources(hist: Evidence, decided: Evidence) -> Iterator[tuple[str, StoredRun,
             yield DISC, run, {}
 
 
-def costs(network: str, run: StoredRun, changes: Mapping[str, Any]) -> list[Cost]:
+def costs(network: str, run: StoredRun, changes: Mapping[str, Any]) -> list[DesignCost]:
     """The costs of a run until the target, with each design; none if it does not reach it."""
     hit = first_reaching(run.rows, TARGETS[network])
     if hit is None:
@@ -82,10 +82,10 @@ def costs(network: str, run: StoredRun, changes: Mapping[str, Any]) -> list[Cost
     rounds = int(hit["round"])
     short = replace(run, rows=[row for row in run.rows if row["round"] <= rounds])
 
-    def cost(design: str, uplink: Mapping[str, Any], setting: float | None = None) -> Cost:
+    def cost(design: str, uplink: Mapping[str, Any], setting: float | None = None) -> DesignCost:
         end = priced(short, **changes, uplink=uplink).rows[-1]
         found = (end["sim_seconds"], end["joules"], end["joules_max"])
-        return Cost(network, run.seed, design, setting, rounds, *found)
+        return DesignCost(network, run.seed, design, setting, rounds, *found)
 
     equal, best = cost(EQUAL, OMA[EQUAL]), cost(OPTIMAL, OMA[OPTIMAL])
     longest = longest_round(run, rounds, changes)
@@ -111,11 +111,11 @@ def longest_round(run: StoredRun, rounds: int, changes: Mapping[str, Any]) -> fl
 def measure(
     hist: Evidence,
     decided: Evidence,
-    known: Iterable[Cost],
+    known: Iterable[DesignCost],
     show: Callable[[str], None] = lambda text: None,
-) -> list[Cost]:
+) -> list[DesignCost]:
     """The costs of all stored runs; those with known costs are not priced again."""
-    before: dict[tuple[str, int], list[Cost]] = {}
+    before: dict[tuple[str, int], list[DesignCost]] = {}
     for one in known:
         before.setdefault((one.network, one.seed), []).append(one)
     found = []
@@ -126,20 +126,20 @@ def measure(
     return found
 
 
-def load(file: Path = FILE) -> list[Cost]:
+def load(file: Path = FILE) -> list[DesignCost]:
     """The costs of a file; none if there is no file."""
     if not file.is_file():
         return []
-    return [Cost(*one) for one in json.loads(file.read_text(encoding="utf-8"))]
+    return [DesignCost(*one) for one in json.loads(file.read_text(encoding="utf-8"))]
 
 
-def save(costs: Iterable[Cost], file: Path) -> None:
+def save(costs: Iterable[DesignCost], file: Path) -> None:
     """Write a file, one cost per line."""
     text = "[\n" + ",\n".join(json.dumps(one) for one in costs) + "\n]\n"
     file.write_text(text, encoding="utf-8")
 
 
-def table(costs: Sequence[Cost]) -> str:
+def table(costs: Sequence[DesignCost]) -> str:
     """Seconds and joules to the target, and of a round, of each design."""
     if not costs:
         return "*No run is priced.*"
@@ -163,7 +163,7 @@ def table(costs: Sequence[Cost]) -> str:
     return markdown(head, rows)
 
 
-def draw(costs: Sequence[Cost], path: Path) -> list[Path]:
+def draw(costs: Sequence[DesignCost], path: Path) -> list[Path]:
     """Joules against seconds to the target: one panel per network, one line per kind of design."""
     networks = list(dict.fromkeys(one.network for one in costs))
     if not networks:
@@ -205,9 +205,9 @@ def _kind(design: str) -> str:
     return next((kind for kind in (DEADLINE, WEIGHT) if design.startswith(kind)), design)
 
 
-def _points(costs: Sequence[Cost]) -> dict[str, tuple[float, float]]:
+def _points(costs: Sequence[DesignCost]) -> dict[str, tuple[float, float]]:
     """Mean seconds and joules by design."""
-    by_design: dict[str, list[Cost]] = {}
+    by_design: dict[str, list[DesignCost]] = {}
     for one in costs:
         by_design.setdefault(one.design, []).append(one)
     return {

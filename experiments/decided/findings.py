@@ -114,7 +114,7 @@ def _least_error(ours: Evidence) -> str:
     )
 
 
-def _bands(points: Sequence[oma.Point], costs: Sequence[energy.Cost]) -> str:
+def _bands(points: Sequence[oma.Point], costs: Sequence[energy.DesignCost]) -> str:
     cells = _faster(points, "fig6")
     snrs = [_faster(points, "fig7b", snr) for snr in (20.0, -20.0)]
     disc = _by_design(costs, energy.DISC)
@@ -188,7 +188,7 @@ def _who(ours: Evidence) -> str:
     )
 
 
-def _deadlines(costs: Sequence[energy.Cost]) -> str:
+def _deadlines(costs: Sequence[energy.DesignCost]) -> str:
     cells, disc = _by_design(costs, energy.CELLS), _by_design(costs, energy.DISC)
     deadline, weight = f"{energy.DEADLINE} {energy.DEADLINES[0]:g}", f"{energy.WEIGHT} 1"
     return (
@@ -199,14 +199,16 @@ def _deadlines(costs: Sequence[energy.Cost]) -> str:
     )
 
 
-def _by_design(costs: Sequence[energy.Cost], network: str) -> dict[str, list[energy.Cost]]:
-    found: dict[str, list[energy.Cost]] = {}
+def _by_design(
+    costs: Sequence[energy.DesignCost], network: str
+) -> dict[str, list[energy.DesignCost]]:
+    found: dict[str, list[energy.DesignCost]] = {}
     for one in sorted((c for c in costs if c.network == network), key=lambda c: c.seed):
         found.setdefault(one.design, []).append(one)
     return found
 
 
-def _saved(designs: Mapping[str, list[energy.Cost]], name: str) -> str:
+def _saved(designs: Mapping[str, list[energy.DesignCost]], name: str) -> str:
     """Energy saved and time added by a design, against optimal bands at full power."""
     pairs = [*zip(designs[OPTIMAL], designs[name], strict=True)]
     joules = 1 - _mean([b.joules / a.joules for a, b in pairs])

@@ -30,7 +30,7 @@ PUBLISHED = (
 )
 
 
-class Cost(NamedTuple):
+class MeasuredCost(NamedTuple):
     """The cost of a run.
 
     Args:
@@ -55,7 +55,7 @@ class Cost(NamedTuple):
     machine: str
 
 
-def measure(case: Case, seed: int) -> Cost:
+def measure(case: Case, seed: int) -> MeasuredCost:
     """Run a case alone, with one thread, and another one with one round per session.
 
     Raises:
@@ -63,7 +63,7 @@ def measure(case: Case, seed: int) -> Cost:
     """
     short = replace(case, settings=case.settings | {"rounds": 1})
     start, whole = (_usage(one, seed) for one in (short, case))
-    return Cost(
+    return MeasuredCost(
         case["dataset"],
         case["model"],
         case["algorithm"],
@@ -95,11 +95,11 @@ def _usage(case: Case, seed: int) -> resource.struct_rusage:
     return usage
 
 
-def load(file: Path = FILE) -> list[Cost]:
+def load(file: Path = FILE) -> list[MeasuredCost]:
     """The measurements of a file; none if there is no file."""
     if not file.is_file():
         return []
-    return [Cost(**one) for one in json.loads(file.read_text(encoding="utf-8"))]
+    return [MeasuredCost(**one) for one in json.loads(file.read_text(encoding="utf-8"))]
 
 
 def make(study: Study, file: Path) -> None:
@@ -120,7 +120,7 @@ def make(study: Study, file: Path) -> None:
             draft.replace(file)
 
 
-def table(found: Sequence[Cost]) -> str:
+def table(found: Sequence[MeasuredCost]) -> str:
     """CPU seconds and MiB by algorithm and warm start: medians of the repetitions."""
     if not found:
         return "*No run is measured.*\n"

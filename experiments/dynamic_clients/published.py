@@ -29,7 +29,7 @@ NUMBERS |= {"similarity_scale": float}
 
 
 @dataclass(frozen=True)
-class Published:
+class PublishedRow:
     """A number in a table, with its settings; None for those that the table does not distinguish.
 
     Args:
@@ -60,22 +60,22 @@ class Published:
 
 
 @cache
-def read(table: int) -> tuple[Published, ...]:
+def read(table: int) -> tuple[PublishedRow, ...]:
     """All numbers of a table, in printed order."""
     with (FOLDER / f"table{table}.csv").open(encoding="utf-8", newline="") as file:
         return tuple(
-            Published(**{name: NUMBERS.get(name, str)(text) for name, text in row.items()})
+            PublishedRow(**{name: NUMBERS.get(name, str)(text) for name, text in row.items()})
             for row in csv.DictReader(file)
         )
 
 
 @cache
-def find(table: int, **wanted: Any) -> Published | None:
+def find(table: int, **wanted: Any) -> PublishedRow | None:
     """The number of a table with these fields; None if no number matches.
 
     Args:
         table: 1 to 14.
-        wanted: fields of ``Published``; fields that the table does not distinguish are ignored.
+        wanted: fields of ``PublishedRow``; fields that the table does not distinguish are ignored.
 
     Raises:
         ValueError: several numbers match.
@@ -97,4 +97,4 @@ def datasets(table: int) -> list[str]:
 @cache
 def _columns(table: int) -> Sequence[str]:
     first = read(table)[0]
-    return [f.name for f in fields(Published) if getattr(first, f.name) is not None]
+    return [f.name for f in fields(PublishedRow) if getattr(first, f.name) is not None]

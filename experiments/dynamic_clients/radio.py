@@ -30,7 +30,7 @@ UPLINKS = {"tdma": "TDMA", "aircomp": "AirComp"}
 Rows = list[dict[str, Any]]
 
 
-class Cost(NamedTuple):
+class SessionCost(NamedTuple):
     """Cost from the end of a session until the accuracy of the next one reaches a target.
 
     Args:
@@ -44,7 +44,7 @@ class Cost(NamedTuple):
     mib: float
 
 
-def cost(rows: Rows, session: int, target: float) -> Cost | None:
+def cost(rows: Rows, session: int, target: float) -> SessionCost | None:
     """Cost of a session until it reaches ``target``, in [0, 1]; None if it does not."""
     before = next(row for row in reversed(rows) if row["session"] == session - 1)
     reaching = (
@@ -57,7 +57,7 @@ def cost(rows: Rows, session: int, target: float) -> Cost | None:
         return None
     mib = (hit[f"{way}_mib"] - before[f"{way}_mib"] for way in ("uplink", "downlink"))
     seconds = hit["sim_seconds"] - before["sim_seconds"]
-    return Cost(hit["session_round"], seconds, sum(mib))
+    return SessionCost(hit["session_round"], seconds, sum(mib))
 
 
 def common_target(runs: Sequence[Rows], session: int, below: float) -> float:
@@ -80,7 +80,7 @@ def groups(results: Results) -> list[list[Case]]:
 
 def costs(
     results: Results, cases: Sequence[Case], number: int, below: float
-) -> dict[str, list[Cost | None]]:
+) -> dict[str, list[SessionCost | None]]:
     """Costs of a transition by warm start, one per seed that all warm starts share."""
     session = session_of(number)
     by_start = {case["warm_start"]: results.rows(case) for case in cases}
@@ -103,7 +103,7 @@ def mean_costs(
     }
 
 
-def _mean(found: Sequence[Cost | None]) -> tuple[float, ...] | None:
+def _mean(found: Sequence[SessionCost | None]) -> tuple[float, ...] | None:
     known = [one for one in found if one is not None]
     if len(known) < len(found):
         return None

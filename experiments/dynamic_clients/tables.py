@@ -22,7 +22,7 @@ class Line(NamedTuple):
     case: Case
     transition: int
     ours: dict[str, list[float]]
-    paper: dict[str, published.Published | None]
+    paper: dict[str, published.PublishedRow | None]
 
 
 def comparison(table: int | None, numbers: Sequence[int] = (1, 2), *, pooled: bool = True) -> Table:
@@ -75,7 +75,7 @@ def lines_of(results: Results, table: int | None, numbers: Sequence[int]) -> lis
     ]
 
 
-def paper_of(table: int | None, case: Case, number: int) -> published.Published | None:
+def paper_of(table: int | None, case: Case, number: int) -> published.PublishedRow | None:
     """The paper's number for a case after a transition, on the data set from ``known_as``."""
     if table is None:
         return None
@@ -176,7 +176,7 @@ def _labels(case: Case) -> str:
     return f"overlap {case['overlap']:g}, {dealt}{unseen}"
 
 
-def _cell(ours: Sequence[float], paper: published.Published | None) -> str:
+def _cell(ours: Sequence[float], paper: published.PublishedRow | None) -> str:
     if paper is None:
         return spread(ours)
     std = "" if paper.std is None else f" ± {paper.std:.1f}"

@@ -13,7 +13,7 @@ from experiments.comparison import against, table
 from experiments.fadamgc import figures, tables
 from experiments.fadamgc.costs import TESTS
 from experiments.fadamgc.methods import SETTINGS, complete
-from experiments.fadamgc.search import Search, rates_lines, search_table
+from experiments.fadamgc.search import StepSearch, rates_lines, search_table
 from experiments.fadamgc.seconds import image_table, language_table
 from experiments.paper import Experiment, Paper
 
@@ -68,7 +68,7 @@ PAPER = Paper("fadamgc", SETTINGS, EXPERIMENTS, complete)
 
 def search(arguments: argparse.Namespace) -> None:
     """Search step sizes, and print the lines for ``settings/rates.toml``."""
-    grid = Search.load(arguments.scale, arguments.data_dir)
+    grid = StepSearch.load(arguments.scale, arguments.data_dir)
     store = PAPER.store(arguments.scale, arguments.out, arguments.rows)
     if arguments.make:
         grid.run(store, jobs=arguments.jobs, ray=arguments.ray)

@@ -32,7 +32,7 @@ class Pair(NamedTuple):
     server_lr: float
 
 
-class Search(NamedTuple):
+class StepSearch(NamedTuple):
     """Grid and numbers of rounds of the search.
 
     Args:
@@ -48,7 +48,7 @@ class Search(NamedTuple):
     kept: int
 
     @classmethod
-    def load(cls, scale: str, data_dir: Path | None = None) -> Search:
+    def load(cls, scale: str, data_dir: Path | None = None) -> StepSearch:
         """Load the search of ``settings/search.toml`` at a scale."""
         text = tomllib.loads((SETTINGS / "search.toml").read_text(encoding="utf-8"))
         settings = text["scale"][scale]
@@ -108,7 +108,7 @@ def pair_text(pair: Pair, tried: Sequence[Pair]) -> str:
     return " / ".join(with_edge(f"{best:g}", best, values) for best, *values in columns)
 
 
-def search_table(search: Search, store: Store) -> str:
+def search_table(search: StepSearch, store: Store) -> str:
     """One row per method: the pairs eta_l / eta_g of the second pass with accuracy in percent."""
     rows = []
     for method in METHODS:
@@ -122,7 +122,7 @@ def search_table(search: Search, store: Store) -> str:
     return markdown(["method", *ranks], rows)
 
 
-def rates_lines(search: Search, store: Store) -> str:
+def rates_lines(search: StepSearch, store: Store) -> str:
     """The chosen pairs as lines for ``settings/rates.toml``, with a comment at the grid's edge."""
     lines = []
     for method, pair in search.chosen(store).items():

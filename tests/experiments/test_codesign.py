@@ -23,7 +23,7 @@ from experiments.codesign import (
 from experiments.codesign.__main__ import PAPER, evidence
 from experiments.codesign.choices import SWEEP, samples
 from experiments.codesign.networks import DRAWS, NETWORKS, UPLINKS, over, realised
-from experiments.codesign.sweep import CRITERIA, PAIRS, TARGETS, Sweep, Trained, by_place, trained
+from experiments.codesign.sweep import CRITERIA, PAIRS, TARGETS, GridRuns, Sweep, by_place, trained
 from experiments.decided.uplinks import OPTIMAL, SLOTS
 from experiments.studies import SCALES, Results, Study
 from tests.drawn import recorded, titles
@@ -289,7 +289,7 @@ def made(rounds=(4, 8), each=(1.0, 0.6), predicted=(5, 6), **changes):
     lengths = tuple(100 for _ in PAIRS)
     at = {"network": "disc", "uplink": SLOTS}
     expected = (*each, *(1.0 for _ in rest))
-    known = Trained(**cells, rounds=tuple(numbers), lengths=lengths, cpu_seconds=(2.0,) * 20)
+    known = GridRuns(**cells, rounds=tuple(numbers), lengths=lengths, cpu_seconds=(2.0,) * 20)
     costs = (*cost, *rest)
     sweep = Sweep(**cells, **at, rounds=known.rounds, seconds=costs, joules=costs,
                   round_seconds=expected, round_joules=expected)  # fmt: skip
@@ -298,7 +298,7 @@ def made(rounds=(4, 8), each=(1.0, 0.6), predicted=(5, 6), **changes):
         curves.Curve(**cells, method=m, form="", pilots=(0,), rounds=guess, cpu_seconds=3.0)
         for m in (curves.CURVE, curves.LUO)
     ]
-    search = searches.Search(
+    search = searches.PairSearch(
         **cells, **at, method=searches.TPE, trainings=8, chosen=(0, 1), cpu_seconds=4.0
     )
     return stored.Found([known], [sweep], lines, [search], [])

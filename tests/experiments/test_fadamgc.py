@@ -10,7 +10,7 @@ from experiments.fadamgc import claims, seconds, tables
 from experiments.fadamgc.__main__ import EXPERIMENTS, PAPER
 from experiments.fadamgc.figures import collapses, of_methods
 from experiments.fadamgc.methods import METHODS
-from experiments.fadamgc.search import Pair, Search, rates_lines, search_table
+from experiments.fadamgc.search import Pair, StepSearch, rates_lines, search_table
 from experiments.runs import Store
 from experiments.studies import SCALES, Case, Results, Study
 from tests.drawn import facts, lines, marks, ticks
@@ -237,7 +237,7 @@ def test_parameters_of_adapters_and_head(tmp_path):
 @pytest.mark.thorough
 def test_the_search_chooses_the_best_pair_of_its_second_pass(tmp_path, monkeypatch):
     monkeypatch.setattr("experiments.fadamgc.search.METHODS", ("fedavg-m", "fadamgc"))
-    search = Search.load("smoke")._replace(rounds=(1, 2), kept=2)
+    search = StepSearch.load("smoke")._replace(rounds=(1, 2), kept=2)
     search = search._replace(pairs=[Pair(1e-2, 1.0), Pair(1e-3, 0.1), Pair(1e-1, 1.0)])
     store = Store(tmp_path / "rows", tmp_path / "runs")
     search.run(store, jobs=1, ray=None)

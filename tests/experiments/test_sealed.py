@@ -16,7 +16,7 @@ from experiments.queue import Entry, stored
 from experiments.repriced import unpriced
 from experiments.runs import Store, stored_file
 from experiments.seal import check_cases, index_of, resolved, same, seal, unfinished
-from experiments.sealed import INDEX, Table
+from experiments.sealed import INDEX, StudyTable
 from experiments.studies import Case, Study
 from wirelessfl.config import Config
 from wirelessfl.errors import ConfigError, DataError
@@ -304,6 +304,6 @@ def test_the_command_names_what_is_missing(tmp_path, monkeypatch, capsys):
 
 def test_an_empty_table_is_read(tmp_path):
     """A study may have all of its runs in the tables of others."""
-    table = Table("a", [({"cells": 2}, {1: "hist-0"})], {}, {"hist-0": "b"})
+    table = StudyTable("a", [({"cells": 2}, {1: "hist-0"})], {}, {"hist-0": "b"})
     seal_module.write_compressed(tmp_path / "a.json.xz", table.content())
-    assert Table.load(tmp_path / "a.json.xz") == table
+    assert StudyTable.load(tmp_path / "a.json.xz") == table

@@ -43,7 +43,7 @@ from wirelessfl.warm_starts.warm_start import WarmStart
 
 
 @dataclass(kw_only=True)
-class Given(InProgress):
+class RoundInProgress(InProgress):
     """A round in progress.
 
     Args:
@@ -104,7 +104,7 @@ class SessionRounds(OneModel):
         )
         self.members = Members(attendance, [self.model], clock)
         self.extras = ExtraCosts()
-        self._given: dict[bool, Given] = {}
+        self._given: dict[bool, RoundInProgress] = {}
         self._due: list[Give] = []
         self._delay = 0.0
 
@@ -192,7 +192,7 @@ class SessionRounds(OneModel):
             if not give.trial:
                 seconds += self._delay
                 self.attendance.round_started(give.number, seconds)
-            self._given[give.trial] = Given(
+            self._given[give.trial] = RoundInProgress(
                 clients=plan.clients,
                 ends=self.clock.now + seconds,
                 plan=plan,

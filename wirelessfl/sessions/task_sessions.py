@@ -37,7 +37,7 @@ from wirelessfl.units import BITS_PER_ELEMENT, MIB_PER_ELEMENT
 
 
 @dataclass(kw_only=True)
-class Given(InProgress):
+class TaskRoundInProgress(InProgress):
     """A round in progress.
 
     Args:
@@ -85,7 +85,7 @@ class TaskSessions(TaskHandler):
         self.attendance, self.trial_rounds = attendance, trial_rounds
         self.members = Members(attendance, models, clock)
         self.extras = ExtraCosts()
-        self._given: dict[bool, Given] = {}
+        self._given: dict[bool, TaskRoundInProgress] = {}
         self._due: list[Give] = []
         self._delay = 0.0
 
@@ -170,7 +170,7 @@ class TaskSessions(TaskHandler):
             if not give.trial:
                 seconds += self._delay
                 self.attendance.round_started(give.number, seconds)
-            self._given[give.trial] = Given(
+            self._given[give.trial] = TaskRoundInProgress(
                 clients=plan.awaited, ends=self.clock.now + seconds, plan=plan, rounds=rounds
             )
             self.clock.after(seconds, Arrived(give.number, give.trial))
@@ -188,7 +188,7 @@ class TaskSessions(TaskHandler):
             self._delay = 0.0
         self.members.recount(trial=self._running if trial else None)
 
-    def _add_trial(self, given: Given) -> None:
+    def _add_trial(self, given: TaskRoundInProgress) -> None:
         """Add the costs of a trial round to those of the run."""
         costs = given.rounds
         self.rounds.add_costs(costs)

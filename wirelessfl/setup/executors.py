@@ -49,7 +49,7 @@ LONG_CONVOLUTIONS_SECONDS = 0.1
 
 
 @dataclass(frozen=True, eq=False)
-class Trained:
+class ModelAndData:
     """A model and its training data, before its executor is chosen.
 
     Args:
@@ -103,7 +103,9 @@ class Trained:
         )
 
 
-def build_executor(settings: RunSection, trained: Trained) -> tuple[Executor, Computing, list[str]]:
+def build_executor(
+    settings: RunSection, trained: ModelAndData
+) -> tuple[Executor, Computing, list[str]]:
     """The executor, its resolved settings, and messages for the user.
 
     Raises:
@@ -129,7 +131,9 @@ def build_executor(settings: RunSection, trained: Trained) -> tuple[Executor, Co
     return executor, found, notes
 
 
-def _make(trained: Trained, kind: type[Executor], seed: int, chunk: int, replay: bool) -> Executor:
+def _make(
+    trained: ModelAndData, kind: type[Executor], seed: int, chunk: int, replay: bool
+) -> Executor:
     """An executor that trains ``chunk`` clients at once."""
     objective, data = trained.objective, trained.data
     if kind is LoopExecutor:
@@ -143,7 +147,7 @@ def _make(trained: Trained, kind: type[Executor], seed: int, chunk: int, replay:
 
 
 def _on_cpu(
-    settings: RunSection, trained: Trained, kind: type[Executor], threads: int
+    settings: RunSection, trained: ModelAndData, kind: type[Executor], threads: int
 ) -> tuple[int, int, bool]:
     """Chunk, workers and replay on a CPU.
 
@@ -183,7 +187,9 @@ def _on_cpu(
     return chunk, workers if reason is None else 1, replay
 
 
-def _on_gpu(settings: RunSection, trained: Trained, kind: type[Executor]) -> tuple[int, int, bool]:
+def _on_gpu(
+    settings: RunSection, trained: ModelAndData, kind: type[Executor]
+) -> tuple[int, int, bool]:
     """Chunk, workers and replay on a GPU, which one process uses.
 
     Raises:
@@ -206,7 +212,7 @@ def _on_gpu(settings: RunSection, trained: Trained, kind: type[Executor]) -> tup
     return chunk, 1, replay
 
 
-def _gpu_chunk(trained: Trained, kind: type[Executor], device: torch.device) -> int:
+def _gpu_chunk(trained: ModelAndData, kind: type[Executor], device: torch.device) -> int:
     """Clients that train at once on a GPU: as many as fit into its memory, or one.
 
     The number depends on the device's total memory, not on its free memory. Under vmap, the
@@ -229,7 +235,7 @@ def _fitting(parameters: int, batch_bytes: float, device: torch.device) -> int:
     return max(min(GPU_CHUNK, int(usable / (16 * 4 * parameters + batch_bytes))), 1)
 
 
-def _kind(name: str, trained: Trained) -> tuple[type[Executor], list[str]]:
+def _kind(name: str, trained: ModelAndData) -> tuple[type[Executor], list[str]]:
     """The requested executor class, or the fastest one that can train the model.
 
     Returns:

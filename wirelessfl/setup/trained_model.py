@@ -31,7 +31,7 @@ from wirelessfl.setup.computing import (
     step_counts,
 )
 from wirelessfl.setup.data import Loaded
-from wirelessfl.setup.executors import Trained, build_executor
+from wirelessfl.setup.executors import ModelAndData, build_executor
 from wirelessfl.setup.given_objects import GivenObjects
 from wirelessfl.setup.losses import check_monitor, measures_of, with_loss
 from wirelessfl.setup.models import configured_model
@@ -167,7 +167,7 @@ def build_model_of(
     penalties, comparing = _penalties(config)
     executor, computing, notes = build_executor(
         config.run,
-        Trained(
+        ModelAndData(
             objective=objective,
             data=TrainingData(inputs, labels, source),
             classes=data.classes,

@@ -147,7 +147,7 @@ def test_pilots_with_narrower_widths_add_to_full_ones():
     assert [point.widths for point in points] == [(1.0,)] * 3 + [(0.125,), (1.0, 0.25)]
     assert [point.largest for point in points[-2:]] == [8.0, 2.5]
     plan = planned(settings, local_steps=[1, 4, 9], widths=True)
-    narrow = [wirelessfl.Pilot.of(Trained(each)).largest for each in plan.configs]
+    narrow = [wirelessfl.Pilot.of(AsTrained(each)).largest for each in plan.configs]
     assert narrow == [1.0] * 3 + [8.0, 3.75]
     for flags, why in (
         ({"budget": "flops"}, "budget=flops"),
@@ -159,7 +159,7 @@ def test_pilots_with_narrower_widths_add_to_full_ones():
         planned(config("fedavg"), local_steps=[1, 4, 9], widths=True)
 
 
-class Trained:
+class AsTrained:
     """A run with these settings, and one row."""
 
     def __init__(self, settings):
@@ -169,8 +169,8 @@ class Trained:
 
 def test_curves_of_runs_with_widths_from_the_channels_need_their_mean():
     with pytest.raises(ConfigError, match=r"budget=fastest .* give Pilot.of\(run, largest="):
-        wirelessfl.Pilot.of(Trained(config(budget="fastest", min_coverage=1)))
-    given = Trained(config(budget="fastest", min_coverage=1))
+        wirelessfl.Pilot.of(AsTrained(config(budget="fastest", min_coverage=1)))
+    given = AsTrained(config(budget="fastest", min_coverage=1))
     assert wirelessfl.Pilot.of(given, largest=2.0).largest == 2.0
 
 
