@@ -126,7 +126,6 @@ CASES = [
 ]
 
 
-@pytest.mark.thorough(every=8)
 @pytest.mark.parametrize(("thing", "kind", "contract", "reason"), CASES)
 def test_a_contract_catches_what_breaks_it(thing, kind, contract, reason, quick):
     quick(kind)
@@ -139,7 +138,6 @@ def test_a_contract_catches_what_breaks_it(thing, kind, contract, reason, quick)
     assert not report.passed
 
 
-@pytest.mark.thorough(every=8)
 @pytest.mark.parametrize(
     ("thing", "contract", "reason"),
     [
@@ -177,7 +175,6 @@ def test_a_loss_of_regression_is_checked_with_real_labels(quick):
     assert check(MAE).passed
 
 
-@pytest.mark.thorough(every=8)
 @pytest.mark.parametrize(
     ("thing", "contract", "reason"),
     [

@@ -18,7 +18,6 @@ def _folder(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
 
 
-@pytest.mark.thorough
 def test_a_design_is_trained_and_compared(capsys):
     files = "--save design.toml --picture design.png".split()
     assert main([*SMALL, "--target", "0.3", *files]) == 0
