@@ -6,7 +6,8 @@ take long and differ in few of the lines that they execute:
 - ``@pytest.mark.thorough(every=8)``: one case of eight, at least one;
 - ``@pytest.mark.thorough``: none. Other tests execute the same code.
 
-A sample is random but always the same: cases are ordered by a hash of their names.
+A sample is random but always the same: cases are ordered by a hash of their names. Hypothesis tries
+half as many examples in it (tests/conftest.py).
 """
 
 import zlib
