@@ -32,6 +32,7 @@ def found(out, figures):
     return PAPER.reproduce(RUN, "smoke", out, make=True)
 
 
+@pytest.mark.thorough
 def test_everything_is_written(found, out):
     """Every experiment writes a Markdown table."""
     for name in RUN:

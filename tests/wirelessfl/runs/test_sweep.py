@@ -207,6 +207,7 @@ sweep([Config.from_flags("fedavg", seed=s, **small) for s in (1, 2)], Path("runs
 """
 
 
+@pytest.mark.thorough
 def test_a_script_without_a_main_guard_gets_one_error(tmp_path, launcher):
     """Each process of the sweep imports the script, which must not start another sweep."""
     script = tmp_path / "script.py"
