@@ -10,12 +10,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import ClassVar, Self
+from typing import ClassVar, Literal, Self
 
+from channels.arrays import FloatArray
 from wirelessfl.assigners.context import ClientContext, DealingContext, RoundContext
 from wirelessfl.errors import ConfigError
 from wirelessfl.registry import Choice
-from wirelessfl.submodels import ClientSubmodels, NeuronMap, Submodels
+from wirelessfl.submodels import ClientSubmodels, NeuronMap, Partition, Submodels
+from wirelessfl.submodels.partition import Scheme
 
 
 @dataclass(frozen=True)
@@ -27,6 +29,8 @@ class Assigner(Choice):
     """Whether cells have submodels of their own, see ``submodels``."""
     of_clients: ClassVar[bool] = False
     """Whether clients have submodels of their own, see ``client_submodels``."""
+    sized: ClassVar[Literal["", "cells", "clients"]] = ""
+    """Whose sizes ``with_sizes`` sets, so that a design can choose them; empty for nobody's."""
     brings_assigner: ClassVar[bool] = True
     """True: an algorithm that derives from an assigner brings its own."""
 
@@ -59,6 +63,50 @@ class Assigner(Choice):
     def tested(self, neurons: Callable[[], NeuronMap]) -> ClientSubmodels | None:
         """The submodel that is evaluated; None for the full model."""
         return None
+
+    def with_sizes(self, shares: tuple[float, ...] | None) -> Self:
+        """This assigner with other sizes; by default unchanged.
+
+        Args:
+            shares: [cells], share of the neurons of each cell, with sum 1; None for equal ones. Or
+                widths of the clients, [1] for a common one or [clients]; None for its own ones.
+        """
+        return self
+
+    def with_optimized_sizes(self) -> Self:
+        """This assigner with sizes that take the least time in each round; default: unchanged."""
+        return self
+
+    def size_limit(
+        self, partition_of: Callable[[Scheme], Partition]
+    ) -> tuple[Partition, float] | None:
+        """What optimized sizes may be; None if there are none, the default.
+
+        Args:
+            partition_of: returns the model's partition under a scheme.
+
+        Returns:
+            The partition, and the largest size relative to equal ones.
+        """
+        return None
+
+    def lengths(self, context: ClientContext) -> FloatArray | None:
+        """Parameters [senders] of each sender's submodel, if they are those of all rounds.
+
+        Returns:
+            None if rounds must be planned to know them, the default.
+        """
+        return None
+
+    @property
+    def disjoint(self) -> bool:
+        """Whether no two cells train the same neuron."""
+        return False
+
+    @property
+    def nested(self) -> bool:
+        """Whether each submodel contains all smaller ones; then few clients train the last neurons."""
+        return False
 
     @property
     def scaled(self) -> bool:

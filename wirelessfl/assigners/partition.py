@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Annotated, ClassVar, Literal
+from typing import Annotated, ClassVar, Literal, Self
 
 import numpy as np
 from pydantic import Field
@@ -45,6 +45,7 @@ class CellPartition(Scaled):
 
     name = "partition"
     of_cells: ClassVar[bool] = True
+    sized: ClassVar[Literal["", "cells", "clients"]] = "cells"
 
     mask_sizes: Annotated[
         Literal["uniform", "optimized", "fixed"],
@@ -100,6 +101,27 @@ class CellPartition(Scaled):
                 f"mask_shares={self.mask_shares} has the sum {sum(self.mask_shares):.7g}: give "
                 "shares with sum 1"
             )
+
+    @property
+    def disjoint(self) -> bool:
+        """True without ``mask_overlap``."""
+        return not self.mask_overlap
+
+    def with_sizes(self, shares: tuple[float, ...] | None) -> Self:
+        """With these fixed shares of the cells; None for uniform sizes."""
+        if shares is None:
+            return replace(self, mask_sizes="uniform", mask_shares=None)
+        return replace(self, mask_sizes="fixed", mask_shares=shares)
+
+    def with_optimized_sizes(self) -> Self:
+        """With ``mask_sizes`` optimized."""
+        return replace(self, mask_sizes="optimized", mask_shares=None)
+
+    def size_limit(
+        self, partition_of: Callable[[Scheme], Partition]
+    ) -> tuple[Partition, float] | None:
+        """The partition of the model, and ``size_cap``."""
+        return partition_of(self.partition), self.size_cap
 
     @property
     def fixed_shapes(self) -> bool:

@@ -8,10 +8,8 @@ from dataclasses import replace
 
 import numpy as np
 
-from wirelessfl.assigners.partition import CellPartition
 from wirelessfl.codesign.curves import Pilot
 from wirelessfl.codesign.curves.fit import spread_targets
-from wirelessfl.codesign.fixed_masks import with_shares
 from wirelessfl.codesign.goals import Goal
 from wirelessfl.codesign.pilots.pilot_plan import FEWEST
 from wirelessfl.codesign.sampled_rounds import SampledRounds
@@ -49,8 +47,8 @@ def affordable_rounds(
     if limit is None:
         return None
     assigner = planner.assigner
-    if isinstance(assigner, CellPartition):
-        planner = replace(planner, chosen=with_shares(assigner, None))
+    if assigner.sized == "cells":
+        planner = replace(planner, chosen=assigner.with_sizes(None))
     samples = []
     for count in clients:
         participation = replace(planner.participation, per_round=count)

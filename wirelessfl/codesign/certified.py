@@ -18,10 +18,8 @@ import numpy as np
 from channels.arrays import FloatArray, IntArray
 from solvers import Solution, TrainingRounds, optimize_rounds
 from solvers.load_rows import cell_rows
-from wirelessfl.assigners.adaptive import Adaptive
-from wirelessfl.assigners.partition import CellPartition
 from wirelessfl.codesign.design_choices import Alternatives
-from wirelessfl.codesign.fixed_masks import divides, with_shares
+from wirelessfl.codesign.fixed_masks import divides
 from wirelessfl.codesign.free_ends import FreeEnds
 from wirelessfl.codesign.goals import Goal
 from wirelessfl.codesign.sampled_rounds import SampledRounds
@@ -122,7 +120,7 @@ def certified(
     Raises:
         ConfigError: an argument is outside the range of the solver.
     """
-    if not costs.batched or isinstance(costs.planner.assigner, Adaptive):
+    if not costs.batched or costs.planner.assigner.sized == "clients":
         return []
     sizes = _sizes(costs, vary)
     if sizes is None:
@@ -253,7 +251,7 @@ def _sizes(costs: SampledRounds, vary: bool) -> Sizes | None:
     """How lengths depend on sizes; None if not by a line, or if equal sizes are not whole."""
     planner = costs.planner
     assigner, cells = planner.assigner, planner.network.cells
-    if not isinstance(assigner, CellPartition):
+    if assigner.sized != "cells":
         return Sizes(0.0, float(planner.model.spec.size))
     own = costs.submodels
     units = sizes_of(own)
@@ -265,15 +263,17 @@ def _sizes(costs: SampledRounds, vary: bool) -> Sizes | None:
         return Sizes(0.0, float(own.lengths[0]))
     total = sum(units)
     ramp = np.linspace(1.5, 0.5, cells) / cells
-    other = costs.with_assigner(with_shares(assigner, tuple(map(float, ramp)))).submodels
+    other = costs.with_assigner(assigner.with_sizes(tuple(map(float, ramp)))).submodels
     x = np.array([*units, *sizes_of(other)], dtype=np.float64)
     y = np.array([*own.lengths, *other.lengths], dtype=np.float64)
     slope, offset = np.polyfit(x, y, 1)
     if np.abs(slope * x + offset - y).max() > EXACT * y.max():
         return None
-    problem = mask_size_problem(
-        planner.model.partition(assigner.partition), _unused, cells, size_cap=assigner.size_cap
-    )
+    limit = assigner.size_limit(planner.model.partition)
+    if limit is None:
+        return None
+    partition, size_cap = limit
+    problem = mask_size_problem(partition, _unused, cells, size_cap=size_cap)
     found = Sizes(max(float(offset), 0.0), float(slope), total, problem.cap, problem.granularity)
     every = _all_sizes(found, cells)
     places = np.unique(np.linspace(0, len(every) - 1, min(len(every), MOST)).round().astype(int))

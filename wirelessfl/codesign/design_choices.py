@@ -11,9 +11,8 @@ import numpy as np
 from channels.arrays import FloatArray
 from channels.streams import Stream
 from wirelessfl.assigners import Assigner
-from wirelessfl.assigners.partition import CellPartition
-from wirelessfl.codesign.fixed_masks import divides, with_shares
-from wirelessfl.codesign.fixed_widths import WIDTHS, WidthLimits, widest, with_sizes
+from wirelessfl.codesign.fixed_masks import divides
+from wirelessfl.codesign.fixed_widths import WIDTHS, WidthLimits, widest
 from wirelessfl.codesign.goals import Curve
 from wirelessfl.codesign.sampled_rounds import Costs, SampledRounds
 from wirelessfl.codesign.spaces import Space
@@ -108,7 +107,8 @@ class Alternatives:
             settings.
         way: the uplink; with a deadline of rounds, each design has its own.
         local_steps, edge_rounds: H and E.
-        shares: [H] shares of the cells, None for equal ones; or widths, see ``with_sizes``.
+        shares: [H] shares of the cells, None for equal ones; or widths, as of an assigner's
+            ``with_sizes``.
         seconds, joules: [H, E], costs of a global round, sample averages.
         largest: [H, E], m, see ``Costs``.
         rounds: [H, E], global rounds.
@@ -236,13 +236,11 @@ class DesignChoice:
     def assigner(self) -> Assigner:
         """Who trains which neurons, with the chosen mask sizes or widths."""
         own = self.family.planner.assigner
-        if self.masks in WIDTHS and self.shares is not None:
-            return with_sizes(own, self.shares)
-        if not isinstance(own, CellPartition):
-            return own
         if self.masks == OPTIMIZED:
-            return replace(own, mask_sizes="optimized", mask_shares=None)
-        return with_shares(own, self.shares)
+            return own.with_optimized_sizes()
+        if own.sized == "cells" or self.masks in WIDTHS:
+            return own.with_sizes(self.shares)
+        return own
 
     def costs(self, costs: SampledRounds) -> Costs:
         """What its global rounds cost.

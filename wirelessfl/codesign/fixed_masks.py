@@ -7,7 +7,6 @@ from dataclasses import replace
 import numpy as np
 
 from wirelessfl.assigners import Assigner
-from wirelessfl.assigners.partition import CellPartition
 from wirelessfl.codesign.sampled_rounds import SampledRounds
 from wirelessfl.rounds.contexts import RoundDurations, round_context
 from wirelessfl.submodels import sizes_of
@@ -15,17 +14,15 @@ from wirelessfl.uplinks import Uplink
 
 MANY = 8
 """Number of samples of participants for which sizes are chosen; their mean is taken."""
-SIZE_CAP = 1.5
-"""Largest size over that of equal sizes, unless the configuration sets another: (19c) of HIST."""
 
 
 def divides(assigner: Assigner, cells: int) -> bool:
     """Whether the cells train disjoint submodels whose sizes can be chosen."""
-    return isinstance(assigner, CellPartition) and not assigner.mask_overlap and cells > 1
+    return assigner.sized == "cells" and assigner.disjoint and cells > 1
 
 
 def fixed_shares(
-    costs: SampledRounds, uplink: Uplink, local_steps: int, edge_rounds: int, cap: float
+    costs: SampledRounds, uplink: Uplink, local_steps: int, edge_rounds: int
 ) -> tuple[float, ...]:
     """Shares [cells] with which the slowest cell's mean seconds over the sample are least.
 
@@ -33,15 +30,12 @@ def fixed_shares(
         costs: the sample; its assigner divides the model between the cells.
         uplink: how updates cross the air.
         local_steps, edge_rounds: H and E.
-        cap: largest share over an equal one.
 
     Raises:
         ConfigError: there are no such sizes.
     """
     planner = costs.planner
-    assigner = planner.assigner
-    assert isinstance(assigner, CellPartition)
-    sizing = replace(assigner, mask_sizes="optimized", mask_shares=None, size_cap=cap)
+    sizing = planner.assigner.with_optimized_sizes()
     settings = replace(planner.settings, local_steps=local_steps, edge_rounds=edge_rounds)
     links = replace(planner.links, uplink=uplink)
     planner = replace(planner, chosen=sizing, settings=settings, links=links)
@@ -53,10 +47,3 @@ def fixed_shares(
         found.append(sizes_of(sizing.submodels(context)))
     mean = np.mean(found, axis=0)
     return tuple(float(share) for share in mean / mean.sum())
-
-
-def with_shares(assigner: CellPartition, shares: tuple[float, ...] | None) -> CellPartition:
-    """The assigner with these fixed shares; None for equal ones."""
-    if shares is None:
-        return replace(assigner, mask_sizes="uniform", mask_shares=None)
-    return replace(assigner, mask_sizes="fixed", mask_shares=shares)

@@ -16,10 +16,6 @@ import numpy as np
 from channels.arrays import FloatArray, IntArray
 from solvers import widths_by_deadline
 from wirelessfl.assigners import Assigner
-from wirelessfl.assigners.adaptive import Adaptive
-from wirelessfl.assigners.partition import CellPartition
-from wirelessfl.codesign.fixed_masks import with_shares
-from wirelessfl.codesign.pilots.pilot_widths import nested
 from wirelessfl.codesign.sampled_rounds import SampledRounds
 from wirelessfl.submodels import levels_of, mean_reciprocal
 from wirelessfl.uplinks import Uplink
@@ -50,21 +46,6 @@ class WidthLimits(NamedTuple):
     most: float
 
 
-def with_sizes(assigner: Assigner, shares: tuple[float, ...]) -> Assigner:
-    """The assigner with these shares of the cells, or these widths of the clients.
-
-    Args:
-        assigner: divides the model between the cells, or gives each client a width.
-        shares: [cells] shares, [1] a common width, or [clients] widths.
-    """
-    if isinstance(assigner, CellPartition):
-        return with_shares(assigner, shares)
-    assert isinstance(assigner, Adaptive)
-    if len(shares) == 1:
-        return replace(assigner, capacities=shares, widths=None)
-    return replace(assigner, widths=shares)
-
-
 def width_settings(shares: tuple[float, ...]) -> dict[str, list[float]]:
     """Settings of the assigner with these widths."""
     return {"capacities" if len(shares) == 1 else "widths": list(shares)}
@@ -89,7 +70,7 @@ def allowed(assigner: Assigner, widths: Sequence[float], limits: WidthLimits) ->
         widths: [1] or [clients].
         limits: limits of widths.
     """
-    if nested(assigner) and list(widths).count(1.0) < LEAST_FULL * len(widths):
+    if assigner.nested and list(widths).count(1.0) < LEAST_FULL * len(widths):
         return False
     return mean_reciprocal(widths, len(widths)) <= limits.most * (1 + 1e-9)
 

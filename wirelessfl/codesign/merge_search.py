@@ -12,7 +12,6 @@ from typing import Any
 
 import numpy as np
 
-from wirelessfl.assigners.partition import CellPartition
 from wirelessfl.codesign.certified import Proof
 from wirelessfl.codesign.design_choices import (
     EQUAL_MASKS,
@@ -22,7 +21,6 @@ from wirelessfl.codesign.design_choices import (
     best_of,
     noise_of,
 )
-from wirelessfl.codesign.fixed_masks import with_shares
 from wirelessfl.codesign.goals import SLACK
 from wirelessfl.codesign.merges import MOST, CellCosts, CellRounds
 from wirelessfl.codesign.sampled_rounds import SampledRounds
@@ -126,7 +124,7 @@ class MergeSearch(Search):
             seconds, joules = (total / rounds for total in merges.totals(rounds))
         seconds = np.where(np.isfinite(seconds), seconds, np.inf)
         score, tie = goal.rated(family.curve, rounds, seconds, joules, **where)
-        masks = EQUAL_MASKS if isinstance(family.planner.assigner, CellPartition) else ""
+        masks = EQUAL_MASKS if family.planner.assigner.sized == "cells" else ""
         return Alternatives(
             family, None, masks, way, local_steps, edge_rounds, (None,) * len(local_steps),
             seconds, joules, np.full(shape, where["largest"]),
@@ -156,6 +154,7 @@ def cell_rounds(family: Family, draws: int, name: str = "design") -> CellRounds:
     """
     costs = family.sample(None, draws, name)
     assigner = costs.planner.assigner
-    if isinstance(assigner, CellPartition) and assigner.mask_sizes != "uniform":
-        costs = costs.with_assigner(with_shares(assigner, None))
+    even = assigner.with_sizes(None)
+    if even != assigner:
+        costs = costs.with_assigner(even)
     return CellRounds(costs.planner, draws)

@@ -18,13 +18,12 @@ from channels import Access, ChannelDraw, Load
 from channels.arrays import BoolArray, FloatArray, IntArray
 from solvers import DeadlineMissedError, OverTheAir
 from wirelessfl.assigners import Assigner
-from wirelessfl.assigners.adaptive import Adaptive
 from wirelessfl.rounds.contexts import RoundDurations, round_context
 from wirelessfl.rounds.participants import Participants
 from wirelessfl.rounds.plan import Plan
 from wirelessfl.rounds.planner import Planner
 from wirelessfl.server.present import RankedClients
-from wirelessfl.submodels import Submodels, largest_part, levels_of
+from wirelessfl.submodels import Submodels, largest_part
 from wirelessfl.uplinks import Uplink
 from wirelessfl.uplinks.checked import serving
 from wirelessfl.uplinks.tdma import Tdma
@@ -162,15 +161,14 @@ class SampledRounds:
     def _lengths(self) -> FloatArray | None:
         """Length of each client's submodel, [clients]; None if rounds must be planned for it."""
         planner, assigner = self.planner, self.planner.assigner
-        if not isinstance(assigner, Adaptive) or assigner.plans_ahead:
+        if assigner.sized != "clients":
             return None
         clients = planner.network.clients
         who = Participants(np.arange(clients), np.ones(clients, dtype=np.bool_))
         stream = planner.run_stream or planner.stream
         durations = RoundDurations(planner.pricing, self.rounds[0].draws, who, 0)
         context = round_context(planner.model, stream, stream, durations)
-        levels = assigner.levels(context)
-        return levels_of(context.neurons()).parameters[levels].astype(np.float64)
+        return assigner.lengths(context)
 
     @cached_property
     def rounds(self) -> Sequence[SameParticipants]:

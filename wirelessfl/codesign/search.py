@@ -11,7 +11,6 @@ import numpy as np
 
 from channels import Access
 from channels.arrays import FloatArray
-from wirelessfl.assigners.partition import CellPartition
 from wirelessfl.codesign.certified import Proof, applies, certified
 from wirelessfl.codesign.design_choices import (
     EQUAL_MASKS,
@@ -24,8 +23,7 @@ from wirelessfl.codesign.design_choices import (
     noise_of,
     order_of,
 )
-from wirelessfl.codesign.fixed_masks import SIZE_CAP, fixed_shares, with_shares
-from wirelessfl.codesign.fixed_widths import with_sizes
+from wirelessfl.codesign.fixed_masks import fixed_shares
 from wirelessfl.codesign.goals import Curve, Goal
 from wirelessfl.codesign.sampled_rounds import Costs, SampledRounds
 from wirelessfl.codesign.spaces import Space
@@ -79,9 +77,10 @@ class Search:
             )  # fmt: skip
             return widths.alternatives()
         assigner = costs.planner.assigner
-        if isinstance(assigner, CellPartition) and assigner.mask_sizes != "uniform":
-            costs = costs.with_assigner(with_shares(assigner, None))
-        masks = EQUAL_MASKS if isinstance(assigner, CellPartition) else ""
+        even = assigner.with_sizes(None)
+        if even != assigner:
+            costs = costs.with_assigner(even)
+        masks = EQUAL_MASKS if assigner.sized == "cells" else ""
         none: tuple[Shares, ...] = (None,) * len(self.space.local_steps)
         found = [self._made(family, clients, masks, way, none, costs) for way in self.ways]
         found += self._weighed(family, clients, masks, none, costs, found)
@@ -154,15 +153,11 @@ class Search:
 
     def _sized(self, costs: SampledRounds, way: Way) -> tuple[Shares, ...]:
         """Shares [H] of the cells for an uplink."""
-        assigner, edges = costs.planner.assigner, self.space.edge_rounds
-        assert isinstance(assigner, CellPartition)
+        edges = self.space.edge_rounds
         middle = edges[len(edges) // 2]
         uplink = way.uplink if not way.deadline else way.ending(1.0).uplink
-        cap = assigner.size_cap or SIZE_CAP
         few = costs.first(FEW)
-        return tuple(
-            fixed_shares(few, uplink, steps, middle, cap) for steps in self.space.local_steps
-        )
+        return tuple(fixed_shares(few, uplink, steps, middle) for steps in self.space.local_steps)
 
     def _made(
         self,
@@ -201,7 +196,7 @@ class Search:
         for h, some in _runs(shares):
             of = costs
             if some is not None:
-                of = costs.with_assigner(with_sizes(costs.planner.assigner, some))
+                of = costs.with_assigner(costs.planner.assigner.with_sizes(some))
             steps = local_steps[h]
             limits = None
             if way.deadline:
@@ -240,8 +235,8 @@ class Search:
             for clients in self.space.clients:
                 costs = family.sample(clients, self.draws)
                 assigner = costs.planner.assigner
-                if isinstance(assigner, CellPartition):
-                    costs = costs.with_assigner(with_shares(assigner, None))
+                if assigner.sized == "cells":
+                    costs = costs.with_assigner(assigner.with_sizes(None))
                 where = self._where(costs, clients, self.space.local_steps, edges)
                 assert self.goal.target is not None
                 rounds = partial(self.goal.rounds_to, self.goal.target, family.curve, **where)
@@ -251,7 +246,7 @@ class Search:
                 free.append(own.get(False, np.nan))
                 bounds.append(own.get(True, free[-1]))
                 number = costs.planner.network.clients
-                masks = EQUAL_MASKS if isinstance(assigner, CellPartition) else ""
+                masks = EQUAL_MASKS if assigner.sized == "cells" else ""
                 for best in known:
                     way = DEADLINE
                     if not np.isnan(best.per_second):
@@ -308,9 +303,8 @@ class Search:
         own = best.family.planner.assigner
         if not self.goal.seconds_only or not best.family.sizes:
             return []
-        assert isinstance(own, CellPartition)
         costs = best.family.sample(best.clients, self.draws)
-        costs = costs.with_assigner(replace(own, mask_sizes="optimized", mask_shares=None))
+        costs = costs.with_assigner(own.with_optimized_sizes())
         return [self.alone(best, costs, best.way, OPTIMIZED)]
 
     def traded(self, best: DesignChoice) -> list[Alternatives]:

@@ -9,7 +9,7 @@ import wirelessfl
 from channels.streams import Stream
 from solvers import OverTheAir
 from tests.wirelessfl.codesign.known import config
-from wirelessfl.codesign.fixed_masks import fixed_shares, with_shares
+from wirelessfl.codesign.fixed_masks import fixed_shares
 from wirelessfl.codesign.sampled_rounds import SampledRounds
 from wirelessfl.setup.planners import plan_without_data
 
@@ -56,7 +56,7 @@ def test_beamformers_are_found_once_for_each_draw(threshold, monkeypatch):
     costs = SampledRounds(planner, 2)
     first = costs.of(planner.links.uplink, [1, 6], [1, 3])
     same = costs.of(planner.links.uplink, [6], [3])
-    other = costs.with_assigner(with_shares(planner.assigner, (0.75, 0.25)))
+    other = costs.with_assigner(planner.assigner.with_sizes((0.75, 0.25)))
     other.of(planner.links.uplink, [1], [1, 2])
     assert sum(found) == 2
     np.testing.assert_array_equal(first.joules[:, 1:, 1:], same.joules)
@@ -93,12 +93,12 @@ def test_fixed_masks_end_the_slowest_cell_soonest():
     settings = config(uplink="ofdma", allocation="optimal", size_cap=2.0, mask_sizes="optimized")
     planner = plan_without_data(settings).planner
     costs = SampledRounds(replace(planner, stream=Stream(7)), 3)
-    costs = costs.with_assigner(with_shares(planner.assigner, None))
-    shares = fixed_shares(costs, planner.links.uplink, 400, 1, 2.0)
+    costs = costs.with_assigner(planner.assigner.with_sizes(None))
+    shares = fixed_shares(costs, planner.links.uplink, 400, 1)
     slowest = {}
     for first in range(1, 8):
         split = first / 8, 1 - first / 8
-        sized = costs.with_assigner(with_shares(planner.assigner, split))
+        sized = costs.with_assigner(planner.assigner.with_sizes(split))
         (who, draws), *_ = sized.rounds
         lengths = sized.submodels.lengths.astype(float)
         pricing = replace(

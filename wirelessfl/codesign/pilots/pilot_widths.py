@@ -7,9 +7,6 @@ from pathlib import Path
 from typing import Any
 
 from wirelessfl.assigners import Assigner
-from wirelessfl.assigners.adaptive import Adaptive
-from wirelessfl.assigners.masked import Masked
-from wirelessfl.assigners.nested import Nested
 from wirelessfl.config import Config
 from wirelessfl.config.tables import read_toml
 from wirelessfl.errors import ConfigError
@@ -33,27 +30,21 @@ def pilot_widths(assigner: Assigner, narrowest: float) -> tuple[tuple[float, ...
         narrowest: the narrowest width, in (0, 1).
     """
     unequal = tuple(round(narrowest ** (k / 3), 9) for k in range(4))
-    if nested(assigner):
+    if assigner.nested:
         return (1.0, *(3 * (narrowest,))), unequal
     return (narrowest,), unequal
-
-
-def nested(assigner: Assigner) -> bool:
-    """Whether each submodel contains all narrower ones, so that no client need train a neuron."""
-    ordered = isinstance(assigner, Masked) and assigner.masks == "ordered"
-    return ordered or isinstance(assigner, Nested)
 
 
 def widths_kept(config: Config) -> str | None:
     """Why a design cannot choose the widths of clients, even without capacities; None if it can."""
     assigner = config.used_assigner
-    if not isinstance(assigner, Adaptive):
+    if assigner.sized != "clients":
         table = submodel_table(config.tables)
         return (
             f'{table} "{config.named(table)}", in which no client has a width of its own: choose '
             "e.g. ra-fed"
         )
-    if isinstance(assigner, Masked) and assigner.masks == "partition":
+    if getattr(assigner, "masks", "") == "partition":
         return "masks=partition, which scale widths so that they cover each neuron once"
     if not config.regime.common_rounds:
         return "asynchronous cells, whose designs keep widths"
