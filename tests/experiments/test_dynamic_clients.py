@@ -389,7 +389,9 @@ def test_gains_by_round(tmp_path, redrawn):
 
 
 def cost(algorithm, start, seed, seconds):
-    return costs.Cost("mnist", "linear", algorithm, start, seed, seconds, 100.0, "a processor")
+    return costs.MeasuredCost(
+        "mnist", "linear", algorithm, start, seed, seconds, 100.0, "a processor"
+    )
 
 
 def test_costs_are_measured_in_processes_of_their_own(tmp_path, capsys, monkeypatch):

@@ -105,7 +105,7 @@ class Assigner(Choice):
 
     @property
     def nested(self) -> bool:
-        """Whether each submodel contains all smaller ones; then few clients train the last neurons."""
+        """Whether each submodel contains all smaller ones: few clients train the last neurons."""
         return False
 
     @property
