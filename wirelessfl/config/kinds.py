@@ -220,11 +220,12 @@ def flag_names(owner: type[Choice], taken: Container[str]) -> dict[str, str]:
 
     Args:
         owner: class of the choice.
-        taken: flags of earlier tables; a setting of the same name has the choice's name as prefix.
+        taken: flags of earlier tables; a setting with the name of one of these or of a kind has the
+            choice's name as prefix.
     """
     prefix = owner.name.replace("-", "_")
     names = _settings(cast(Hashable, owner))
-    return {name: f"{prefix}_{name}" if name in taken else name for name in names}
+    return {name: f"{prefix}_{name}" if name in taken or name in KINDS else name for name in names}
 
 
 @cache

@@ -10,6 +10,7 @@ import pytest
 
 from wirelessfl.cli import main
 from wirelessfl.cli.main import GONE
+from wirelessfl.config import Config
 
 main_module = importlib.import_module("wirelessfl.cli.main")  # its name is that of the function
 
@@ -238,3 +239,24 @@ def test_a_closed_pipe_ends_the_command_without_a_traceback():
         process.stdout.close()
         assert process.stderr.read() == b""
         assert process.wait() == GONE[errno.EPIPE]
+
+
+def test_a_setting_with_the_name_of_a_kind_has_a_prefix(tmp_path, monkeypatch):
+    """Its flag would otherwise be that of the kind."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "own.py").write_text(OWN)
+    words = "run own.py:Mine --clients 2 --rounds 1 --local-steps 1 --threads 1 --out run".split()
+    assert main([*words, "--split", "iid", "--own-split", "0.7"]) == 0
+    stored = Config.from_toml(tmp_path / "run" / "config.toml", trust=True)
+    assert (stored.split.name, stored.algorithm.split) == ("iid", 0.7)
+
+
+OWN = """
+from dataclasses import dataclass
+from wirelessfl.algorithms.fedavg import FedAvg
+
+
+@dataclass(frozen=True)
+class Mine(FedAvg):
+    split: float = 0.5
+"""
