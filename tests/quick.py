@@ -35,10 +35,10 @@ def models_checked_once() -> Iterator[None]:
         for place, name in (
             (executors, "check_model"),
             (executors, "why_not_stacked"),
-            (stacked, "chain"),
             (trial, "check_partition"),
         ):
             patch.setattr(place, name, _once(getattr(place, name)))
+        patch.setattr(stacked, "chain", _once(stacked.chain, unless=_drops))
         yield
 
 
@@ -46,12 +46,19 @@ KNOWN: dict[Any, Any] = {}
 """Results by function, model and samples."""
 
 
-def _once(function: Callable[..., Any]) -> Callable[..., Any]:
-    """``function(objective, ...)``, called once for equal models of the package and samples."""
+def _once(
+    function: Callable[..., Any], unless: Callable[[Any], bool] = lambda module: False
+) -> Callable[..., Any]:
+    """``function(objective, ...)``, called once for equal models of the package and samples.
+
+    Args:
+        function: a check, or the layers of a model.
+        unless: whether the results for equal modules differ.
+    """
 
     def checked(objective: Any, *others: Any) -> Any:
         key = _key(objective, others)
-        if key is None or (function.__name__ == "chain" and _drops(objective.module)):
+        if key is None or unless(objective.module):
             return function(objective, *others)
         if (function, key) not in KNOWN:
             KNOWN[function, key] = function(objective, *others)

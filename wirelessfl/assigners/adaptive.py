@@ -10,6 +10,7 @@ from pydantic import Field
 
 from channels.arrays import FloatArray, IntArray
 from solvers import fastest_widths, optimize_widths_by_time, widths_by_deadline
+from wirelessfl.assigners.assigner import Sized
 from wirelessfl.assigners.context import ClientContext
 from wirelessfl.assigners.narrow import Narrow, reporting
 from wirelessfl.assigners.scaled import Scaled
@@ -46,7 +47,7 @@ class Adaptive(Scaled, Narrow):
     """
 
     name = ""
-    sized: ClassVar[Literal["", "cells", "clients"]] = "clients"
+    sized: ClassVar[Sized] = "clients"
 
     budget: Annotated[
         Budget,

@@ -19,6 +19,9 @@ from wirelessfl.registry import Choice
 from wirelessfl.submodels import ClientSubmodels, NeuronMap, Partition, Submodels
 from wirelessfl.submodels.partition import Scheme
 
+Sized = Literal["", "cells", "clients"]
+"""What has sizes that a design can choose: the cells' submodels, the clients', or none."""
+
 
 @dataclass(frozen=True)
 class Assigner(Choice):
@@ -29,8 +32,8 @@ class Assigner(Choice):
     """Whether cells have submodels of their own, see ``submodels``."""
     of_clients: ClassVar[bool] = False
     """Whether clients have submodels of their own, see ``client_submodels``."""
-    sized: ClassVar[Literal["", "cells", "clients"]] = ""
-    """Whose sizes ``with_sizes`` sets, so that a design can choose them; empty for nobody's."""
+    sized: ClassVar[Sized] = ""
+    """What has the sizes that ``with_sizes`` sets and a design chooses; empty if nothing has."""
     brings_assigner: ClassVar[bool] = True
     """True: an algorithm that derives from an assigner brings its own."""
 

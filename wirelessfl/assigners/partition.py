@@ -10,6 +10,7 @@ import numpy as np
 from pydantic import Field
 
 from channels.arrays import IntArray
+from wirelessfl.assigners.assigner import Sized
 from wirelessfl.assigners.context import DealingContext, RoundContext
 from wirelessfl.assigners.scaled import Scaled
 from wirelessfl.errors import ConfigError
@@ -45,7 +46,7 @@ class CellPartition(Scaled):
 
     name = "partition"
     of_cells: ClassVar[bool] = True
-    sized: ClassVar[Literal["", "cells", "clients"]] = "cells"
+    sized: ClassVar[Sized] = "cells"
 
     mask_sizes: Annotated[
         Literal["uniform", "optimized", "fixed"],
