@@ -123,7 +123,7 @@ def evaluate_rounds(
     if stuck:
         raise ValueError(f"the design cannot be evaluated: {stuck}.")
     search = GridSearch(problem)
-    phases = search.phases((0, 0, 0), np.ones(problem.shape[1]))
+    phases = search.phases((0, 0, 0), np.ones((1, problem.shape[1])))
     seconds = design.edge_rounds * phases.ends[0] + search.shared[0]
     joules = design.edge_rounds * phases.joules[0]
     cost = design.rounds * float((weights[0] * seconds + weights[1] * joules).mean())

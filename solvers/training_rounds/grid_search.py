@@ -6,6 +6,10 @@ E only where cells lose different times of global rounds, or the end has a limit
 same U share it. U is nondecreasing in H and nonincreasing in E, in m and in the limit, which
 carries bounds from one to many. The point with the
 lowest bound is refined, until no bound is below the best cost by more than the gap.
+
+U is that of clients whose fixed bits and cycles are those of one number of units of their cell.
+Where they are not, the smallest such number gives the bounds; costs are true, of all sizes if these
+are few, or else of those that no move of units between two cells improves.
 """
 
 from __future__ import annotations
@@ -28,6 +32,12 @@ _ROUGH = 1e-3
 """That of points that cannot be best, but for rounding of sizes."""
 _MAX_TURNS = 40
 _HALVINGS = 60
+_FEW = 4_000
+"""Phases of cells of all sizes, points and draws up to which costs are enumerated."""
+_BLOCK = 2_000
+"""Phases of cells that are solved at once."""
+_ACCURATE = 1e-7
+"""Relative accuracy of the costs of phases."""
 
 
 class FoundPoint(NamedTuple):
@@ -74,6 +84,10 @@ class GridSearch:
         units = Units(problem)
         self.tau = units.soonest
         """Seconds that a unit takes at least, [local steps, draws, cells]."""
+        self.possible = problem.sizes.feasible()[:, None, None] & np.isfinite(problem.rounds)
+        """Points that reach the target, and have sizes if they may take any time."""
+        self.sizes = None if self.exact else self._few_sizes()
+        """All sizes to try, [sizes, cells]; None where the search is by bounds."""
         self.alive, self.high = self._reachable()
         self.units = units
         self.turns = np.zeros(problem.rounds.shape, dtype=np.int64)
@@ -99,10 +113,9 @@ class GridSearch:
         shape, number = problem.rounds.shape, problem.shape[1]
         high = np.broadcast_to(problem.high[:, None, None], (*shape, number))
         low = np.broadcast_to(problem.low[:, None, None], (*shape, number))
-        if problem.max_seconds < np.inf:
+        if problem.max_seconds < np.inf and self.sizes is None:
             high = np.minimum(high, self.largest(self.latest))
-        good = problem.sizes.feasible()[:, None, None] & np.isfinite(problem.rounds)
-        good = good & (low <= high).all(-1) & (high.sum(-1) >= problem.quota)
+        good = self.possible & (low <= high).all(-1) & (high.sum(-1) >= problem.quota)
         return good, high
 
     def largest(self, latest: FloatArray) -> FloatArray:
@@ -134,6 +147,8 @@ class GridSearch:
         Args:
             within: points whose bounds exceed the best cost by up to this fraction are solved too.
         """
+        if self.sizes is not None:
+            return self._enumerated(self.sizes)
         self.lower = np.maximum(self.lower, self._soonest())
         while True:
             self._carry()
@@ -154,6 +169,36 @@ class GridSearch:
         point = (int(place[0]), int(place[1]), int(place[2]))
         steps = self.steps.get(int(self.key[point]), np.ones(self.problem.shape[1]))
         return FoundPoint(point, steps, upper, np.minimum(lower, np.fmin(upper, np.inf)), text)
+
+    def _few_sizes(self) -> FloatArray | None:
+        """All sizes in steps [sizes, cells] of all points; None if there are too many."""
+        problem, points = self.problem, np.count_nonzero(self.possible)
+        some = self.possible.any((1, 2))
+        low, high = problem.low[some].min(0), problem.high[some].max(0)
+        most = _FEW // (points * problem.shape[0] * problem.shape[1])
+        return all_sizes(low, high, problem.quota, most)
+
+    def _enumerated(self, sizes: FloatArray) -> FoundPoint | str:
+        """The best of all ``sizes`` [sizes, cells] at all points, or why there is none."""
+        problem = self.problem
+        steps, least = np.zeros((*self.alive.shape, sizes.shape[1])), np.inf
+        late = ""
+        for m, h, e in np.argwhere(self.alive).tolist():
+            each = sizes[((sizes >= problem.low[m]) & (sizes <= problem.high[m])).all(-1)]
+            costs, seconds = self._true_costs((m, h, e), each)
+            self.upper[m, h, e] = costs.min(initial=np.inf)
+            if self.upper[m, h, e] < np.inf:
+                steps[m, h, e] = each[costs.argmin()]
+            elif seconds.min(initial=np.inf) < least:
+                least = float(seconds.min())
+                late = problem.too_late(least, h, e)
+        self.alive &= self.upper < np.inf
+        costs = self.cost(self.upper)
+        m, h, e = np.unravel_index(int(costs.argmin()), costs.shape)
+        if not self.alive[m, h, e]:
+            return late
+        point = int(m), int(h), int(e)
+        return FoundPoint(point, steps[point], costs, costs * (1 - _ACCURATE), "")
 
     def _carry(self) -> None:
         """Carry bounds to points whose phases cannot cost less."""
@@ -233,7 +278,7 @@ class GridSearch:
             steps = rounded(steps, case.low, case.high, case.quota)
             cost = self._tried(case, steps, answer.ends, False) if done else np.inf
         if not self.exact and cost < np.inf:
-            cost = self._true_cost((m, h, e), steps)
+            steps, cost = self._improved((m, h, e), case, steps)
         if cost < upper:
             upper, self.steps[key] = cost, steps
         closed = upper < np.inf and upper - lower <= gap * upper
@@ -246,12 +291,43 @@ class GridSearch:
         )
         self._learn(key, 0.0, upper, stage)
 
-    def _true_cost(self, point: tuple[int, int, int], steps: FloatArray) -> float:
-        """Cost of a local phase where fixed parts are in other proportions than the units."""
-        phases, (second, joule) = self.phases(point, steps), self.problem.weights
-        if phases.late.any():
-            return np.inf
-        return float((second * phases.ends + joule * phases.joules).mean())
+    def _true_costs(
+        self, point: tuple[int, int, int], sizes: FloatArray
+    ) -> tuple[FloatArray, FloatArray]:
+        """Costs of local phases with ``sizes`` [sizes, cells], inf for those that end too late.
+
+        Also the seconds of a training whose rounds are as long as that of the slowest draw.
+        """
+        problem, (second, joule) = self.problem, self.problem.weights
+        costs, seconds = np.zeros((2, len(sizes)))
+        edge_rounds = problem.edge_rounds[point[2]]
+        number = max(_BLOCK // (problem.shape[0] * problem.shape[1]), 1)
+        for begin in range(0, len(sizes), number):
+            block = slice(begin, begin + number)
+            phases = self.phases(point, sizes[block])
+            each = (second * phases.ends + joule * phases.joules).mean(-1)
+            costs[block] = np.where(phases.late.any(-1), np.inf, each)
+            seconds[block] = (edge_rounds * phases.ends + self.shared[point[2]]).max(-1)
+        return costs, problem.rounds[point] * seconds
+
+    def _improved(
+        self, point: tuple[int, int, int], case: SizesCase, steps: FloatArray
+    ) -> tuple[FloatArray, float]:
+        """Sizes, and their cost, that no move of units between two cells improves."""
+        cost = float(self._true_costs(point, steps[None])[0][0])
+        giver, taker = np.nonzero(~np.eye(len(steps), dtype=bool))
+        moves = np.zeros((len(giver), len(steps)))
+        places = np.arange(len(giver))
+        moves[places, giver], moves[places, taker] = -1.0, 1.0
+        units = 2.0 ** np.arange(int(max(case.quota, 1)).bit_length())
+        moves = (units[:, None, None] * moves).reshape(-1, len(steps))
+        while True:
+            sizes = steps + moves
+            sizes = sizes[((sizes >= case.low) & (sizes <= case.high)).all(-1)]
+            costs = self._true_costs(point, sizes)[0]
+            if not costs.min(initial=np.inf) < cost * (1 - _ACCURATE):
+                return steps, cost
+            cost, steps = float(costs.min()), sizes[costs.argmin()]
 
     def _program(self, case: SizesCase, whole: bool) -> SizesAnswer | str:
         """Solve the program with the tangents near the last design."""
@@ -322,14 +398,35 @@ class GridSearch:
             cost += case.weights[1] * float(joules.mean())
         return cost
 
-    def phases(self, point: tuple[int, int, int], steps: FloatArray) -> Phases:
-        """The clients' plans with sizes in steps [cells] at a point."""
+    def phases(self, point: tuple[int, int, int], sizes: FloatArray) -> Phases:
+        """The clients' plans with ``sizes`` in steps [cases, cells] at a point."""
         m, h, e = point
         problem = self.problem
         cells = problem.at(int(problem.local_steps[h]))
-        sizes = np.tile(steps, (1, problem.shape[0], 1))
-        lost = self.lost[e] + self.growth[e] * steps
+        cases, draws = len(sizes), problem.shape[0]
+        lost = self.lost[e] + self.growth[e] * sizes[:, None]
         return spend(
-            cells, sizes, lost[None], self.latest[None, m, h, e], problem.weights,
+            cells.rows(np.tile(np.arange(len(cells.band)), cases)),
+            np.repeat(sizes[:, None], draws, 1),
+            lost, np.repeat(self.latest[None, m, h, e], cases, 0), problem.weights,
             problem.bands == "equal",
         )  # fmt: skip
+
+
+def all_sizes(low: FloatArray, high: FloatArray, quota: int, most: int) -> FloatArray | None:
+    """All whole sizes [sizes, cells] from ``low`` to ``high`` with sum ``quota``.
+
+    None if there are more than ``most``.
+    """
+    sizes = np.zeros((1, 0))
+    for cell in range(len(low)):
+        left = quota - sizes.sum(-1)
+        first = np.maximum(low[cell], left - high[cell + 1 :].sum())
+        last = np.minimum(high[cell], left - low[cell + 1 :].sum())
+        count = np.maximum(last - first + 1, 0).astype(np.int64)
+        if count.sum() > most:
+            return None
+        rows = np.repeat(np.arange(len(sizes)), count)
+        place = np.arange(len(rows)) - (count.cumsum() - count)[rows]
+        sizes = np.column_stack([sizes[rows], first[rows] + place])
+    return sizes

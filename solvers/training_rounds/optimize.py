@@ -189,10 +189,12 @@ def optimize_rounds(
     Returns:
         ``TrainingRounds``. The objective is the mean cost of the training; no design of the grid
         costs less than the bound. Designs with a gap up to 1e-4 are OPTIMAL. Where offsets are not
-        those of the same number of units for bits and cycles of all clients of a cell, the bound
-        leaves out part of them, and the status may be FEASIBLE. With w_E = 0, plans have the least
-        energy for their ends. Infeasible problems have no value, and the message names the
-        constraint and the shortfall.
+        those of the same number of units for bits and cycles of all clients of a cell, designs are
+        enumerated, up to 4000 phases of cells (sizes x grid x draws x cells). Of more designs, the
+        bound leaves out part of the offsets, and the status may be FEASIBLE: no move of units
+        between two cells improves the sizes. With w_E = 0, plans have the least energy for their
+        ends. Infeasible problems have no value, and the message names the constraint and the
+        shortfall.
 
     Raises:
         ValueError: an argument is out of range, shapes do not fit, or settings conflict.
@@ -236,6 +238,8 @@ def optimize_rounds(
         return _infeasible(_too_late(search), start)
     found = search.run(_within(within))
     if isinstance(found, str):
+        if not search.alive.any():
+            return _infeasible(found, start)
         bound = float(search.cost(search.lower).min())
         wall = time.perf_counter() - start
         return Solution(None, np.inf, bound, np.inf, Status.UNKNOWN, _BACKEND, wall, found)
@@ -281,7 +285,7 @@ def _infeasible(message: str, start: float) -> Solution[TrainingRounds]:
 def _too_late(search: GridSearch) -> str:
     """How many seconds the fastest design needs if the slowest draw counts."""
     problem = search.problem
-    good = problem.sizes.feasible()[:, None, None] & np.isfinite(problem.rounds)
+    good = search.possible
     rounds = np.where(good, problem.rounds, 1.0)
     low = problem.low[:, None, None]
     high = problem.high[:, None, None]
@@ -304,18 +308,13 @@ def _too_late(search: GridSearch) -> str:
         begin, end = np.where(good_, begin, middle), np.where(good_, middle, end)
     total = np.where(good, problem.rounds, np.inf) * end
     m, h, e = np.unravel_index(int(total.argmin()), total.shape)
-    least = float(total[m, h, e])
-    return (
-        f"max_seconds is {problem.max_seconds:g}: even the fastest design needs {least:.6g} s, "
-        f"{least - problem.max_seconds:.3g} s more, in its slowest draw at full power and speed "
-        f"(H = {problem.local_steps[h]}, E = {problem.edge_rounds[e]})"
-    )
+    return problem.too_late(float(total[m, h, e]), int(h), int(e))
 
 
 def _solution(search: GridSearch, found: FoundPoint, start: float) -> Solution[TrainingRounds]:
     problem = search.problem
     m, h, e = found.point
-    phases = search.phases(found.point, found.steps)
+    phases = search.phases(found.point, found.steps[None])
     times, joules = int(problem.edge_rounds[e]), phases.joules[0]
     rounds = float(problem.rounds[m, h, e])
     seconds = times * phases.ends[0] + search.shared[e]

@@ -11,10 +11,12 @@ from channels.arrays import BoolArray, FloatArray
 from solvers.bands.least_band import upload_seconds
 from solvers.bands.least_time import least_time
 from solvers.energy.common_end import common_end
-from solvers.energy.energy_problem import LATE
 from solvers.energy.least_energy import least_energy
 from solvers.joint.sized_energy_cells import SizedEnergyCells
-from solvers.training_rounds.units import at_full_power, senders
+from solvers.training_rounds.units import at_full_power
+
+_LATE = 1e-12
+"""Relative excess over the latest end that is due to rounding, e.g. of ``common_end``."""
 
 
 class Phases(NamedTuple):
@@ -78,7 +80,7 @@ def spend(
     return Phases(
         ends.reshape(ends_shape),
         joules.reshape(ends_shape),
-        (ends > last * (1 + LATE)).reshape(ends_shape),
+        (ends > last * (1 + _LATE)).reshape(ends_shape),
         until.reshape(shape),
         tuple(x.reshape(*shape, -1) for x in plans[:4]),
     )
@@ -94,7 +96,6 @@ def _at_full_power(
     """As ``spend``, with equal bands."""
     shape, size = steps.shape, steps.reshape(-1)[:, None]
     none = np.zeros(cells.bits.shape)
-    count = senders(cells)
     whole = cells._replace(
         bits=cells.more_bits + size * cells.bits,
         cycles=cells.more_cycles + size * cells.cycles,
@@ -102,7 +103,8 @@ def _at_full_power(
         more_cycles=none,
     )
     sends, works = whole.bits > 0, whole.cycles > 0
-    band = np.where(sends, (cells.band / np.maximum(count, 1.0))[:, None], 0.0)
+    count = np.count_nonzero(sends, axis=-1)
+    band = np.where(sends, (cells.band / np.maximum(count, 1))[:, None], 0.0)
     until, sent, computed = (x.reshape(shape) for x in at_full_power(whole, band))
     ends = (until + lost).max(-1)
     if not weights[0]:
@@ -117,7 +119,7 @@ def _at_full_power(
     return Phases(
         ends,
         joules,
-        ends > latest * (1 + LATE),
+        ends > latest * (1 + _LATE),
         until,
         tuple(x.reshape(*shape, -1) for x in (band, window, power, clock)),
     )

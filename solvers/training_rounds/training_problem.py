@@ -118,6 +118,14 @@ class TrainingProblem:
         where = f" of draw {draw}" if self.shape[0] > 1 else ""
         return f"cell {cell}{where}: {text}"
 
+    def too_late(self, least: float, local: int, edge: int) -> str:
+        """Why no design ends in time: the fastest, at places of the grid, takes ``least`` s."""
+        return (
+            f"max_seconds is {self.max_seconds:g}: even the fastest design needs {least:.6g} s, "
+            f"{least - self.max_seconds:.3g} s more, in its slowest draw at full power and speed "
+            f"(H = {self.local_steps[local]}, E = {self.edge_rounds[edge]})"
+        )
+
 
 def proportion(cells: SizedEnergyCells, number: int) -> tuple[FloatArray, bool]:
     """Fixed part in steps, [cells], and whether it is that of the bits and cycles of all clients.

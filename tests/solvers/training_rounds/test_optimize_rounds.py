@@ -175,25 +175,90 @@ def test_shared_layers_in_proportion_count():
     assert_proven(found, least)
 
 
-def test_shared_layers_in_other_proportions_have_a_true_cost_and_a_bound():
-    network, total = drawn(9), 5
-    offsets = 2 * network["bits_per_unit"], 0.5 * network["cycles_per_unit"]
-    shared = {"offset_bits": offsets[0], "offset_cycles": offsets[1]}
-    found = optimize_rounds(rounds(LOCAL, EDGE), **network, **shared, total=total, **GRID)
-    costs = {
-        (h, e, sizes): rounds([h], [e])[0, 0]
-        * e
-        * least_seconds(network, sizes, h, offsets).max(-1).mean()
-        for h in LOCAL
-        for e in EDGE
-        for sizes in splits(total, 2)
+def with_offsets(network, seed):
+    """Shared layers of 0.1 to 10 units, other ones for the bits and cycles of each client."""
+    random = np.random.default_rng(seed)
+    units = 10 ** random.uniform(-1, 1, (2, *network["bits_per_unit"].shape))
+    units[0] *= random.integers(0, 2, units[0].shape)
+    return network | {
+        "offset_bits": units[0] * network["bits_per_unit"],
+        "offset_cycles": units[1] * network["cycles_per_unit"],
     }
-    plan = found.value
-    chosen = costs[plan.local_steps, plan.edge_rounds, tuple(plan.sizes.tolist())]
-    assert found.objective == pytest.approx(chosen, rel=1e-9)
-    assert found.bound <= min(costs.values())
-    assert found.status is Status.FEASIBLE
-    assert found.objective <= 1.2 * min(costs.values())
+
+
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("goal", ["seconds", "joules", "both", "limit", "equal"])
+def test_shared_layers_in_other_proportions_agree_with_enumeration(seed, goal):
+    network, total, grid = with_offsets(drawn(seed), seed), 3, ([1, 3], [2])
+    network |= [{}, TWO][seed % 2]
+    goals = {
+        "seconds": {},
+        "joules": {"weights": (0.0, 1.0)},
+        "both": {"weights": (1.0, 10.0)},
+        "limit": {"weights": (1.0, 10.0)},
+        "equal": {"bands": "equal", "weights": (1.0, 3.0)},
+    }[goal]
+
+    def solve(h, e, **changes):
+        return optimize_rounds(
+            rounds(h, e), **network, total=total, local_steps=h, edge_rounds=e, **goals, **changes
+        )
+
+    if goal in ("joules", "limit"):
+        latest = optimize_rounds(
+            rounds(*grid), **network, total=total, local_steps=grid[0], edge_rounds=grid[1]
+        ).value
+        goals["max_seconds"] = 1.2 * float(latest.rounds * latest.seconds.max())
+    found = solve(*grid)
+    every = [
+        solve([h], [e], cap=sizes, lower=sizes)
+        for h in grid[0]
+        for e in grid[1]
+        for sizes in splits(total, 2)
+    ]
+    assert_proven(found, min(each.objective for each in every))
+    again = solvers.evaluate_rounds(found.value, **network, **goals)
+    assert not again.late.any()
+    assert again.cost == pytest.approx(found.objective, rel=1e-4)
+    if goal == "seconds":  # by another function
+        offsets = network["offset_bits"], network["offset_cycles"]
+        least = min(
+            rounds([h], [e])[0, 0] * (e * least_seconds(network, sizes, h, offsets)
+            + besides([{}, TWO][seed % 2], sizes, e)).max(-1).mean()
+            for h in grid[0] for e in grid[1] for sizes in splits(total, 2)
+        )  # fmt: skip
+        assert_proven(found, least)
+
+
+def test_shared_layers_in_other_proportions_and_a_short_limit_say_what_the_fastest_needs():
+    """The limit is long enough for the part of the offsets that bounds count."""
+    network = with_offsets(drawn(0), 0)
+    fast = optimize_rounds(rounds(LOCAL, EDGE), **network, total=4, **GRID)
+    goal = {"weights": (1.0, 0.0), "total": 4, **GRID}
+    least = float(fast.value.rounds * fast.value.seconds.max())
+    found = optimize_rounds(rounds(LOCAL, EDGE), **network, **goal, max_seconds=0.9 * least)
+    assert found.status is Status.INFEASIBLE
+    needed = float(found.message.split("needs ")[1].split(" s,")[0])
+    assert 0.9 * least < needed <= least * (1 + 1e-5)
+    assert optimize_rounds(rounds(LOCAL, EDGE), **network, **goal, max_seconds=needed * 1.001).value
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_many_sizes_with_offsets_in_other_proportions_have_a_true_bound(seed):
+    """Too many to be enumerated: the bound holds, and no unit is in the wrong cell."""
+    network, total = with_offsets(drawn(seed, draws=1, cells=3), seed), 60
+    found = optimize_rounds([[10.0]], **network, total=total, local_steps=[2], edge_rounds=[1])
+    every = np.array(list(splits(total, 3)))[..., None]
+    bits = network["offset_bits"] + every * network["bits_per_unit"]
+    cycles = network["offset_cycles"] + every * network["cycles_per_unit"]
+    snr = network["max_power_watts"] * network["gain_per_noise"]
+    seconds = solvers.allocate_bandwidth(
+        bits, 2 * cycles / network["max_cpu_hz"], snr, network["bandwidth_hz"]
+    ).objective.max(-1)
+    least = 10 * seconds.min()
+    assert found.bound <= least
+    assert found.status is Status.of_gap(found.gap, 1e-4)
+    assert found.objective == pytest.approx(least, rel=1e-6)
 
 
 @pytest.mark.parametrize("weights", [(1.0, 0.0), (1.0, 3.0)])
