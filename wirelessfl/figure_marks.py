@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import math
 import statistics
-from collections.abc import Iterable, Sequence
+import textwrap
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from wirelessfl.figure_style import style
@@ -23,6 +25,13 @@ BESIDE = 0.62
 """Distance of the dots of seeds from their mean, in units of the size of the text."""
 HIGH = 0.13
 """Height of the band of targets that are not reached, as a share of the axis."""
+EM, LINE, SPACING = 0.58, 1.2, 0.5
+"""Mean width of a character, height of a line and space between the entries of a legend, in units
+of the size of the text."""
+HANDLE = 4.5
+"""Width of a legend's handle and margins, in units of the size of the text."""
+TALL = 0.35
+"""Share of a figure's height up to which a legend takes its room from the panels."""
 DARK = "0.25"
 """Colour of text in figures."""
 
@@ -200,6 +209,53 @@ def entries(panels: Sequence[Axes]) -> dict[str, Any]:
         _numbered(text, counts.get(text) if differ else None): handle
         for text, handle in handles.items()
     }
+
+
+def legend_above(figure: Figure, by_text: Mapping[str, Any], said: str = "") -> None:
+    """A legend above the panels, in as few lines as fit; if it is tall, the figure gets higher.
+
+    Args:
+        figure: the figure.
+        by_text: handles by label; labels that are wider than the figure are wrapped.
+        said: title of the legend.
+    """
+    small, width, height = style().small, figure.get_figwidth(), figure.get_figheight()
+    by_text = {wrapped(figure, text, HANDLE): handle for text, handle in by_text.items()}
+    longest = max(len(line) for text in by_text for line in text.split("\n"))
+    entry = (EM * longest + HANDLE) * small / 72
+    fitting = max(min(int(width / entry), len(by_text)), 1)
+    rows = math.ceil(len(by_text) / fitting)
+    tallest = LINE * (1 + max(text.count("\n") for text in by_text)) + SPACING
+    tall = (LINE * (said.count("\n") + 1) + rows * tallest) * small / 72
+    figure.set_figheight(height + max(tall - TALL * height, 0.0))
+    figure.legend(
+        by_text.values(),
+        by_text.keys(),
+        title=said or None,
+        loc="outside upper center",
+        ncols=math.ceil(len(by_text) / rows),
+        fontsize=small,
+        title_fontsize=small,
+        frameon=False,
+        columnspacing=1.2,
+        handlelength=2.8,
+        borderpad=0.1,
+    ).get_title().set_multialignment("center")
+
+
+def wrapped(figure: Figure, text: str, beside: float = 0.0) -> str:
+    """The text in as few lines as fit into the figure, of about equal length.
+
+    ``beside``: width that is not free, in units of the size of the text.
+    """
+    width = int((72 * figure.get_figwidth() / style().small - beside) / EM)
+    lines = textwrap.wrap(text, width, break_long_words=False)
+    for narrower in range(width - 1, 0, -1):
+        found = textwrap.wrap(text, narrower, break_long_words=False)
+        if len(found) > len(lines):
+            break
+        lines = found
+    return "\n".join(lines)
 
 
 def _counts(panels: Iterable[Axes]) -> dict[str, set[int]]:

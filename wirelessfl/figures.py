@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal, get_args
 
 import numpy as np
 
+from channels.arrays import FloatArray
 from wirelessfl.divergence import counted, has_diverged
 from wirelessfl.figure_bars import draw_bars
 from wirelessfl.figure_checks import check_curves, check_scales
@@ -111,14 +112,16 @@ def draw_curves(
 
     Curves have the colours of their methods, see ``looks``. Where the numbers of seeds differ, the
     legend gives them, and curves of one seed are thin.
-    A diverged model has the accuracy 0 and no loss, so its curve of losses ends there.
+    A diverged model has the accuracy 0 and no loss, so its curve of losses ends there. Rows without
+    the fields are left out; a label without such rows has an entry in the legend that says so.
 
     Args:
         axes: axes to draw on.
         runs: by label, the rows of each seed's run; a curve shows the mean over the seeds, and the
-            shaded area their range.
-        against: field of the rows on the horizontal axis (mean over the seeds), or its short name:
-            rounds, mib, seconds, wall.
+            shaded area their range. At each value on the horizontal axis, every seed has its last
+            known value; the curve ends with the shortest seed.
+        against: field of the rows on the horizontal axis, or its short name: rounds, mib, seconds,
+            wall.
         target: accuracy in [0, 1] to mark with a horizontal line.
         floor: lowest accuracy shown, in [0, 1]; by default the lowest one after the first tenth of
             the horizontal axis, if the curves have at least ``MANY`` rows.
@@ -131,9 +134,9 @@ def draw_curves(
         smooth: number of successive rows that are averaged for each point of a curve, odd.
 
     Raises:
-        ValueError: there is no curve, a curve has no rows or rows without the fields, a label is
-            not in ``styles``, ``target`` or ``floor`` is outside [0, 1] or given for a loss, or
-            ``smooth`` is even.
+        ValueError: there is no curve, a curve has no rows, no row has a field, ``against`` falls
+            within one of several seeds, a label is not in ``styles``, ``target`` or ``floor`` is
+            outside [0, 1] or given for a loss, or ``smooth`` is even.
     """
     against, what = field_of(against), field_of(what)
     check_scales(what, {"target": target, "floor": floor}, smooth)
@@ -144,12 +147,17 @@ def draw_curves(
     order = list(styles) or list(runs)
     by_label = looks(order)
     counts = {len(seeds) for seeds in runs.values()}
-    for label, seeds in runs.items():
-        length = min(len(rows) for rows in seeds)
-        x = np.mean([[row[against] for row in rows[:length]] for rows in seeds], axis=0)
-        y = np.array([[_value(row, what) for row in rows[:length]] for rows in seeds])
-        y = np.array([_averaged(one, smooth) for one in y]) * (100 if accuracy else 1)
+    for label, rows_of_seeds in runs.items():
+        seeds = [_curve(rows, against, what, smooth) for rows in rows_of_seeds]
+        seeds = [curve for curve in seeds if len(curve[0])]
+        x, y = _common(label, against, seeds)
+        if not len(x):
+            lacking = f"no common {against}" if seeds else f"no {what}"
+            name = f"{label} ({lacking.replace('_', ' ')})"
+            axes.plot([], [], label=name, **by_label[label] | {"marker": ""})
+            continue
         ends.append(x[-1])
+        y = y * (100 if accuracy else 1)
         drawn = y.mean(0)
         if target is not None and (hit := np.flatnonzero(drawn >= 100 * target)).size:
             hits.append(x[hit[0]])
@@ -157,7 +165,7 @@ def draw_curves(
         if len(seeds) == 1 < max(counts):
             look |= {"linewidth": THIN * style().line}
         if len(order) >= CROWDED:
-            step = max(length // 6, 1)
+            step = max(len(x) // 6, 1)
             at = order.index(label) * step // len(order), step
             look |= {"marker": by_label[label]["marker"], "markevery": at}
             look |= {"markersize": style().small / 2.2, "markeredgewidth": 0}
@@ -168,7 +176,7 @@ def draw_curves(
         axes.axhline(100 * target, color="0.5", linewidth=0.8, linestyle=":")
     if against == "round":
         whole_ticks(axes)
-    end = max(1.2 * min(ends), 1.05 * max(hits, default=0.0))
+    end = max(1.2 * min(ends, default=0.0), 1.05 * max(hits, default=0.0))
     if common and end > 0:  # not if all rows are at zero
         axes.set_xlim(0, end)
     if floor is not None:
@@ -188,7 +196,8 @@ def _crop(axes: Axes) -> None:
     """Leave out accuracies that all curves exceed after the start, if they have many rows."""
     curves = [line for line in axes.get_lines() if not str(line.get_label()).startswith("_")]
     places = [np.array(line.get_xydata(), dtype=float) for line in curves]
-    if min(map(len, places)) < MANY:
+    places = [one for one in places if len(one)]
+    if min(map(len, places), default=0) < MANY:
         return
     shades = [path for shade in axes.collections for path in shade.get_paths()]
     places += [np.array(path.vertices, dtype=float) for path in shades]
@@ -202,17 +211,50 @@ def _crop(axes: Axes) -> None:
         axes.set_ylim(bottom=low)
 
 
+def _curve(
+    rows: Sequence[Row], against: str, what: str, smooth: int
+) -> tuple[FloatArray, FloatArray]:
+    """The curve of one run: its abscissae and values, without rows that lack one of the fields."""
+    known = [row for row in rows if row.get(against) is not None and what in row]
+    values = np.array([_value(row, what) for row in known])
+    return np.array([float(row[against]) for row in known]), _averaged(values, smooth)
+
+
+def _common(
+    label: str, against: str, seeds: Sequence[tuple[FloatArray, FloatArray]]
+) -> tuple[FloatArray, FloatArray]:
+    """Common abscissae of all seeds, and values [seeds, abscissae]: each seed's last known one.
+
+    Raises:
+        ValueError: the abscissae of a seed fall, and differ from those of another seed.
+    """
+    shortest = min((len(x) for x, _ in seeds), default=0)
+    if all(np.array_equal(x[:shortest], seeds[0][0][:shortest]) for x, _ in seeds):
+        x = seeds[0][0][:shortest] if seeds else np.empty(0)
+        return x, np.array([y[:shortest] for _, y in seeds])
+    if any((np.diff(x) < 0).any() for x, _ in seeds):
+        raise ValueError(
+            f"against is {against!r}, which falls within the runs of {label!r}: means over seeds "
+            "need a field that never falls, such as round or sim_seconds. Choose another, or give "
+            "each run its own label."
+        )
+    every = np.unique(np.concatenate([x for x, _ in seeds]))
+    low, high = max(x[0] for x, _ in seeds), min(x[-1] for x, _ in seeds)
+    x = every[(low <= every) & (every <= high)]
+    return x, np.array([y[np.searchsorted(ours, x, side="right") - 1] for ours, y in seeds])
+
+
 def _value(row: Row, field: str) -> float:
     """The value of a field in curves; nan if it has none."""
     if field in COSTS:
-        return float(row[field])
+        return np.nan if row[field] is None else float(row[field])
     return counted(row, field) if row.get(field) is not None or has_diverged(row) else np.nan
 
 
-def _averaged(values: Any, over: int) -> Any:
+def _averaged(values: FloatArray, over: int) -> FloatArray:
     """Centred moving averages; near the ends, of as many values as there are on both sides."""
     reach = [min(over // 2, i, len(values) - 1 - i) for i in range(len(values))]
-    return [values[i - r : i + r + 1].mean() for i, r in enumerate(reach)]
+    return np.array([values[i - r : i + r + 1].mean() for i, r in enumerate(reach)])
 
 
 def whole_ticks(axes: Axes) -> None:

@@ -115,20 +115,18 @@ def staleness(results: Results, case: Case) -> tuple[float, int] | None:
 def curves(results: Results, case: Case, of: Sequence[str] | None = None) -> list[Rows]:
     """For each seed, accuracy against simulated time: means over the tasks.
 
-    A finished task keeps its last value until all tasks with all seeds have finished.
+    A finished task keeps its last value until all tasks of its run have finished.
 
     Args:
         results: results of the study.
         case: the case.
         of: names of tasks; None for all.
     """
-    finished, tasks = results.of(case), list(of or names(case))
-    rows = [row for run in finished for row in run.rows if row["task"] in tasks]
-    times = np.array(sorted({row["sim_seconds"] for row in rows}))
-    return [_held(run, tasks, times) for run in finished]
+    return [_held(run, list(of or names(case))) for run in results.of(case)]
 
 
-def _held(run: StoredRun, tasks: list[str], times: np.ndarray[Any, Any]) -> Rows:
+def _held(run: StoredRun, tasks: list[str]) -> Rows:
+    times = np.unique([row["sim_seconds"] for row in run.rows if row["task"] in tasks])
     each = []
     for task in tasks:
         rows = run.rows_of(task)

@@ -34,17 +34,22 @@ RUNS = {"A": [rows(0.1, 0.3, 0.8), rows(0.3, 0.5, 0.6, 0.9, step=2)], "B": [rows
 
 @pytest.mark.parametrize("against", LABELS)
 def test_curves_are_means_over_seeds_with_their_range(against):
-    """Curves are in percent and end with the shortest run; axes have units, lines have labels."""
+    """Curves are in percent and end with the shortest run; axes have units, lines have labels.
+
+    The second run of A takes twice the time and traffic per round: halfway through its first round
+    and at its end, it is averaged with its last known accuracies.
+    """
     _, (panel,) = new_figure()
     draw_curves(panel, RUNS, against, target=0.7, floor=0.15)
     assert (panel.get_xlabel(), panel.get_ylabel()) == (LABELS[against], "test accuracy (%)")
-    step = {"round": 1.0, "uplink_mib": 0.75, "sim_seconds": 3.0}[against]
+    step = {"round": 1.0, "uplink_mib": 0.5, "sim_seconds": 2.0}[against]
     shown = lines(panel)
     assert list(shown) == ["A", "B"]
     texts = [text.get_text() for text in panel.get_legend().get_texts()]
     assert texts == ["A (n = 2)", "B (n = 1)"]
     assert shown["A"][0] == pytest.approx([0, step, 2 * step])
-    assert shown["A"][1] == pytest.approx([20, 40, 70])
+    means = [20, 40, 70] if against == "round" else [20, 30, 65]
+    assert shown["A"][1] == pytest.approx(means)
     assert shown["B"][1] == pytest.approx([20, 40])
     (shade,) = panel.collections  # of the label with two seeds
     (path,) = shade.get_paths()
@@ -67,6 +72,25 @@ def test_any_field_can_be_drawn():
     draw_curves(panel, {"A": [whole]}, "rounds", what="f1")
     assert lines(panel)["A"][1] == pytest.approx([0.5, math.nan, 0.5], nan_ok=True)
     assert panel.get_ylabel() == "f1"
+
+
+def test_fields_of_some_rows_can_be_drawn():
+    """A field that the first rows lack, or that the runs of one label lack."""
+    _, (panel,) = new_figure()
+    late = [[*rows(0.1), *(row | {"air_error": 0.5 * row["round"]} for row in rows(0, 0, 0)[1:])]]
+    draw_curves(panel, {"air": late, "wired": [rows(0.1, 0.2)]}, "round", what="air_error")
+    assert lines(panel)["air"] == ([1, 2], [0.5, 1.0])
+    assert list(lines(panel)) == ["air", "wired (no air error)"]
+
+
+def test_seeds_without_common_abscissae_have_no_mean():
+    """A seed that ends before the other has a value; a field that falls within a seed."""
+    _, (panel,) = new_figure()
+    apart = [rows(0.1, 0.2), [row | {"sim_seconds": 9.0} for row in rows(0.3)]]
+    draw_curves(panel, {"A": apart}, "sim_seconds", common=True)
+    assert list(lines(panel)) == ["A (no common sim seconds)"]
+    with pytest.raises(ValueError, match=r"against is 'loss', which falls within the runs of 'A'"):
+        draw_curves(panel, RUNS, "loss")
 
 
 def test_means_of_losses_and_common_ends():
@@ -122,7 +146,7 @@ def test_a_common_end_at_zero_is_left_to_matplotlib(against, count):
             {"against": "minutes"},
             "against is 'minutes', which no row has. Choose rounds, mib",
         ),
-        (RUNS, {"what": "validation_loss"}, r"rows of runs\['A'\] have no 'validation_loss'"),
+        (RUNS, {"what": "validation_loss"}, "what is 'validation_loss', which no row has"),
         (RUNS, {"styles": ["B", "C"]}, r"styles is \['B', 'C'\]: it lacks the label 'A'"),
         (rows(0.1), {}, r"runs is \[.*: give the rows of each seed's run by label"),
         ({"A": rows(0.1)}, {}, r"runs\['A'\] is \[.*: give a list of the rows of each run"),

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import textwrap
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -14,8 +13,10 @@ from wirelessfl.figure_marks import (
     draw_seeds,
     entries,
     explained,
+    legend_above,
     mean_or_bound,
     missed,
+    wrapped,
 )
 from wirelessfl.figures import NOT_REACHED, NOT_RUN, line_look, mark, new_figure, style
 
@@ -23,8 +24,6 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-EM = 0.58
-"""Mean width of a character, in units of the size of the text."""
 PARTLY = "partly"
 """Mark of hollow markers."""
 
@@ -51,37 +50,11 @@ def legend(figure: Figure, axes: Sequence[Axes], *facts: str) -> None:
             own.remove()
     by_text = entries(axes)
     said = "; ".join(fact for fact in (*facts, *explained(figure)) if fact)
-    said, small = wrapped(figure, said), style().small
+    said = wrapped(figure, said)
     if len(by_text) < 2:
-        figure.suptitle(said, fontsize=small)
+        figure.suptitle(said, fontsize=style().small)
         return
-    entry = (EM * max(map(len, by_text)) + 4.5) * small / 72
-    fitting = max(min(int(figure.get_figwidth() / entry), len(by_text)), 1)
-    figure.legend(
-        by_text.values(),
-        by_text.keys(),
-        title=said,
-        loc="outside upper center",
-        ncols=math.ceil(len(by_text) / math.ceil(len(by_text) / fitting)),
-        fontsize=small,
-        title_fontsize=small,
-        frameon=False,
-        columnspacing=1.2,
-        handlelength=2.8,
-        borderpad=0.1,
-    ).get_title().set_multialignment("center")
-
-
-def wrapped(figure: Figure, text: str) -> str:
-    """The text in as few lines as fit into the figure, of about equal length."""
-    width = int(72 * figure.get_figwidth() / (EM * style().small))
-    lines = textwrap.wrap(text, width, break_long_words=False)
-    for narrower in range(width - 1, 0, -1):
-        found = textwrap.wrap(text, narrower, break_long_words=False)
-        if len(found) > len(lines):
-            break
-        lines = found
-    return "\n".join(lines)
+    legend_above(figure, by_text, said)
 
 
 def note(figure: Figure, text: str) -> None:

@@ -9,6 +9,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from channels.arguments import is_number
+from wirelessfl.figure_marks import EM, HANDLE, LINE, SPACING, TALL, entries, legend_above
 from wirelessfl.figures import STYLES, StyleName, draw_curves, new_figure, use_style
 from wirelessfl.figures import style as current_style
 from wirelessfl.row_fields import (
@@ -21,6 +22,7 @@ from wirelessfl.row_fields import (
 from wirelessfl.wording import shown, suggestion
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
     from matplotlib.axis import Axis
     from matplotlib.figure import Figure
 
@@ -41,8 +43,8 @@ def plotted(
     """Plot one curve per label: the mean over runs, and their range as a shaded area.
 
     Args:
-        curves: by label, the rows of each run; runs are compared row by row, up to the end of the
-            shortest one.
+        curves: by label, the rows of each run. At each value of ``x`` each run has its last known
+            value, up to the end of the shortest one.
         x: rounds, seconds, mib, joules, wall, or another field of the rows.
         y: accuracy, loss, or another field; None for the accuracy or, in regression, the loss.
         target: value of ``y`` to mark with a line; an accuracy is in [0, 1].
@@ -79,12 +81,14 @@ def plotted(
             what=what,
             smooth=smooth,
             target=target if is_accuracy(what) else None,
-            legend=len(curves) > 1,
+            legend=False,
         )
         if target is not None and not is_accuracy(what):
             axes.axhline(target, color="0.5", linewidth=0.8, linestyle=":")
         axes.tick_params(labelsize=form.small)  # also if it is saved in another style
-        if len(curves) == 1:
+        if len(curves) > 1:
+            _legend(axes)
+        else:
             axes.set_title(next(iter(curves)))
         if "x" in log:
             axes.set_xscale("log")
@@ -93,6 +97,21 @@ def plotted(
             axes.set_yscale("log", nonpositive="mask")
             _log_ticks(axes.yaxis)
     return for_notebooks(figure)
+
+
+def _legend(axes: Axes) -> None:
+    """A legend, above the panel if it would hide the curves."""
+    figure, by_text, small = (
+        axes.figure.get_figure(root=True),
+        entries([axes]),
+        current_style().small,
+    )
+    width = (EM * max(map(len, by_text)) + HANDLE) * small / 72
+    height = (LINE + SPACING) * small / 72 * len(by_text)
+    if width > 0.7 * figure.get_figwidth() or height > TALL * figure.get_figheight():
+        legend_above(figure, by_text)
+    else:
+        axes.legend(by_text.values(), by_text.keys(), fontsize=small, frameon=False, loc="best")
 
 
 def for_notebooks(figure: Figure) -> Figure:

@@ -16,6 +16,7 @@ from wirelessfl.errors import ConfigError
 from wirelessfl.figures import STYLES
 from wirelessfl.results import Runs
 from wirelessfl.results.comparison import compare
+from wirelessfl.runs.plots import plotted
 
 
 def test_selection_by_settings(stored, tmp_path):
@@ -224,3 +225,18 @@ def test_rows_of_all_runs(stored, tmp_path):
     rows = load_all(tmp_path / "runs").to_rows()
     assert [(row["lr"], row["accuracy"]) for row in rows] == [(0.1, 0.1), (0.1, 0.2), (0.2, 0.3)]
     assert rows[0] == {"folder": str(first), "seed": 1, "lr": 0.1, **load(first).rows[0]}
+
+
+def test_a_long_legend_leaves_room_for_the_panel():
+    """The figure grows with labels of unlike runs, which are wrapped and hide no curve."""
+    rows = [{"round": n, "accuracy": 0.1 * n} for n in range(3)]
+    curves = {f"curve {n}, " + ", ".join(f"a long setting {n}" for n in range(6)): [rows]
+              for n in range(12)}  # fmt: skip
+    figure = plotted(curves, "rounds")
+    figure.draw_without_rendering()
+    (panel,) = figure.axes
+    box = panel.get_window_extent()
+    assert box.height > 0.4 * plotted({"A": [rows]}, "rounds").bbox.height
+    (legend,) = figure.legends
+    assert legend.get_window_extent().y0 >= box.y1
+    assert legend.get_window_extent().width < figure.bbox.width
