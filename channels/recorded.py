@@ -148,6 +148,8 @@ class Recorded:
             )
         try:
             values = arrays[found[0]]
+            if values.dtype.names == ("re", "im"):
+                raise ValueError(f"{found[0]} is a struct: save h = h.re + 1i*h.im as one array.")
             if values.dtype.kind not in "biufc":
                 raise ValueError(f"{found[0]} has dtype {values.dtype}: save an array of numbers.")
             if found[0] == "h":  # MATLAB drops a last axis of length 1

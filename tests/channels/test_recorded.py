@@ -89,6 +89,7 @@ def changed(place, value):
         ({"h": changed((1, 2), 0)}, r"h\[1, 2\] is zero, so client 2 would never"),
         ({"h": 1e5 * complex_channels()}, "mean gain of client 3 is .* dB, more than -20 dB"),
         ({"h": np.array(["a"])}, "h has dtype <U1: save an array of numbers"),
+        ({"h": np.zeros((3, 4, 2), [("re", float), ("im", float)])}, r"save h = h.re \+ 1i\*h.im"),
         ({"h": np.array([None])}, r"cannot be read \(Object arrays"),
         ({"gain": np.full((3, 4), -93.0)}, r"gain\[0, 0\] is -93: .* in dB belong in gain_db"),
         ({"gain": np.full((3, 4), 93.0)}, "mean gain of client 0 is 19.68 dB"),
