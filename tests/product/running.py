@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import Any
 
 import torch
 
@@ -34,7 +35,8 @@ def data() -> Dataset:
 def wrong(combination: Combination) -> str | None:
     """The fault of a combination; None if it completes two merges or is refused correctly.
 
-    A correct refusal is one line that names two of the choices and a remedy.
+    The costs of its rows must be its price. A correct refusal is one line that names two of the
+    choices and a remedy.
     """
     refusal = combination.refusal()
     return _wrong_run(combination) if refusal is None else _wrong_refusal(combination, refusal)
@@ -67,6 +69,17 @@ def _wrong_run(combination: Combination) -> str | None:
     first, last = result.rows[0], result.rows[-1]
     if first["loss"] == last["loss"] or not last["sim_seconds"] > first["sim_seconds"]:
         return "no training, or no simulated time"
+    return None if combination.config().regime.of_tasks else _wrong_price(combination, result.rows)
+
+
+def _wrong_price(combination: Combination, rows: Sequence[Mapping[str, Any]]) -> str | None:
+    prices = wirelessfl.price(combination.config(), data=data()).rows
+    if len(prices) != len(rows):
+        return f"{len(rows)} rows, but prices of {len(prices)}"
+    for row, costs in zip(rows, prices, strict=True):
+        for key, value in costs.items():
+            if row[key] != value:
+                return f"row of round {row['round']} has {key} {row[key]}, but its price {value}"
     return None
 
 

@@ -244,7 +244,9 @@ def _server(config: Config, planned: Planned) -> Server:
         return UntrainedServer(config.algorithm, config.uplink, weights)
     model = planned.model
     start = model.objective.spec.from_module(model.module).cpu()
-    states = make_states("memory", (), model.spec.size, network.clients, processes=1)
+    rule = config.algorithm.rule  # nothing is stored, but means over the clients ask for it
+    names = (*rule.client_state, *rule.remembers)
+    states = make_states("memory", names, model.spec.size, network.clients, processes=1)
     return Server(config.algorithm, config.uplink, weights, states, start)
 
 

@@ -11,7 +11,6 @@ from channels import Network
 from channels.arrays import FloatArray, IntArray
 from channels.streams import Stream
 from wirelessfl.config import Config
-from wirelessfl.errors import ConfigError
 from wirelessfl.rounds.delivery import before_failures
 from wirelessfl.rounds.model_rounds import ModelRounds
 from wirelessfl.rounds.one_model import OneModel
@@ -129,7 +128,9 @@ def build_parts(config: Config, given: GivenObjects, shards: Shards) -> ModelPar
     )
     structure = Structure(model, config.model.layers)
     sample_weights = model.sample_weights(training.weighting)
-    planner = make_planner(config, network, structure, model.step_cost, sample_weights, model.steps)
+    planner = make_planner(
+        config, network, model.groups, structure, model.step_cost, sample_weights, model.steps
+    )
     network = planner.network
     first = _checked_plan(config, model, planner)
     padding = config.run.padding
@@ -216,14 +217,7 @@ def _checked_plan(config: Config, model: TrainedModel, planner: Planner) -> Plan
     Raises:
         ConfigError: a round cannot be planned.
     """
-    groups, per_round = model.groups, config.training.clients_per_round
-    if groups is not None and per_round is not None:
-        fewest = int(np.bincount(groups.group_of).min())
-        if per_round > fewest:
-            raise ConfigError(
-                f"clients_per_round={per_round} exceeds the number of clients in a session, "
-                f"{fewest} of {planner.network.clients}: choose 1 to {fewest}."
-            )
+    groups = model.groups
     present = None if groups is None else PresentClients(groups.group_of == 0)
     first = planner.plan(0, present, losses=_equal_losses)
     if planner.assigner.plans_ahead and config.sessions.sessions is None:

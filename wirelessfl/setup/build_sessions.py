@@ -40,7 +40,7 @@ def build_sessions(config: Config, given: GivenObjects, shards: Shards) -> Setup
     assert warm_start is not None
     assert sessions is not None
     model, evaluation = parts.model, config.evaluation
-    check_session_model(config, given, model)
+    check_tested_labels(config, model)
     schedule = SessionsScheduler(
         sessions,
         config.training.rounds,
@@ -64,19 +64,12 @@ def build_sessions(config: Config, given: GivenObjects, shards: Shards) -> Setup
     return parts.setup(schedule, handler)
 
 
-def check_session_model(config: Config, given: GivenObjects, model: TrainedModel) -> None:
-    """Refuse a given model that a warm start draws anew, and tests of labels that are no classes.
+def check_tested_labels(config: Config, model: TrainedModel) -> None:
+    """Refuse tests of the labels of present clients if labels are no classes.
 
     Raises:
-        ConfigError: the settings conflict with the model or its data.
+        ConfigError: they are not.
     """
-    warm_start = config.warm_start
-    if warm_start is not None and warm_start.draws and given.model is not None:
-        raise ConfigError(
-            f'warm_start="{warm_start.title}" draws new models, but the model, '
-            f"{type(given.model).__name__}, is a given object. Name a model that can be built, or "
-            "choose another warm start."
-        )
     if config.sessions.tested_labels == "present" and not is_one_class(model.data.train_labels):
         raise ConfigError(
             f"tested_labels=present needs one class per sample, int64 labels [n], but those of "

@@ -15,7 +15,7 @@ from wirelessfl.sessions.session_model import SessionModel
 from wirelessfl.sessions.task_sessions import TaskSessions
 from wirelessfl.setup.build_sessions import (
     build_attendance,
-    check_session_model,
+    check_tested_labels,
     drawn_models,
     held_labels,
 )
@@ -104,7 +104,7 @@ def _session_model(
     warm_start, sessions = task.warm_start, task.sessions.sessions
     assert warm_start is not None
     assert sessions is not None
-    check_session_model(task, given, model)
+    check_tested_labels(task, model)
     labels = held_labels(model)
     tested = labels if task.sessions.tested_labels == "present" else None
     present = PresentOnly(model.data, learner.server, tested)

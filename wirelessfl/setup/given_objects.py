@@ -158,7 +158,19 @@ def configured(
         settings, given.marks, loss=loss, metric=listed(given.metric_names), clients=clients
     )
     made = Config.resolved(settings, loose=loose)
+    _check_drawn(made, given)
     return made if given.network is not None else made.with_known_network()
+
+
+def _check_drawn(config: Config, given: GivenObjects) -> None:
+    """Refuse a given model that a warm start would draw anew."""
+    warm_start, model = config.warm_start, given.model
+    if warm_start is not None and warm_start.draws and model is not None:
+        raise ConfigError(
+            f'warm_start="{warm_start.title}" draws new models, but the model, '
+            f"{type(model).__name__}, is a given object. Name a model that can be built, or "
+            "choose another warm start."
+        )
 
 
 def _check_names(settings: Settings, given: GivenObjects) -> None:

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
+import numpy as np
+
 from channels import Network
 from channels.arrays import FloatArray
 from channels.streams import Stream
 from wirelessfl.config import Config
 from wirelessfl.data.label_groups import LabelGroups
+from wirelessfl.errors import ConfigError
 from wirelessfl.rounds.links import Links
 from wirelessfl.rounds.plan import Participation
 from wirelessfl.rounds.planner import Planner
@@ -65,7 +68,7 @@ def plan_without_data(
     layers = config.model.layers
     structure = UntrainedStructure(model, layers) if like is None else like.structure
     steps = _steps_without_training(config, given, network, stream)
-    planner = make_planner(config, network, structure, model.step_cost, None, steps)
+    planner = make_planner(config, network, groups, structure, model.step_cost, None, steps)
     return Planned(planner, model, groups, structure)
 
 
@@ -93,6 +96,7 @@ def _steps_without_training(
 def make_planner(
     config: Config,
     network: Network,
+    groups: LabelGroups | None,
     structure: Structure,
     step_cost: StepCost | None,
     weights: FloatArray | None,
@@ -103,11 +107,23 @@ def make_planner(
     Args:
         config: the settings.
         network: cells and clients.
+        groups: groups of clients that attend different sessions; None without groups.
         structure: the model, and the neurons that submodels can omit.
         step_cost: counted cost of a full-model step; None for that of the network.
         weights: [clients], weights of the clients in their cell's mean; None for equal weights.
         steps: number of local steps of each client.
+
+    Raises:
+        ConfigError: a round has more clients than a session.
     """
+    per_round = config.training.clients_per_round
+    if groups is not None and per_round is not None:
+        fewest = int(np.bincount(groups.group_of).min())
+        if per_round > fewest:
+            raise ConfigError(
+                f"clients_per_round={per_round} exceeds the number of clients in a session, "
+                f"{fewest} of {network.clients}: choose 1 to {fewest}."
+            )
     if step_cost is not None:
         network = replace(network, cycles_per_step=step_cost.cycles)
     uplink, wanted, training = config.uplink, config.network, config.training

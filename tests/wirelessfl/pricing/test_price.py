@@ -92,6 +92,48 @@ def test_prices_are_the_rows_of_the_run(name, tmp_path):
     assert prices.rows[-1]["sim_seconds"] > 0
 
 
+@pytest.mark.parametrize("algorithm", ["scaffold", "ram-fed"])
+def test_states_of_clients_do_not_matter_to_prices_of_sessions(algorithm):
+    """Sessions begin with means over client states, of which prices have none."""
+    flags = {"clients": 4, "rounds": 1, "sessions": 2, "local_steps": 1, "hidden": (8,)}
+    config = Config.from_flags(algorithm, dataset="digits", step_seconds=0.01, **flags)
+    rows = wirelessfl.run(config).rows
+    assert [row["sim_seconds"] for row in wirelessfl.price(config).rows] == [
+        row["sim_seconds"] for row in rows
+    ]
+
+
+REFUSED = {
+    "exceeds the number of clients in a session, 4 of 9": ({"clients_per_round": 6}, {}),
+    "draws new models": (
+        {"warm_start": "fresh"},
+        {"model": nn.Sequential(nn.Flatten(), nn.Linear(64, 10))},
+    ),
+    "without a client": (
+        {
+            "presence": "arrivals",
+            "presence_unit": "rounds",
+            "arrival_rate": 1e-9,
+            "mean_stay": 0.1,
+            "initially_present": 1,
+        },
+        {},
+    ),
+}
+
+
+@pytest.mark.parametrize("reason", REFUSED)
+def test_prices_refuse_what_runs_refuse(reason):
+    """In the same words."""
+    flags, given = REFUSED[reason]
+    config = Config.from_flags("fedavg", **(SMALL | {"clients": 9, "sessions": 2} | flags))
+    with pytest.raises(ConfigError, match=reason) as refusal:
+        wirelessfl.run(config, **given)
+    with pytest.raises(ConfigError) as found:
+        wirelessfl.price(config, **given)
+    assert str(found.value) == str(refusal.value)
+
+
 def test_costs_per_round_add_up():
     """The slowest edge server decides a round's seconds; rounds add up to the rows' costs."""
     prices = wirelessfl.price(settings("backhaul"), rounds=3)
