@@ -1,7 +1,7 @@
 """Losses equal torch's; users' functions train as the per-sample loss does, in every executor."""
 
 import pickle
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pytest
@@ -16,7 +16,7 @@ from tests.wirelessfl.training.jobs import job_for, samples_of, updates
 from wirelessfl.config import Config
 from wirelessfl.data import Dataset
 from wirelessfl.errors import ConfigError, DataError
-from wirelessfl.losses import LOSSES, CrossEntropy, GivenLoss, ready
+from wirelessfl.losses import LOSSES, CrossEntropy, GivenLoss, Loss, accuracies, ready
 from wirelessfl.models import FCNN
 from wirelessfl.training.batches import Batch, BatchSource
 from wirelessfl.training.executor import TrainingData
@@ -107,6 +107,82 @@ def test_executors_equal_a_plain_loop(case):
     for kind in kinds:
         found = updates(kind(objective, data, 2), job)
         assert torch.allclose(found, torch.stack(expected), atol=1e-5), kind.name
+
+
+def by_formula(name, outputs, labels):
+    """The loss of each label in NumPy: [batch, ...]."""
+    z, y = outputs.double().numpy(), labels.numpy()
+    if name == "cross-entropy":
+        picked = np.take_along_axis(z, y[:, None], 1)[:, 0]
+        return np.log(np.exp(z).sum(1)) - picked
+    z, y = z.reshape(y.shape), y.astype(float)
+    error = np.abs(z - y)
+    return {
+        "binary-cross-entropy": np.log1p(np.exp(z)) - z * y,
+        "mse": error**2,
+        "l1": error,
+        "huber": np.where(error <= 0.4, error**2 / 2, 0.4 * (error - 0.2)),
+    }[name]
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_losses_and_their_sums_equal_formulas(case):
+    """A sample's loss is the mean over its labels or pixels, and so is its part of the sum."""
+    name, labels, _ = CASES[case]
+    shape = {"classes": (90, 4), "masks": (90, 2, 4, 5), "reals": (90, 1)}.get(case, labels.shape)
+    outputs = 3 * torch.randn(shape, generator=DRAW)
+    loss = LOSSES.find(name)(**({"huber_delta": 0.4} if name == "huber" else {}))
+    each = by_formula(name, outputs, labels).reshape(90, -1).mean(1)
+    np.testing.assert_allclose(loss.values(outputs, labels), each, rtol=1e-4, atol=1e-6)
+    for how, expected in (("sum", each.sum()), ("mean", each.mean())):
+        found = loss.reduced(outputs, labels, how)
+        assert found.shape == ()
+        assert float(found) == pytest.approx(expected, rel=1e-5)
+
+
+def test_sums_of_pixels_are_smoothed_and_summed_in_float64():
+    """Samples whose losses differ by 1e9: a float32 sum would lose the smaller ones."""
+    scores = torch.zeros(101, 2, 2, 2)
+    scores[0, 0] = 1e9
+    labels = torch.ones(101, 2, 2, dtype=torch.int64)
+    found = CrossEntropy().reduced(scores, labels, "sum")
+    assert found.dtype == torch.float64
+    assert float(found) == pytest.approx(1e9 + 100 * np.log(2), abs=1e-3)
+    smooth = CrossEntropy(label_smoothing=0.5)
+    rows = smooth.reduced(scores, labels, "sum")
+    # The target is 1/4 for class 0 and 3/4 for class 1.
+    assert float(rows) == pytest.approx(0.75e9 + 100 * np.log(2), abs=1e-3)
+
+
+def test_accuracies_by_hand():
+    """The largest score is right, or the sign; of several labels or pixels, their fraction."""
+    scores = torch.tensor([[[2.0, 0.0, 1.0, 1.0]], [[0.0, 3.0, 1.0, 1.0]]]).reshape(2, 2, 2)
+    pixels = accuracies("classes", scores, torch.tensor([[0, 1], [0, 0]]))
+    assert pixels.tolist() == [1.0, 0.5]
+    logits = torch.tensor([[1.0, -1.0], [-2.0, 0.5]])
+    for labels in (torch.tensor([[1, 1], [0, 1]]), torch.tensor([[1.0, 1.0], [0.0, 1.0]])):
+        assert accuracies("signs", logits, labels).tolist() == [0.5, 1.0]
+    single = accuracies("signs", torch.tensor([[0.3], [0.0], [-0.2]]), torch.tensor([0.0, 0, 0]))
+    assert single.tolist() == [False, True, True]
+
+
+@dataclass(frozen=True)
+class Fourth(Loss):
+    """A loss of a user, as a class; with ``of_batch`` it is wrong."""
+
+    of_batch: bool = False
+
+    def values(self, outputs, labels):
+        found = (outputs[:, 0] - labels) ** 4
+        return found.mean() if self.of_batch else found
+
+
+def test_a_class_of_the_user_has_a_loss_per_sample():
+    outputs, labels = torch.tensor([[1.0], [3.0]]), torch.zeros(2)
+    assert Fourth().values(outputs, labels).tolist() == [1.0, 81.0]
+    assert float(Fourth().reduced(outputs, labels, "mean")) == 41.0
+    with pytest.raises(ConfigError, match="Return the loss of each of the 2 samples"):
+        Fourth(of_batch=True).values(outputs, labels)
 
 
 @pytest.mark.parametrize("smoothing", [0.0, 0.2])

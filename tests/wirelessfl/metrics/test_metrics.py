@@ -67,6 +67,21 @@ def test_classification_equals_scikit_learn():
     )
 
 
+def test_absent_classes_by_hand():
+    """Of 4 classes, 2 and 3 are absent: 3 is predicted. Labels that never occur count as 0."""
+    outputs = torch.nn.functional.one_hot(torch.tensor([0, 0, 1, 3]), 4).float()
+    labels = torch.tensor([0, 0, 1, 1])
+    # F1: 1 of class 0, 2 / 3 of class 1, 0 of class 3; class 2 is left out.
+    assert value("macro-f1", outputs, labels, "classes") == pytest.approx((1 + 2 / 3 + 0) / 3)
+    logits = torch.tensor([[1.0, -1.0, -1.0], [1.0, -1.0, 2.0]])
+    marks = torch.tensor([[1, 0, 0], [1, 0, 0]])
+    assert value("macro-f1", logits, marks, "signs") == pytest.approx((1 + 0 + 0) / 3)
+    each = value("class-accuracy", outputs, labels, "classes")
+    assert each[:2] == [1.0, 0.5]
+    assert math.isnan(each[2])
+    assert math.isnan(each[3])
+
+
 @pytest.mark.parametrize("columns", [1, 5])
 def test_regression_equals_scikit_learn(columns):
     outputs, labels = OUTPUTS[:, :columns], REALS[:, :columns]
@@ -88,6 +103,15 @@ def test_the_worst_tenth_of_clients_by_hand():
     assert worst(accuracy, many) == pytest.approx(0.5)
     assert worst(accuracy, np.repeat(shares[:3], [10, 1, 9], axis=0)) == pytest.approx(0.6)
     assert math.isnan(worst(accuracy, shares[4:]))
+
+
+@pytest.mark.parametrize("clients", [1, 9, 10, 11, 20, 21, 70])
+def test_the_worst_tenth_is_rounded_up(clients):
+    """A tenth of 11 clients are 2; each client has one class of its own."""
+    accuracy = np.random.default_rng(clients).permutation(clients) / clients
+    number = (clients + 9) // 10
+    expected = sum(sorted(accuracy)[:number]) / number
+    assert worst(accuracy, np.eye(clients)) == pytest.approx(expected, rel=1e-12)
 
 
 def test_rows_have_the_metrics_of_the_final_model(config, toy):
