@@ -34,6 +34,18 @@ def seeded_generators(stream: Stream) -> Iterator[None]:
             np.random.set_state(numpy)  # noqa: NPY002
 
 
+def torch_state(x: torch.Tensor) -> torch.Tensor:
+    """State of torch's global generators that code on the device of ``x`` may draw from."""
+    state = torch.random.get_rng_state()
+    return torch.cat([state, torch.cuda.get_rng_state(x.device)]) if x.is_cuda else state
+
+
+def other_states() -> tuple[object, ...]:
+    """State of the global generators of Python and NumPy."""
+    kind, keys, *rest = np.random.get_state()  # noqa: NPY002
+    return random.getstate(), kind, np.asarray(keys).tobytes(), *rest
+
+
 def seed_torch(seed: int, *, cuda: bool) -> None:
     """Seed torch's global generator of the CPU and, if ``cuda``, of every GPU.
 

@@ -99,6 +99,7 @@ STAR = {
     ),
     "cycles-per-flop": one("fedavg", cycles_per_flop=2.0, model="mlp", hidden=(12, 10), rounds=2),
     "validation-fraction": one("fedavg", validation_fraction=0.2, target=0.3),
+    "augment": one("fedavg", "resumed", augment="tests.gate.given:noisy", batch_size=20),
     "stop-at-target": one("fedavg", target=0.3, stop_at_target=True, rounds=50),
     "patience": one("fedavg", patience=2, min_delta=0.02, rounds=50, keep_best=True),
     "max-seconds": one("fedavg", max_seconds=0.5, rounds=50, step_seconds=0.05, eval_every=2),

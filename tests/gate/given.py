@@ -125,6 +125,11 @@ def uneven_network() -> Network:
     )
 
 
+def noisy(x: Tensor, generator: torch.Generator) -> Tensor:
+    """Samples with noise."""
+    return x + 0.1 * torch.randn(x.shape, generator=generator, device=x.device)
+
+
 def network_of(stream: Stream) -> Network:
     """The same cells with random speeds."""
     return replace(uneven_network(), cpu_hz=stream.generator().uniform(1e9, 2e9, 8))

@@ -36,6 +36,7 @@ class Given(Section):
         metrics: the names of the given metrics.
         split: the number of clients of the given split.
         redesign: the title of the given redesign.
+        augment: the name of the given function that changes training samples.
     """
 
     model: str | None = None
@@ -45,6 +46,7 @@ class Given(Section):
     metrics: tuple[str, ...] | None = None
     split: int | None = Field(None, ge=1)
     redesign: str | None = None
+    augment: str | None = None
 
     @property
     def names(self) -> list[str]:

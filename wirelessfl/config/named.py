@@ -14,7 +14,7 @@ from wirelessfl.data.files import is_folder_path
 from wirelessfl.errors import ConfigError
 from wirelessfl.import_paths import absolute, is_import_path
 
-OBJECTS = ("algorithm", "local", "network", *KINDS)
+OBJECTS = ("algorithm", "local", "network", "augment", *KINDS)
 """Settings that name an object, in a table of their own or in the table of a task."""
 FOLDERS = ("tokenizer", "pretrained")
 """Settings that name a folder if it exists, else something on the hub."""

@@ -21,6 +21,7 @@ from wirelessfl.metrics import find_metric
 from wirelessfl.radio.layouts import Placed
 from wirelessfl.registry import Choice
 from wirelessfl.rounds.participants import check_participation
+from wirelessfl.training.augmentation import Augmentation
 
 STAR_CELLS, STAR_EDGE_ROUNDS = 1, 1
 MAX_CELLS, EDGE_ROUNDS = 4, 5
@@ -98,7 +99,7 @@ def check(settings: Settings) -> None:
         settings: settings whose dependent defaults are filled in.
 
     Raises:
-        ConfigError: settings conflict, or a metric is unknown; the message names them.
+        ConfigError: settings conflict, or a metric or function is unknown; the message names them.
     """
     check_values(settings)
     check_local(settings.tables["algorithm"])
@@ -111,6 +112,8 @@ def check(settings: Settings) -> None:
         settings.layout.build()  # raises if a setting is missing
     for name in settings.evaluation.metric or ():
         find_metric(name)  # raises if there is no such metric
+    if settings.data.augment is not None:
+        Augmentation.find(settings.data.augment)  # raises if there is no such function
 
 
 def _check_presence(settings: Settings) -> None:

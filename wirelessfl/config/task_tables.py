@@ -10,7 +10,7 @@ from wirelessfl.errors import ConfigError
 from wirelessfl.wording import shown
 
 TASK_SETTINGS = {
-    "data": ["validation_fraction"],
+    "data": ["validation_fraction", "augment"],
     "network": ["step_seconds", "cycles_per_step", "cycles_per_flop"],
     "training": [
         *("local_steps", "local_epochs", "batch_size", "rounds", "clients_per_round", "weighting"),

@@ -128,12 +128,12 @@ def _arrays(file: Path) -> Arrays:
 
 
 def given_hashes(given: GivenObjects) -> dict[str, Any]:
-    """Hashes of the given model, data, loss, metrics and redesign, by argument.
+    """Hashes of the given model, data, loss, metrics, redesign and augmentation, by argument.
 
     Returns:
         For a model its class, and hashes of the shapes of its parameters and of the source of the
-        user's classes of its modules; for a loss, each metric and a redesign the hash of its code
-        and of the values that it uses; for data the hash of samples and labels.
+        user's classes of its modules; for a loss, each metric, a redesign and an augmentation
+        the hash of its code and of the values that it uses; for data that of samples and labels.
     """
     found: dict[str, Any] = {}
     if given.model is not None:
@@ -154,6 +154,8 @@ def given_hashes(given: GivenObjects) -> dict[str, Any]:
         found["metrics"] = {name: function_hash(f) for name, f in given.functions.items()}
     if given.redesign is not None:
         found["redesign"] = function_hash(given.redesign)
+    if given.augment is not None:
+        found["augment"] = function_hash(given.augment)
     return found
 
 
@@ -187,7 +189,7 @@ def _words(place: tuple[str, ...]) -> str:
             return f"the {what} of model=..."
         case ("metrics", name):
             return f"the code or a value of metric {name!r}"
-        case ("loss" | "redesign" as name,):
+        case ("loss" | "redesign" | "augment" as name,):
             return f"the code or a value of {name}=..."
     return f"{place[0]}=..."
 

@@ -41,6 +41,7 @@ from wirelessfl.setup.building import build_resolved
 from wirelessfl.setup.computing import default_threads, fewer_workers, without_gpu
 from wirelessfl.setup.given_objects import GivenMetrics, GivenObjects, configured, naming_network
 from wirelessfl.setup.setups import Setup
+from wirelessfl.training.augmentation import AugmentFunction
 from wirelessfl.training.shards import ALONE, Shards
 from wirelessfl.training.torch_settings import torch_settings
 from wirelessfl.training.workers.fork_server import leave_if_child
@@ -57,6 +58,7 @@ def run(
     metrics: GivenMetrics | None = None,
     split: Sequence[Any] | None = None,
     redesign: Redesign | None = None,
+    augment: AugmentFunction | None = None,
     trust: bool = False,
     on_row: RowCallback | None = None,
     on_note: Callable[[str], None] | None = None,
@@ -90,6 +92,10 @@ def run(
             is one client per list unless a network is given.
         redesign: decides while the run trains how its next rounds train and send, see
             ``wirelessfl.Redesign``.
+        augment: changes the samples of each training batch at random: a function f(x, generator)
+            that gets the samples [batch, ...] of one client and a seeded ``torch.Generator``, and
+            returns samples of the same shape and dtype. Evaluations use the unchanged samples. Its
+            import path is the setting ``augment``.
         trust: whether a TOML file may name code to import, such as ``my_module:MyModel``.
         on_row: called with each row as it is written. An error that it raises ends the run with a
             checkpoint after that row, from which ``resume`` continues.
@@ -110,7 +116,7 @@ def run(
     check_observers(observers)
     from_file = isinstance(config, str | Path)
     config, network = naming_network(config, network, trust)
-    given = GivenObjects.of(model, data, network, loss, metrics, split, redesign)
+    given = GivenObjects.of(model, data, network, loss, metrics, split, redesign, augment)
     settings = configured(config, given, trust)
     watching = _watching(settings, observers)
     if from_file:  # it may be from a larger machine
@@ -137,6 +143,7 @@ def resume(
     metrics: GivenMetrics | None = None,
     split: Sequence[Any] | None = None,
     redesign: Redesign | None = None,
+    augment: AugmentFunction | None = None,
     trust: Trust = False,
     on_row: RowCallback | None = None,
     on_note: Callable[[str], None] | None = None,
@@ -159,7 +166,7 @@ def resume(
         rounds: new number of rounds.
         target: new value of the monitored field, by default the accuracy, at which the run ends.
         max_seconds: new limit on simulated seconds.
-        model, data, loss, metrics: the objects that were passed to ``run``, if any.
+        model, data, loss, metrics, augment: the objects that were passed to ``run``, if any.
         network, split, redesign: as passed to ``run``; by default those that the folder keeps.
         trust: whether the run's settings may name code to import, such as ``my_module:MyModel``;
             or the import paths that they may name.
@@ -181,7 +188,7 @@ def resume(
     check_observers(observers)
     if not (isinstance(network, str) and is_import_path(network)):
         check_objects(network=network)
-    given = GivenObjects.of(model, data, None, loss, metrics, split, redesign)
+    given = GivenObjects.of(model, data, None, loss, metrics, split, redesign, augment)
     directory, config = shards.by_first(partial(RunDirectory.open, Path(path), trust))
     checkpoint = shards.by_first(directory.load)
     changed = shards.by_first(partial(named_change, directory, config))

@@ -121,7 +121,7 @@ def build_tasks(config: Config, given: GivenObjects, shards: Shards) -> Setup:
 
 
 def _check(config: Config, given: GivenObjects, shards: Shards) -> None:
-    """Refuse several processes, and given models or data sets in runs with tables of tasks.
+    """Refuse several processes, and objects of one model in runs with tables of tasks.
 
     Raises:
         ConfigError: there are several processes, or such an object is given.
@@ -132,7 +132,12 @@ def _check(config: Config, given: GivenObjects, shards: Shards) -> None:
             f'"{config.named("algorithm")}" with schedule "{config.named("schedule")}" needs one. '
             'Start it without torchrun, or choose schedule "rounds".'
         )
-    objects = (("model", given.model), ("data", given.data), ("split", given.split))
+    objects = (
+        ("model", given.model),
+        ("data", given.data),
+        ("split", given.split),
+        ("augment", given.augment),
+    )
     for name, thing in objects:
         if thing is not None and config.task:
             raise ConfigError(

@@ -25,6 +25,7 @@ from wirelessfl.setup.build_tasks import build_tasks
 from wirelessfl.setup.given_objects import GivenMetrics, GivenObjects, configured, naming_network
 from wirelessfl.setup.redesigns import check_redesign
 from wirelessfl.setup.setups import Setup
+from wirelessfl.training.augmentation import AugmentFunction
 from wirelessfl.training.shards import ALONE, Shards
 
 BUILDERS: Mapping[Regime, Callable[[Config, GivenObjects, Shards], Setup]] = {
@@ -46,6 +47,7 @@ def build(
     metrics: GivenMetrics | None = None,
     split: Sequence[Any] | None = None,
     redesign: Redesign | None = None,
+    augment: AugmentFunction | None = None,
     shards: Shards = ALONE,
 ) -> Setup:
     """Build everything that a run with these settings needs, without writing files.
@@ -59,6 +61,7 @@ def build(
         metrics: further metrics of the rows: functions by name, or names and functions.
         split: indices of the training samples of each client, instead of the configured split.
         redesign: decides while the run trains how its next rounds train and send.
+        augment: function f(x, generator) that changes the samples of training batches.
         shards: the processes that share the clients.
 
     Raises:
@@ -67,7 +70,7 @@ def build(
     """
     check_objects(model=model, redesign=redesign, shards=shards)
     config, network = naming_network(config, network)
-    given = GivenObjects.of(model, data, network, loss, metrics, split, redesign)
+    given = GivenObjects.of(model, data, network, loss, metrics, split, redesign, augment)
     return build_resolved(configured(config, given), given, shards)
 
 

@@ -193,7 +193,7 @@ def _on_gpu(
     """Chunk, workers and replay on a GPU, which one process uses.
 
     Raises:
-        ConfigError: the settings ask for workers or a timed chunk.
+        ConfigError: the settings ask for workers, a timed chunk, or a recording of augmented steps.
     """
     device = trained.data.inputs.device
     if settings.workers not in (None, "auto", 1):
@@ -206,7 +206,14 @@ def _on_gpu(
             f'chunk="tune" conflicts with device {device}: chunks are timed only on CPUs. Give a '
             "number, or leave chunk out."
         )
-    wanted = settings.replay or ("on" if trained.workload.steady else "off")
+    augmented = trained.data.source.augmentation is not None
+    if augmented and settings.replay == "on":
+        raise ConfigError(
+            f'replay="on" conflicts with augment on device {device}: random changes of samples '
+            "cannot be recorded there. Leave replay out."
+        )
+    steady = trained.workload.steady and not augmented
+    wanted = settings.replay or ("on" if steady else "off")
     replay = kind is not LoopExecutor and wanted == "on"
     chunk = settings.chunk or _gpu_chunk(trained, kind, device)
     return chunk, 1, replay

@@ -25,6 +25,7 @@ from wirelessfl.errors import ConfigError
 from wirelessfl.import_paths import absolute, is_import_path
 from wirelessfl.rounds.redesign import Redesign
 from wirelessfl.setup.arguments import check_functions, check_objects, check_settings
+from wirelessfl.training.augmentation import Augmentation, AugmentFunction
 from wirelessfl.wording import counted, shown
 
 GivenMetrics = Mapping[str, Callable[..., Any]] | Sequence[str | Callable[..., Any]]
@@ -44,6 +45,7 @@ class GivenObjects:
         split: ascending indices of the training samples of each client, instead of the configured
             split.
         redesign: decides while the run trains how its next rounds train and send.
+        augment: function f(x, generator) that changes the samples of training batches.
     """
 
     model: torch.nn.Module | None = None
@@ -53,6 +55,7 @@ class GivenObjects:
     metrics: GivenMetrics | None = None
     split: Sequence[Any] | None = None
     redesign: Redesign | None = None
+    augment: AugmentFunction | None = None
 
     @classmethod
     def of(
@@ -64,11 +67,12 @@ class GivenObjects:
         metrics: GivenMetrics | None = None,
         split: Sequence[Any] | None = None,
         redesign: Redesign | None = None,
+        augment: AugmentFunction | None = None,
     ) -> GivenObjects:
         """The objects as a user gives them: data and split are checked and converted.
 
         Raises:
-            ConfigError: data or split have a wrong form.
+            ConfigError: data, split, metrics or augment have a wrong form.
             DataError: the samples do not form a data set.
         """
         if metrics is not None and not isinstance(metrics, Mapping | Sequence):
@@ -76,9 +80,11 @@ class GivenObjects:
                 f"metrics is {shown(metrics)}: give a list of functions and names, or a dict of "
                 "functions by name."
             )
+        if augment is not None:
+            Augmentation.of(augment)  # raises if it is not a function
         dataset = None if data is None else as_dataset(data)
         lists = None if split is None else client_lists(split)
-        return cls(model, dataset, network, loss, metrics, lists, redesign)
+        return cls(model, dataset, network, loss, metrics, lists, redesign, augment)
 
     @property
     def marks(self) -> Given:
@@ -94,6 +100,7 @@ class GivenObjects:
             metrics=tuple(self.functions) or None,
             split=None if self.split is None else len(self.split),
             redesign=None if self.redesign is None else self.redesign.title,
+            augment=None if self.augment is None else Augmentation.of(self.augment).called,
         )
 
     @property

@@ -16,6 +16,7 @@ from wirelessfl.algorithms import Algorithm
 from wirelessfl.config import Config
 from wirelessfl.data import Dataset
 from wirelessfl.data.client_samples import ClientSamples
+from wirelessfl.data.dataset import widened
 from wirelessfl.data.label_groups import LabelGroups
 from wirelessfl.data.label_kinds import is_one_class
 from wirelessfl.data.own.arrays import range_note
@@ -33,10 +34,11 @@ from wirelessfl.setup.computing import (
 from wirelessfl.setup.data import Loaded
 from wirelessfl.setup.executors import ModelAndData, build_executor
 from wirelessfl.setup.given_objects import GivenObjects
-from wirelessfl.setup.losses import check_monitor, measures_of, with_loss
+from wirelessfl.setup.losses import TRIED, check_monitor, measures_of, with_loss
 from wirelessfl.setup.models import configured_model
 from wirelessfl.setup.step_costs import StepCost, counted_cost
 from wirelessfl.submodels import Submodels
+from wirelessfl.training.augmentation import Augmentation
 from wirelessfl.training.batches import BatchSource
 from wirelessfl.training.cohort import Penalty, need_features
 from wirelessfl.training.evaluate import EvaluationSamples
@@ -163,7 +165,10 @@ def build_model_of(
     check_monitor(config, objective, measures, held=held is not None)
     # No client can fill a larger batch. Equal widths keep results independent of the chunk.
     batch_size = min(config.training.batch_size, int(samples.sizes.max()))
-    source = BatchSource(samples, batch_size, stream)
+    augmentation = _augmentation(config, given)
+    if augmentation is not None:
+        augmentation.check(widened(inputs[:TRIED]))
+    source = BatchSource(samples, batch_size, stream, augmentation)
     penalties, comparing = _penalties(config)
     executor, computing, notes = build_executor(
         config.run,
@@ -225,6 +230,14 @@ def _validation(
         return None
     rows = torch.from_numpy(held)
     return EvaluationSamples(data.train_inputs[rows].to(device), data.train_labels[rows].to(device))
+
+
+def _augmentation(config: Config, given: GivenObjects) -> Augmentation | None:
+    """The given or configured changes of training samples."""
+    if given.augment is not None:
+        return Augmentation.of(given.augment)
+    path = config.data.augment
+    return None if path is None else Augmentation.find(path)
 
 
 def _penalties(config: Config) -> tuple[tuple[Penalty, ...], str]:

@@ -7,8 +7,8 @@ is stored.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import NamedTuple
 
@@ -19,6 +19,7 @@ from torch import Tensor
 
 from channels.arrays import IntArray
 from channels.streams import Generators, Stream
+from wirelessfl.training.augmentation import Augmentation
 
 
 class Batch(NamedTuple):
@@ -36,6 +37,10 @@ class Batch(NamedTuple):
     weight: Tensor
     keys: Tensor
 
+    def of_first(self) -> Batch:
+        """The batch of the first client, without the leading axis."""
+        return Batch(*(part[0] for part in self))
+
 
 @dataclass(frozen=True)
 class Batches:
@@ -46,22 +51,23 @@ class Batches:
         weight: [clients, steps, batch] float32, 1/size in a batch of ``size`` samples, 0 for
             padding: the loss of a step is the weighted sum over its samples.
         keys: [clients, steps, 2] int32, the dropout keys of client and step.
+        seeds: [clients, steps], seeds of the augmentation; None without it.
+        sizes: [clients, steps], numbers of samples without padding; None without augmentation.
     """
 
     index: Tensor
     weight: Tensor
     keys: Tensor
-
-    def by_step(self) -> Iterator[tuple[Tensor, Tensor, Tensor]]:
-        """Iterate over steps: index and weight [clients, batch], and keys [clients, 2]."""
-        return zip(self.index.unbind(1), self.weight.unbind(1), self.keys.unbind(1), strict=True)
+    seeds: IntArray | None = None
+    sizes: IntArray | None = None
 
     def to(self, device: torch.device) -> Batches:
         """The same batches on ``device``; on a GPU they arrive there after earlier work."""
         if device.type == "cpu":
             return self
         tensors = (self.index, self.weight, self.keys)
-        return Batches(*(each.pin_memory().to(device, non_blocking=True) for each in tensors))
+        index, weight, keys = (t.pin_memory().to(device, non_blocking=True) for t in tensors)
+        return Batches(index, weight, keys, self.seeds, self.sizes)
 
 
 @dataclass(frozen=True)
@@ -73,11 +79,13 @@ class BatchSource:
         batch_size: b; a client with fewer samples uses all of them, and the last batch of a pass
             contains only the remaining samples.
         stream: the run's stream.
+        augmentation: changes the samples of each batch; None to leave them as they are.
     """
 
     client_samples: Sequence[IntArray]
     batch_size: int
     stream: Stream
+    augmentation: Augmentation | None = None
 
     def draw(self, clients: IntArray, first_steps: IntArray, steps: int) -> Batches:
         """Draw the next ``steps`` batches of each client.
@@ -113,7 +121,18 @@ class BatchSource:
                 position = 0
         keys[:, :, 1] = first_steps[:, None] + np.arange(steps)
         found_keys = keys.astype(np.uint32).view(np.int32)
-        return Batches(*map(torch.from_numpy, (index, weight, found_keys)))
+        drawn = Batches(
+            torch.from_numpy(index), torch.from_numpy(weight), torch.from_numpy(found_keys)
+        )
+        if self.augmentation is None:
+            return drawn
+        streams = [self.stream.child("client", client, "augment") for client in numbers]
+        seeds = [
+            [stream.key(first + step) >> 1 for step in range(steps)]
+            for stream, first in zip(streams, first_steps.tolist(), strict=True)
+        ]
+        sizes = np.count_nonzero(weight, axis=-1)
+        return replace(drawn, seeds=np.array(seeds, dtype=np.int64), sizes=sizes)
 
 
 @lru_cache(maxsize=1 << 16)

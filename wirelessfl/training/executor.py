@@ -17,7 +17,7 @@ from wirelessfl.data.dataset import widened
 from wirelessfl.errors import ConfigError
 from wirelessfl.guard import calling
 from wirelessfl.submodels import ParamSpec
-from wirelessfl.training.batches import Batches, BatchSource
+from wirelessfl.training.batches import Batch, Batches, BatchSource
 from wirelessfl.training.cohort import Cohort, Factors, Penalty, State
 from wirelessfl.training.objective import Objective
 from wirelessfl.training.rules import ClientRule, check_result
@@ -57,6 +57,17 @@ class TrainingData:
         if self.tokens:
             flat = widened(flat)
         return flat.view(*rows.shape, *self.inputs.shape[1:]), self.labels[rows]
+
+    def of_step(self, batches: Batches, step: int) -> Batch:
+        """The batch of a step of all clients, [clients, batch, ...], augmented if it is to be."""
+        x, y = self.batch(batches.index[:, step])
+        augmentation = self.source.augmentation
+        if augmentation is not None:
+            assert batches.seeds is not None
+            assert batches.sizes is not None
+            sizes, seeds = batches.sizes[:, step].tolist(), batches.seeds[:, step].tolist()
+            x = augmentation.batches(x, sizes, seeds)
+        return Batch(x, y, batches.weight[:, step], batches.keys[:, step])
 
     def first(self, count: int) -> tuple[Tensor, Tensor]:
         """Copies of at most the first ``count`` samples, to check a model or estimate its cost."""

@@ -40,20 +40,19 @@ class LoopExecutor(Executor):
         params = cohort.start.clone()
         state = job.rule.begin(cohort)
         self.objective.module.train()
-        batches, device = job.batches(self.data.source), self.data.inputs.device
+        batches = job.batches(self.data.source).to(self.data.inputs.device)
         terms = Terms.of_first(cohort, job.spec)
         for step in range(job.local_steps):
-            weight = batches.weight[0, step]
-            real = weight > 0  # drop the padding
-            rows = batches.index[0, step][real]
-            x, y = self.data.batch(rows.to(device))
-            batch = Batch(x, y, weight[real].to(device), batches.keys[0, step].to(device))
+            padded = self.data.of_step(batches, step).of_first()
+            size = int(padded.weight.count_nonzero())  # padding is at the end
+            x, y, weight = (part[:size] for part in (padded.x, padded.y, padded.weight))
+            batch = Batch(x, y, weight, padded.keys)
             try:
                 grads = self._gradient(job.spec, params[0], batch, terms)
             except (RuntimeError, ValueError, ArithmeticError) as error:
                 raise TrainingError(
                     f"client {client}, {job.label}, local step {step}: {error} "
-                    f"(batch of training samples {rows.tolist()})"
+                    f"(batch of training samples {batches.index[0, step, :size].tolist()})"
                 ) from error
             params, state = checked_step(job.rule, params, grads[None], state, cohort)
         return after_training(job.rule, params, state, cohort)

@@ -5,14 +5,13 @@ Clients share the module, so any such effect would leak between them, and differ
 
 from __future__ import annotations
 
-import random
 from contextlib import suppress
 
-import numpy as np
 import torch
 from torch import Tensor, nn
 
 from wirelessfl.errors import ConfigError
+from wirelessfl.generators import other_states, torch_state
 from wirelessfl.guard import described
 from wirelessfl.training.objective import Objective
 
@@ -82,7 +81,7 @@ def _run(module: nn.Module, x: Tensor) -> tuple[Tensor, bool]:
         ConfigError: the module does not run.
     """
     with torch.random.fork_rng(), torch.no_grad():
-        before = _generators(x)
+        before = torch_state(x)
         try:
             output: Tensor = module(x.clone())  # a copy: it may change its input
         except Exception as error:  # a user's forward may raise anything
@@ -93,13 +92,7 @@ def _run(module: nn.Module, x: Tensor) -> tuple[Tensor, bool]:
                 f"{cause.removesuffix('.') or type(error).__name__}. Choose a model of "
                 f"{'texts, such as text-mean' if texts else 'samples of this shape'}."
             ) from error
-        return output, not torch.equal(before, _generators(x))
-
-
-def _generators(x: Tensor) -> Tensor:
-    """State of torch's global generators that a module on the device of ``x`` may draw from."""
-    state = torch.random.get_rng_state()
-    return torch.cat([state, torch.cuda.get_rng_state(x.device)]) if x.is_cuda else state
+        return output, not torch.equal(before, torch_state(x))
 
 
 def _equal(one: object, two: object) -> bool:
@@ -140,7 +133,7 @@ class _State:
             for name, value in parameters.items()
             if value.requires_grad
         }
-        self._drawn = _other_generators()
+        self._drawn = other_states()
 
     def check(self, module: nn.Module) -> None:
         """Raise if the module has changed its buffers or parameters, or another generator.
@@ -163,7 +156,7 @@ class _State:
                     "several copies of it: compute the limited value from the parameter without "
                     "storing it, e.g. by torch.renorm or clamp, and do not use max_norm."
                 )
-        if self._drawn != _other_generators():
+        if self._drawn != other_states():
             raise ConfigError(
                 f"model {name} draws from the generator of Python's random or of NumPy, which runs "
                 "do not seed: use wirelessfl.models.StreamDropout, or torch's global generator."
@@ -173,9 +166,3 @@ class _State:
 def _memory(parameter: nn.Parameter) -> tuple[int, int]:
     """Version of a parameter and the address of its values."""
     return parameter._version, parameter.data_ptr()
-
-
-def _other_generators() -> tuple[object, ...]:
-    """State of the global generators of Python and NumPy."""
-    kind, keys, *rest = np.random.get_state()  # noqa: NPY002
-    return random.getstate(), kind, np.asarray(keys).tobytes(), *rest

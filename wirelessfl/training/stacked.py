@@ -92,8 +92,7 @@ class StackedExecutor(TensorExecutor):
         terms = _terms(cohort, spec)
         descent = Write(tensors, rule.shrink, -rule.lr)
         for step in range(cohort.local_steps):
-            samples = self.data.batch(batches.index[:, step])
-            batch = Batch(*samples, batches.weight[:, step], batches.keys[:, step])
+            batch = self.data.of_step(batches, step)
             if flat is None:  # plain SGD, fused
                 self._back(tensors, descent, batch, terms)
                 continue

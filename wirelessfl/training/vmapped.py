@@ -72,8 +72,8 @@ class VmapExecutor(TensorExecutor):
         # One buffer for all steps: gradients are computed per tensor and used as flat vectors.
         flat = None if rule.plain_sgd else torch.empty_like(params)
         terms = Terms.of(cohort, spec)
-        for index, weight, keys in batches.by_step():
-            batch = Batch(*self.data.batch(index), weight, keys)
+        for step in range(cohort.local_steps):
+            batch = self.data.of_step(batches, step)
             found = self.objective.gradients(tensors, batch, terms)
             if flat is None:  # plain SGD needs no copy
                 if rule.shrink != 1.0:
@@ -102,8 +102,7 @@ class VmapExecutor(TensorExecutor):
                     leaf.data = value
                 for name, factor in terms.factors.items():
                     parameters[name].data = parameters[name].data * factor
-                samples = self.data.batch(batches.index[0, step])
-                batch = Batch(*samples, batches.weight[0, step], batches.keys[0, step])
+                batch = self.data.of_step(batches, step).of_first()
                 loss = self.objective.held_loss(batch, terms)
                 found = self._gradients(loss, leaves)
                 for name, factor in terms.factors.items():
@@ -152,16 +151,16 @@ class VmapExecutor(TensorExecutor):
             terms = [value[0] for value in terms]
         terms = [value.contiguous() for value in terms]  # expanded tensors share memory
         program: Program | None = None
-        for index, *batch in batches.by_step():
-            x, y = self.data.batch(index)
+        for step in range(cohort.local_steps):
+            batch = self.data.of_step(batches, step)
             if len(params) == 1:
-                x, y, *batch = (thing[0] for thing in (x, y, *batch))
+                batch = batch.of_first()
             if program is None:
-                example = [*tensors, x, y, *batch, *terms]
+                example = [*tensors, *batch, *terms]
                 program = self._step_program(rule, spec, example, cohort.penalties, form)
             if program is _unrecordable:
                 return None
-            found = program(*tensors, x, y, *batch, *terms)
+            found = program(*tensors, *batch, *terms)
             if flat is None:
                 continue
             for slot, value in zip(spec.views(flat).values(), found, strict=True):

@@ -64,6 +64,7 @@ OBJECTS = {
     "network": lambda _: Network(np.array([0, 0, 1, 1]), cpu_hz=1e9, gain_db=-100.0),
     "loss": lambda _: lambda outputs, labels: cross_entropy(outputs, labels, reduction="none"),
     "metrics": lambda _: ["macro-f1"],
+    "augment": lambda _: lambda x, generator: x.flip(-1),
     "split": lambda _: [list(range(i, 40, 4)) for i in range(4)],
 }
 

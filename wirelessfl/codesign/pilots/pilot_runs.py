@@ -21,6 +21,7 @@ from wirelessfl.errors import ConfigError
 from wirelessfl.runs.result import RunResult
 from wirelessfl.runs.sweep import OnEnd, OnFound, OnRow
 from wirelessfl.setup.given_objects import GivenObjects, check_given
+from wirelessfl.training.augmentation import AugmentFunction
 
 if TYPE_CHECKING:
     from wirelessfl.codesign.curves import RoundsCurve
@@ -162,6 +163,7 @@ def pilot(
     network: Network | None = None,
     loss: Callable[..., Tensor] | str | None = None,
     split: Sequence[Any] | None = None,
+    augment: AugmentFunction | None = None,
     on_row: OnRow | None = None,
     on_end: OnEnd | None = None,
     on_found: OnFound | None = None,
@@ -210,7 +212,7 @@ def pilot(
         most_rounds: limit on the rounds of a pilot, given its H and E: those that a budget allows.
         root: folder of the pilots.
         jobs: number of processes; 1 if objects are given.
-        model, data, loss, split: objects for all pilots, as in ``wirelessfl.run``.
+        model, data, loss, split, augment: objects for all pilots, as in ``wirelessfl.run``.
         network: replaces the network of the settings, as in ``wirelessfl.run``.
         on_row: called with the index of a pilot and each row as it is written.
         on_end: called with the index of each pilot that has finished.
@@ -223,7 +225,7 @@ def pilot(
         SweepError: pilots failed; the others are stored.
     """
     jobs = whole("jobs", jobs, 1)
-    given = GivenObjects.of(model, data, network, loss, None, split)
+    given = GivenObjects.of(model, data, network, loss, None, split, augment=augment)
     if isinstance(config, Config):
         check_given(config.given, given)
     found = planned(

@@ -282,6 +282,10 @@ def why_no_workers(executor: Executor, workers: int, vectors: int) -> str | None
     except Exception as error:  # a user's function may be a lambda
         return f"the loss cannot be sent to other processes ({error}): define it in a module file"
     try:
+        pickle.dumps(executor.data.source.augmentation)
+    except Exception as error:
+        return f"augment cannot be sent to other processes ({error}): define it in a module file"
+    try:
         pickle.dumps(executor.objective)
     except Exception as error:  # a user's module may raise anything
         return f"the model cannot be sent to other processes ({error})"
@@ -301,4 +305,7 @@ def _session(executor: Executor) -> str | None:
     own = getattr(criterion, "function", type(criterion))
     if getattr(own, "__module__", None) == "__main__":
         return "the loss is defined in an interactive session: define it in a module file"
+    augmentation = executor.data.source.augmentation
+    if getattr(getattr(augmentation, "function", None), "__module__", None) == "__main__":
+        return "augment is defined in an interactive session: define it in a module file"
     return None
