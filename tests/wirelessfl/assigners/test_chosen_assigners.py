@@ -93,6 +93,11 @@ def test_runs_without_an_assigner_store_none():
         ("fedavg", {"assigner": "covered", "widths": (0.5,), "clients": 3}, "one per client"),
         (
             "fedavg",
+            {"assigner": "covered", "widths": (0.5,), "clients": 1, "capacities": (0.5,)},
+            "capacities.* conflicts with widths, which replace them: leave one of them out",
+        ),
+        (
+            "fedavg",
             {"assigner": "covered", "min_coverage": 2, **REQUESTS},
             'min_coverage=2 conflicts .* choose schedule "rounds", or min_coverage 0',
         ),

@@ -134,6 +134,8 @@ def test_what_masks_tell():
     found = Narrow(capacities=(1.0, 0.5, 0.2)).client_submodels(context([0, 0, 0]))
     for mine in found.chosen:
         assert [m.tolist() for m in mine] == [list(range(len(m))) for m in mine]
+    parts = OfKind(masks="partition").client_submodels(context([0, 0])).chosen
+    assert sorted(np.concatenate([mine[0] for mine in parts])) == list(range(WIDTHS[0]))
     assert Covered().deals_jointly
     assert not Narrow().deals_jointly
 

@@ -86,6 +86,22 @@ def test_weighted_rounds_cost_no_more_than_others(name):
     np.testing.assert_allclose(limited.joules, same.joules, rtol=1e-9)
 
 
+def test_clients_with_submodels_leave_time_for_whole_models_on_the_backhaul():
+    """Edge rounds end when 2 models of 4 bytes a parameter still fit before the deadline."""
+    flags = CELLS | LINKS | {"local": "ra-fed", "capacities": (0.25, 0.5)}
+    flags = SMALL | flags | {"uplink": "ofdma", "rounds": 2}
+    full = Config.from_flags("hfedavg", **flags, allocation="optimal")
+    deadline = 1.5 * longest(wirelessfl.price(full))
+    made = Config.from_flags("hfedavg", **flags, round_deadline=deadline)
+    found = wirelessfl.price(made)
+    np.testing.assert_allclose(found.node_seconds, deadline, rtol=1e-12)
+    model = 64 * 16 + 16 + 16 * 8 + 8 + 8 * 10 + 10
+    planner = plan_without_data(made).planner
+    service = planner.plan(0).price.served.service
+    phases = [service.seconds[0, planner.network.cell_of == cell].max() for cell in range(2)]
+    np.testing.assert_allclose(2 * np.array(phases) + 2 * 32 * model / 2e6, deadline, rtol=1e-12)
+
+
 def test_an_impossible_deadline_ends_the_run_before_training():
     """All rounds are planned; the seconds of the longest one give a deadline that fits."""
     full = priced("links", allocation="optimal", rounds=6, seed=2)

@@ -122,6 +122,47 @@ def test_packet_errors_follow_the_snr_in_the_own_band():
         assert (np.abs(1 - found.arrived.mean(0) - chance) < 5 * error).all(), name
 
 
+@dataclass(frozen=True)
+class Heard(Half):
+    """Uploads that never fail; the SNR with which they could is kept in ``SEEN``."""
+
+    def probability(self, snr, draws):
+        SEEN.append(snr)
+        return np.zeros(snr.shape)
+
+
+SEEN = []
+
+
+@pytest.mark.parametrize("name", ACCESSES)
+def test_the_snr_of_a_failure_is_that_of_the_rate(name):
+    """With interference: P g / (N0 b + I), with I of one client in each band or in the whole one.
+
+    An upload of so many bits in this band, at this SNR, takes the seconds of the service.
+    """
+    access, whole = ACCESSES[name], draw(network(bandwidth_hz=[2e6, 5e6]), blocks=2)
+    net, rise = whole.network, np.array([[1.5, 3.0], [8.0, 1.0]])
+    draws = ChannelDraw(net, whole.h, rise)
+    SEEN.clear()
+    service = delivered(access, LOAD, draws, Heard(), 2, Stream(5))
+    (snr,), decision = SEEN, service.decision
+    cell, size = net.cell_of, net.cell_sizes[net.cell_of]
+    total = net.bandwidth_hz[cell]
+    noise = net.transmit_power_w / 10 ** (net.snr_db / 10)  # watts in the whole band
+    bands = np.broadcast_to(total if decision.bands_hz is None else decision.bands_hz, (2, 5))
+    power = net.transmit_power_w if decision.powers_w is None else decision.powers_w
+    heard = (rise[:, cell] - 1) * noise
+    if decision.bands_hz is not None:
+        heard = size * heard * bands / total
+    gain = (np.abs(draws.h.astype(complex)) ** 2).sum(-1)
+    expected = power * gain / (noise * bands / total + heard)
+    np.testing.assert_allclose(snr, expected, rtol=1e-6)
+    if decision.order is None and decision.bands_hz is not None:
+        clocks = net.cpu_hz if decision.cpu_hz is None else decision.cpu_hz
+        seconds = 2e7 / clocks + 32 * 5e4 / (bands * np.log2(1 + expected))
+        np.testing.assert_allclose(service.seconds, seconds, rtol=1e-5)
+
+
 def test_outages_follow_the_error_of_the_channel():
     """A true channel h + e carries less than the rate with the loss rate that was drawn."""
     net = network((4,), antennas=2)
