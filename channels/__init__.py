@@ -67,6 +67,7 @@ from channels.links import (
 )
 from channels.loads import Decision, Load, Rates, Service
 from channels.network import ChannelDraw, Network
+from channels.notes import Note
 from channels.path_loss import (
     PATH_LOSSES,
     InH,
@@ -110,6 +111,7 @@ __all__ = [
     "Load",
     "LogDistance",
     "Network",
+    "Note",
     "PathLoss",
     "Placement",
     "Positions",

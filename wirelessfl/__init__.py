@@ -53,6 +53,9 @@ Errors:
     DataError         missing, damaged or unsuitable data
     TrainingError     your own code, or the training itself, has failed
 
+Warnings:
+    Note              something that is allowed, but probably not meant, e.g. a band of 20 Hz
+
 Each has an example: ``help(wirelessfl.run)``. Packages to look at next:
     channels                 networks, path loss, fading, rates, accesses, over-the-air sums
     solvers                  bands, energy, submodel sizes, beamformers, with proven bounds
@@ -76,6 +79,7 @@ from typing import TYPE_CHECKING, Any
 from wirelessfl import import_paths as import_paths  # lets every process import files by their path
 
 if TYPE_CHECKING:
+    from channels import Note
     from wirelessfl.checking import check
     from wirelessfl.codesign.closed_loop import ClosedLoop
     from wirelessfl.codesign.curves import Pilot, RoundsCurve, fit_rounds
@@ -108,6 +112,7 @@ if TYPE_CHECKING:
         "DataError",
         "Design",
         "NetworkPrices",
+        "Note",
         "Option",
         "Options",
         "Pilot",
@@ -143,6 +148,7 @@ _HOMES = {
     "Pilot": "wirelessfl.codesign.curves",
     "Pilots": "wirelessfl.codesign.pilots",
     "NetworkPrices": "wirelessfl.pricing.network_prices",
+    "Note": "channels.notes",
     "PricedNetworks": "wirelessfl.results.priced_runs",
     "PricedRun": "wirelessfl.results.priced_runs",
     "Option": "wirelessfl.pricing.options",

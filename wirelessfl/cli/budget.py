@@ -12,11 +12,13 @@ from rich.table import Table
 
 from channels import Access, LinkBudget, Network, link_budget
 from channels.budget import ACCESSES
+from channels.notes import Notes
 from channels.streams import Stream
 from solvers import OverTheAir
 from wirelessfl.config import Config
 from wirelessfl.errors import ConfigError
 from wirelessfl.setup.build_network import build_network
+from wirelessfl.setup.plausible import implausible
 from wirelessfl.uplinks import Uplink
 from wirelessfl.wording import counted
 from wirelessfl.wording import shown as shown_value
@@ -66,6 +68,7 @@ def budget_of(config: Config, upload_mib: float) -> tuple[Network, LinkBudget]:
             "channels.link_budget(network)."
         )
     network = build_network(config.network, Stream(config.run.seed), config)
+    Notes()(*implausible(config, network))
     accesses = accesses_of(config.uplink)
     return network, link_budget(network, bits=upload_mib * BITS_PER_MIB, accesses=accesses)
 

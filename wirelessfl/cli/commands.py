@@ -217,7 +217,8 @@ def _watch(
         return None
     console = Console(stderr=True, quiet=arguments.quiet)
     progress = Progress(console, quiet=arguments.quiet)
-    result = start(observers=[progress], on_note=partial(_say, console), shards=shards)
+    say = None if arguments.quiet else partial(_say, console)  # notes are warnings, and are shown
+    result = start(observers=[progress], on_note=say, shards=shards)
     summary = _summary(result)
     if shown and arguments.json:
         each = result.summaries()

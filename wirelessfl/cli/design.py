@@ -151,7 +151,8 @@ def design_command(
         if not arguments.quiet:
             console.print(text, markup=False, highlight=False, soft_wrap=True)
 
-    solution = design(Config.merged(tables, flags), **options, on_note=say)
+    on_note = None if arguments.quiet else say
+    solution = design(Config.merged(tables, flags), **options, on_note=on_note)
     found = solution.value
     assert found is not None
     redesign = None if every is None else found.closed_loop(every)

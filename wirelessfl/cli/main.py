@@ -8,6 +8,7 @@ import gc
 import os
 import select
 import sys
+import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -35,7 +36,7 @@ SMALLER = (
     "the settings need more memory than there is: choose a smaller model, fewer clients, or a "
     "smaller chunk or batch_size."
 )
-QUIET = "show only the closing table: no bar, no line per row, no notes"
+QUIET = "show only notes and the closing table: no bar, no line per row"
 TRUST = "import the code that the configuration names as module:name"
 GONE = {errno.EPIPE: 141, errno.EIO: 129}
 """Exit status if the reader of the output is gone: as if ended by SIGPIPE or SIGHUP."""
@@ -76,7 +77,8 @@ def _main(words: list[str]) -> int:
             sys.path.append(os.getcwd())
         with _no_garbage():
             parsed = _parser(words).parse_args(words)
-        status: int = parsed.command(parsed)
+        with _notes_shown():
+            status: int = parsed.command(parsed)
     except USER_ERRORS as error:
         if leads or isinstance(error, TrainingError):
             print(f"{type(error).__name__}: {error}", file=sys.stderr)
@@ -99,6 +101,32 @@ def _main(words: list[str]) -> int:
         print("interrupted", file=sys.stderr)
         raise
     return status
+
+
+@contextmanager
+def _notes_shown() -> Iterator[None]:
+    """Print each note as a line on stderr, and other warnings as before."""
+    from channels.notes import Note  # another package may have the name `channels`
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("always", Note)
+        show = warnings.showwarning
+
+        def shown(
+            message: Warning | str,
+            category: type[Warning],
+            filename: str,
+            lineno: int,
+            file: TextIO | None = None,
+            line: str | None = None,
+        ) -> None:
+            if issubclass(category, Note):
+                print(message, file=sys.stderr)
+            else:
+                show(message, category, filename, lineno, file, line)
+
+        warnings.showwarning = shown
+        yield
 
 
 @contextmanager

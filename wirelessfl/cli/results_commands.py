@@ -77,6 +77,8 @@ def show(arguments: argparse.Namespace) -> int:
     print(f"round {facts['round']}{of}" if run.rows else "no rows yet")
     if facts["ended"]:
         print(f"the run {facts['ended']}")
+    for note in facts["notes"]:
+        print(f"note: {note}")
     for name, given in facts["given"].items():
         print(f"given from Python: {name} = {given}")
     if facts["without_defaults"]:

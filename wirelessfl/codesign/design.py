@@ -11,6 +11,7 @@ from typing import Any
 from torch import nn
 
 from channels import Network
+from channels.notes import Notes
 from channels.validation import whole_number
 from solvers import Solution
 from wirelessfl.codesign.affordable import affordable_rounds, targets_within
@@ -60,6 +61,7 @@ from wirelessfl.errors import ConfigError
 from wirelessfl.setup.arguments import check_objects
 from wirelessfl.setup.given_objects import GivenObjects, configured, naming_network
 from wirelessfl.setup.planners import plan_without_data
+from wirelessfl.setup.plausible import implausible
 from wirelessfl.wording import shown
 
 LONGER = 2.0
@@ -165,7 +167,8 @@ def design(
         jobs: number of pilots that train at a time.
         root: folder of the pilots, which are kept and used again.
         draws: number of rounds in the sample. Four times as many others are the evaluation.
-        on_note: called with messages, one line each.
+        on_note: called with notes, and with a line on the pilots of each algorithm; None to warn of
+            notes with the class ``wirelessfl.Note``.
 
     Returns:
         A ``Design``. The objective is that of the sample; ``Design.predicted`` has the costs by the
@@ -199,6 +202,8 @@ def design(
     }
     widths = dict.fromkeys(free, narrowest_width(narrowest, free))
     planners = {name: plan_without_data(each, given).planner for name, each in named.items()}
+    notes = Notes(on_note)
+    notes(*implausible(settings, next(iter(planners.values())).network))
     number = next(iter(planners.values())).network.clients
     space = Space.of(base, local_steps, edge_rounds, clients, number)
     several: dict[str, tuple[int, ...]] = dict.fromkeys(named, ())
@@ -243,6 +248,7 @@ def design(
             model=model,
             data=data,
             network=network,
+            on_note=notes,
         )
         if on_note is not None:
             on_note(f"{name}: {found}, {found.wall_seconds:.1f} s of wall-clock time")

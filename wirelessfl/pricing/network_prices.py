@@ -10,6 +10,7 @@ import numpy as np
 
 from channels import Network
 from channels.arrays import FloatArray
+from channels.notes import Notes
 from channels.summaries import counted, span
 from wirelessfl.config import Config
 from wirelessfl.errors import ConfigError
@@ -18,6 +19,7 @@ from wirelessfl.pricing.price import check_priceable, priced
 from wirelessfl.pricing.recorded import RecordedRounds
 from wirelessfl.pricing.same_training import COSTS, FIXED, Row, dependences
 from wirelessfl.setup.given_objects import GivenObjects
+from wirelessfl.setup.plausible import implausible
 from wirelessfl.uplinks.checked import checked_access
 
 VARYING = tuple(name for name in COSTS if name not in FIXED)
@@ -160,6 +162,9 @@ def network_prices(
         for name, values in fields.items():
             into = found.setdefault(name, np.empty((len(entries), len(rows))))
             into[numbers] = values
+    notes = Notes()
+    for entry in entries:
+        notes(*implausible(entry.config, entry.network))
     return NetworkPrices([entry.network for entry in entries], common, found)
 
 

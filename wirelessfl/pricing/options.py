@@ -12,6 +12,7 @@ from typing import Any
 import torch
 
 from channels import Network
+from channels.notes import Notes
 from channels.summaries import counted
 from wirelessfl.config import Config
 from wirelessfl.config.tables import given_places
@@ -238,7 +239,9 @@ def plan(
     if air_joules not in (None, True, False):
         raise ConfigError(f"air_joules is {shown(air_joules)}: give True, False or None.")
     compared = _Compared(settings, given, rounds, air_joules)
-    return Options(tuple(compared.options()), compared.title, rounds)
+    options = Options(tuple(compared.options()), compared.title, rounds)
+    Notes()(*compared.noted)
+    return options
 
 
 @dataclass(frozen=True, eq=False)
@@ -251,6 +254,7 @@ class _Compared:
         rounds: number of rounds.
         air_joules: see ``plan``.
         built: what planned the options so far; all have the same model.
+        noted: the notes on them.
     """
 
     config: Config
@@ -258,6 +262,7 @@ class _Compared:
     rounds: int
     air_joules: bool | None
     built: list[Planned] = field(default_factory=list)
+    noted: list[str] = field(default_factory=list)
 
     @property
     def title(self) -> str:
@@ -312,6 +317,7 @@ class _Compared:
             like = self.built[-1] if self.built else None
             made = priced(config, self.rounds, self.given, joules=not air, like=like)
             self.built.append(made.planned)
+            self.noted.extend(made.notes)
             found = made.prices
             joules, counted_rounds = None, 0
             if not air:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -12,6 +12,7 @@ import numpy as np
 import torch
 
 from channels import Network
+from channels.notes import Notes
 from channels.streams import Stream
 from wirelessfl.config import Config
 from wirelessfl.data import Data
@@ -42,6 +43,7 @@ from wirelessfl.sessions.session_rounds import SessionRounds
 from wirelessfl.setup.arguments import check_objects
 from wirelessfl.setup.given_objects import NOTHING, GivenObjects, configured, naming_network
 from wirelessfl.setup.planners import Planned, plan_without_data
+from wirelessfl.setup.plausible import round_notes
 from wirelessfl.wording import shown
 
 SESSION = ("session", "session_round")
@@ -58,6 +60,7 @@ class Priced:
         planned: the planner of the rounds, and its network.
         seconds: simulated time of the end.
         merged_at: simulated time of the last merge; of sessions and asynchronous cells, the end.
+        notes: the notes on the run, but for those on its data and its executor.
     """
 
     prices: Prices
@@ -65,6 +68,7 @@ class Priced:
     planned: Planned
     seconds: float
     merged_at: float
+    notes: Sequence[str]
 
 
 def price(
@@ -100,7 +104,9 @@ def price(
     check_objects(model=model)
     config, network = naming_network(config, network, trust)
     given = GivenObjects.of(model, data, network)
-    return priced(configured(config, given, trust), rounds, given, joules=joules).prices
+    found = priced(configured(config, given, trust), rounds, given, joules=joules)
+    Notes()(*found.notes)
+    return found.prices
 
 
 def priced(
@@ -143,7 +149,8 @@ def priced(
     seconds = np.array(training.node_seconds).reshape(-1, planned.planner.network.cells)
     wanted = config.total_rounds if rounds is None else rounds
     prices = Prices(rows, seconds, handler.ended if len(seconds) < wanted else None)
-    return Priced(prices, training, planned, simulation.clock.now, handler.merged_at)
+    now = simulation.clock.now
+    return Priced(prices, training, planned, now, handler.merged_at, simulation.notes(config))
 
 
 @dataclass(frozen=True, eq=False)
@@ -161,6 +168,13 @@ class Simulation:
     training: UntrainedRounds
     clock: Clock
     handler: OneModel
+
+    def notes(self, config: Config) -> list[str]:
+        """The notes on the run with settings ``config``, whose rounds have been simulated."""
+        network, first = self.planned.planner.network, self.training.first
+        cost = self.planned.model.step_cost
+        counted = [] if cost is None else [cost.note]
+        return counted + ([] if first is None else round_notes(config, network, first))
 
 
 def simulated(

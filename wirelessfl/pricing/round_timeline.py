@@ -12,6 +12,7 @@ import torch
 
 from channels import Network
 from channels.arguments import is_number
+from channels.notes import Notes
 from wirelessfl.config import Config
 from wirelessfl.data import Dataset
 from wirelessfl.errors import ConfigError
@@ -154,6 +155,7 @@ def round_timeline(
             f"no round ends within max_seconds={config.training.max_seconds}: raise it, or leave "
             "it out."
         )
+    Notes()(*found.notes(config))
     end = max(lap.begin + lap.costs.seconds for lap in laps)
     network = found.planned.planner.network
     return RoundTimeline(

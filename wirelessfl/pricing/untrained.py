@@ -79,6 +79,8 @@ class UntrainedRounds(RoundTraining):
         self.log = None
         self.node_seconds: list[FloatArray] = []
         """Seconds [nodes] of each round at each node."""
+        self.first: Plan | None = None
+        """The first plan whose costs were counted."""
 
     def branch(self, stream: Stream) -> UntrainedRounds:
         """Return a copy for trial rounds."""
@@ -89,8 +91,13 @@ class UntrainedRounds(RoundTraining):
         twin.node_seconds = []
         return twin
 
-    def train(self, plan: Plan, broadcast: State) -> None:
+    def count(self, plan: Plan, *, trial: bool = False) -> None:
         """Count the costs of a round."""
+        self.first = self.first or plan
+        super().count(plan, trial=trial)
+
+    def train(self, plan: Plan, broadcast: State) -> None:
+        """Count the costs of a round, which is not trained."""
         self.count(plan)
         self.node_seconds.append(plan.price.seconds)
 

@@ -9,6 +9,7 @@ import numpy as np
 import torch
 
 from channels import Network
+from channels.notes import Notes
 from wirelessfl.config import Config
 from wirelessfl.data import Data
 from wirelessfl.errors import ConfigError
@@ -137,6 +138,7 @@ class TrainedRun:
             network=self.network or self._unknown(),
             given=given,
         )
+        Notes()(*found.simulated.notes)
         own = self.run
         return PricedRun(
             config=there,
@@ -145,6 +147,7 @@ class TrainedRun:
             directory=own.directory,
             exhausted=own.exhausted,
             finished=own.finished,
+            notes=tuple(found.simulated.notes),
             source=own,
             network=radio.given,
         )

@@ -76,6 +76,7 @@ def load(path: PathOrName, *, trust: Trust = False) -> RunResult:
         exhausted=None if state is None else state.get("ended"),
         finished=state is not None and bool(state["finished"]),
         tables=tables,
+        notes=directory.notes(),
     )
 
 

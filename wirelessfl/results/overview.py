@@ -108,6 +108,7 @@ def overview(run: RunResult, *, trust: bool = False) -> dict[str, Any]:
         "folder": str(run.directory),
         "state": state_of(run),
         "ended": run.ended,
+        "notes": list(run.notes),
         "round": run.summary()["round"] if run.rows else None,
         "rounds": run.total_rounds,
         "given": plain(dict((run.tables or {}).get("given", {}))),

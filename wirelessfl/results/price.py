@@ -10,6 +10,7 @@ from typing import Any, overload
 import torch
 
 from channels import Network
+from channels.notes import Notes
 from wirelessfl.config import Config
 from wirelessfl.data import Data
 from wirelessfl.errors import ConfigError
@@ -166,7 +167,9 @@ def price(
     given = GivenObjects.of(model, data, radio.given)
     config = over(configured(run, GivenObjects.of(model, data), trust), radio)
     if several is None:
-        return priced(config, rounds, given, joules=joules).prices
+        found = priced(config, rounds, given, joules=joules)
+        Notes()(*found.notes)
+        return found.prices
     entries = entries_of(config, several)
     for number, entry in enumerate(entries):
         check_cells(entries[0].network, entry.network, f"network[{number}]: unlike network[0]")

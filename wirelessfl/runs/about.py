@@ -26,6 +26,8 @@ NUMERICS = 1
 Runs with equal ``numerics`` and resolved settings on the same machine have bit-identical rows in
 all versions of the package. With different ``numerics``, any value may differ.
 """
+NOTES = "notes"
+"""Entry of ``about.json``: the notes on the run, if there are any."""
 PACKAGE = Path(__file__).parents[1]
 
 
@@ -65,7 +67,9 @@ def checked_entries(told: Any) -> dict[str, Any]:
         extended = told.get("extended", [])
         tables = [*named.values()] if isinstance(named, dict) else [None]
         tables += extended if isinstance(extended, list) else [None]
-        if isinstance(resumed, list) and all(isinstance(table, dict) for table in tables):
+        notes = told.get(NOTES, [])
+        texts = isinstance(notes, list) and all(isinstance(note, str) for note in notes)
+        if isinstance(resumed, list) and all(isinstance(table, dict) for table in tables) and texts:
             return told
     raise ValueError("it has no entries of a run")
 

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from wirelessfl.runs.about import checked_entries
+from channels.notes import of_each_kind
+from wirelessfl.runs.about import NOTES, checked_entries
 from wirelessfl.runs.files import reading, replacing
 
 
@@ -35,18 +37,27 @@ class AboutFile:
         with replacing(self.path) as draft:
             draft.write_text(json.dumps(entries, indent=2) + "\n", encoding="utf-8")
 
-    def note_resumed(self, entry: dict[str, Any]) -> None:
-        """Add an entry to the list ``resumed``; other entries do not change.
+    def note_resumed(self, entry: dict[str, Any], notes: Sequence[str]) -> None:
+        """Add an entry to the list ``resumed``, and new notes to ``notes``.
 
         Args:
             entry: the entry, from ``wirelessfl.runs.about``.
+            notes: the notes on the resumed run.
 
         Raises:
             ConfigError: the file is missing or damaged.
         """
         entries = self.entries()
         entries["resumed"] = [*entries.get("resumed", []), entry]
-        self.write(entries)
+        self.write(_with_notes(entries, notes))
+
+    def add_note(self, note: str) -> None:
+        """Add a note to ``notes``, unless they have one of its kind.
+
+        Raises:
+            ConfigError: the file is missing or damaged.
+        """
+        self.write(_with_notes(self.entries(), [note]))
 
     def note_extended(self, entry: dict[str, Any]) -> None:
         """Add an entry to the list ``extended``.
@@ -63,3 +74,8 @@ class AboutFile:
         kept = [other for other in entries.get("extended", []) if other.get("old") != entry["old"]]
         entries["extended"] = [*kept, entry]
         self.write(entries)
+
+
+def _with_notes(entries: dict[str, Any], notes: Sequence[str]) -> dict[str, Any]:
+    found = of_each_kind([*entries.get(NOTES, []), *notes])
+    return entries | {NOTES: found} if found else entries

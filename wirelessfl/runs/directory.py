@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Any
@@ -19,7 +19,7 @@ from wirelessfl.config import Config
 from wirelessfl.config.named import Trust
 from wirelessfl.config.tables import read_toml
 from wirelessfl.errors import ConfigError
-from wirelessfl.runs.about import ROWS_SCHEMA, about
+from wirelessfl.runs.about import NOTES, ROWS_SCHEMA, about
 from wirelessfl.runs.about_file import AboutFile
 from wirelessfl.runs.files import NotWrittenError, check_writable, draft_of, replacing, writing
 from wirelessfl.runs.rows_file import RowsFile
@@ -200,9 +200,20 @@ class RunDirectory:
         """
         return self._about.entries()
 
-    def note_resumed(self, told: dict[str, Any]) -> None:
+    def notes(self) -> tuple[str, ...]:
+        """The notes on the run; none if ``about.json`` is missing or damaged."""
+        try:
+            return tuple(self.about().get(NOTES, ()))
+        except ConfigError:
+            return ()
+
+    def add_note(self, note: str) -> None:
+        """Add a note to ``about.json``, see ``AboutFile``."""
+        self._about.add_note(note)
+
+    def note_resumed(self, told: dict[str, Any], notes: Sequence[str]) -> None:
         """Add an entry to the list ``resumed`` in ``about.json``, see ``AboutFile``."""
-        self._about.note_resumed(told)
+        self._about.note_resumed(told, notes)
 
     def note_extended(self, entry: dict[str, Any]) -> None:
         """Add an entry to the list ``extended`` in ``about.json``, see ``AboutFile``."""

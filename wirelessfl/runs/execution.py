@@ -11,6 +11,7 @@ from typing import Any
 
 from torch import Tensor
 
+from channels.notes import Notes
 from wirelessfl.divergence import has_diverged
 from wirelessfl.errors import ConfigError, TrainingError
 from wirelessfl.guard import title_of
@@ -47,6 +48,7 @@ class Execution:
     ) -> None:
         self.engine = engine
         self.directory, self.on_row, self.on_note = directory, on_row, on_note
+        self._notes = Notes(on_note)
         self.rows: list[Row] = []
         self.covered = 0
         """Number of rows that the last checkpoint covers."""
@@ -168,7 +170,7 @@ class Execution:
 
     def _running(self) -> Running:
         """The run as its observers see it."""
-        config, note = self.engine.setup.config, self.on_note
+        config = self.engine.setup.config
 
         def params() -> dict[str, Tensor]:
             return {name: value.clone() for name, value in self.engine.params().items()}
@@ -180,8 +182,13 @@ class Execution:
             params=params,
             covered=lambda: self.covered,
             monitor=partial(monitor_of, config),
-            note=note or (lambda _: None),
+            note=self.note,
         )
+
+    def note(self, text: str) -> None:
+        """Give a note on the run, and store it."""
+        self.directory.add_note(text)
+        self._notes(text)
 
     def wall_seconds(self) -> float:
         """Wall-clock seconds of the run, without interruptions."""
@@ -210,7 +217,7 @@ class Execution:
             self.diverged.add(task)
             whose = "" if task is None else f" of {task}"
             self._call(
-                self.on_note,
+                self.note,
                 f"training{whose} has diverged by round {row['round']}. Lower --lr or --server-lr.",
             )
         self.resumable = self.resumable or row["round"] > 0

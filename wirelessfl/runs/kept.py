@@ -82,6 +82,7 @@ def kept_run(
     root: Path,
     on_row: Callable[[Row], None] | None = None,
     observers: Sequence[Observer] = (),
+    on_note: Callable[[str], None] | None = None,
 ) -> RunResult:
     """Read the run with these settings from disk, resume it, or start it.
 
@@ -90,6 +91,7 @@ def kept_run(
         root: folder of all runs.
         on_row: called with each row as it is written.
         observers: see a run that is started or resumed, see ``wirelessfl.observers``.
+        on_note: as for ``wirelessfl.run``.
 
     Raises:
         ConfigError: the folder contains a run that was made with other default settings.
@@ -101,14 +103,17 @@ def kept_run(
                 f"{folder} contains a run made with other default settings. Remove it, or choose "
                 "another folder."
             )
-        return resume(folder, trust=config.code, on_row=on_row, observers=observers)
-    return run(config.with_run({"out": folder}), on_row=on_row, observers=observers)
+        return resume(
+            folder, trust=config.code, on_row=on_row, on_note=on_note, observers=observers
+        )
+    own = config.with_run({"out": folder})
+    return run(own, on_row=on_row, on_note=on_note, observers=observers)
 
 
 def why_failed(
     config: Config, folder: Path, on_row: Callable[[Row], None], source: Path | None = None
 ) -> str:
-    """Execute the run with these settings by ``kept_run``.
+    """Execute the run with these settings by ``kept_run``; its folder keeps its notes.
 
     Args:
         config: the settings.
@@ -131,7 +136,7 @@ def why_failed(
             with suppress(ConfigError, DataError, OSError):  # if it cannot be priced, it is trained
                 rows = price_run(config, source, folder)
         if rows is None:
-            kept_run(config, folder.parent, on_row)
+            kept_run(config, folder.parent, on_row, on_note=lambda note: None)
         for row in rows or ():
             on_row(row)
     except (ConfigError, DataError, TrainingError) as error:

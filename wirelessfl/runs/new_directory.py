@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import itertools
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict
 from datetime import datetime
 from pathlib import Path
 from typing import Any
 
+from channels.notes import of_each_kind
 from wirelessfl.config import Config
 from wirelessfl.import_paths import short
+from wirelessfl.runs.about import NOTES
 from wirelessfl.runs.directory import RunDirectory
 from wirelessfl.runs.fingerprints import NAMED, named_hashes
 from wirelessfl.runs.given_again import redesign_entry
@@ -23,7 +25,11 @@ from wirelessfl.setup.setups import Setup
 
 
 def new_directory(
-    config: Config, setup: Setup, given: GivenObjects, hashes: Mapping[str, Any]
+    config: Config,
+    setup: Setup,
+    given: GivenObjects,
+    hashes: Mapping[str, Any],
+    notes: Sequence[str] = (),
 ) -> RunDirectory:
     """Create the folder of a new run.
 
@@ -32,10 +38,13 @@ def new_directory(
         setup: parts of the run.
         given: the objects that replace settings.
         hashes: their hashes, see ``given_hashes``.
+        notes: the notes on the run.
     """
     entries = _about_setup(setup, hashes)
     if not config.given.names:
         entries[SETTINGS] = settings_hash(config)
+    if notes:
+        entries[NOTES] = of_each_kind(notes)
     if given.redesign is not None:
         entries |= redesign_entry(given.redesign)
     arrays = stored_arrays(setup, given)

@@ -14,12 +14,13 @@ from typing import Any
 
 import torch
 
+from channels.notes import of_each_kind
 from channels.streams import Stream
 from wirelessfl.config import Config
 from wirelessfl.errors import ConfigError
-from wirelessfl.pricing.price import Priced
+from wirelessfl.pricing.price import Priced, priced
 from wirelessfl.pricing.same_training import repriced
-from wirelessfl.runs.about import NUMERICS
+from wirelessfl.runs.about import NOTES, NUMERICS
 from wirelessfl.runs.directory import PARTITION, Row, RunDirectory
 from wirelessfl.runs.fingerprints import (
     NAMED,
@@ -75,6 +76,12 @@ def price_run(config: Config, source: Path, folder: Path) -> list[Row]:
         entries["step_costs"] = [asdict(cost)]
     if hashes:
         entries[NAMED] = hashes
+    notes = trained.notes()
+    if notes:  # those on model and data hold here too
+        of_radio = priced(here, 1, joules=False).notes
+        notes = tuple(note for note in notes if note not in of_radio)
+    if notes or simulated.notes:
+        entries[NOTES] = of_each_kind([*notes, *simulated.notes])
     folder.parent.mkdir(parents=True, exist_ok=True)
     draft = Path(tempfile.mkdtemp(prefix=".priced-", dir=folder.parent))
     try:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -13,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
+from channels.notes import Notes
 from channels.streams import Stream
 from wirelessfl.config import Config
 from wirelessfl.config.stored import dataset_of, settings_by_flag
@@ -100,6 +100,7 @@ class RunResult:
             further round, or an observer ended them; None if nothing has.
         finished: whether the run has ended; otherwise it is training, or was interrupted.
         tables: the tables of the stored ``config.toml``; None for those of ``config``.
+        notes: what the run has noted, such as values that are probably in the wrong unit.
     """
 
     config: Config
@@ -109,6 +110,7 @@ class RunResult:
     exhausted: str | None = None
     finished: bool = True
     tables: Mapping[str, Any] | None = None
+    notes: tuple[str, ...] = ()
 
     @cached_property
     def settings(self) -> dict[str, Any]:
@@ -183,10 +185,11 @@ class RunResult:
             facts["traffic"] = f"{last['uplink_mib']:.2f} MiB per client"
             facts["energy"] = f"{last['joules']:.3g} J per client"
         facts["folder"] = str(self.directory)
+        lines = [*facts.items(), *(("note", note) for note in self.notes)]
         cells = "".join(
             f"<tr><th style='text-align:left'>{escape(name)}</th>"
             f"<td style='text-align:left'>{escape(text)}</td></tr>"
-            for name, text in facts.items()
+            for name, text in lines
         )
         return f"<table>{cells}</table>"
 
@@ -229,7 +232,7 @@ class RunResult:
         stream = Stream(config.run.seed)
         stream = stream if name is None else task_stream(config, name, stream)
         if module is None and (changed := named_change(RunDirectory(self.directory), config)):
-            warnings.warn(f"{changed} has changed since this run.", stacklevel=2)
+            Notes()(f"{changed} has changed since this run.")
         return stored_model(own, task_params(self.params, name), stream, module)
 
     def with_trust(self, trust: bool) -> Config:

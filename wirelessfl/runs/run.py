@@ -11,6 +11,7 @@ from typing import Any
 from torch import Tensor, nn
 
 from channels import Network
+from channels.notes import Notes
 from wirelessfl.config import Config
 from wirelessfl.config.named import Trust
 from wirelessfl.data import Data
@@ -99,7 +100,8 @@ def run(
         trust: whether a TOML file may name code to import, such as ``my_module:MyModel``.
         on_row: called with each row as it is written. An error that it raises ends the run with a
             checkpoint after that row, from which ``resume`` continues.
-        on_note: called with each message for the user, one line each.
+        on_note: called with each message for the user, one line each; None to warn of notes with
+            the class ``wirelessfl.Note``. They are also stored, see ``RunResult.notes``.
         observers: see the run's rows and parameters, and may end it, see ``wirelessfl.observers``.
             In a notebook, ``Console`` is one of them by default.
         shards: the processes that share the clients, from ``wirelessfl.training.shards.sharded``
@@ -126,8 +128,10 @@ def run(
         shards.by_first(partial(RunDirectory.check_free, out))
     hashes = given_hashes(given)  # before anything is called
     with closing(_build(settings, given, shards)) as setup:
-        directory = shards.by_first(partial(new_directory, settings, setup, given, hashes))
-        return _go(setup, directory, on_row, on_note, watching, further=not_stored(given))
+        notes = [*setup.notes, *unnoticed(setup.config), *not_stored(given)]
+        shards.by_first(lambda: Notes(on_note)(*notes))  # before anything is written
+        directory = shards.by_first(partial(new_directory, settings, setup, given, hashes, notes))
+        return _go(setup, directory, on_row, on_note, watching)
 
 
 def resume(
@@ -171,7 +175,7 @@ def resume(
         trust: whether the run's settings may name code to import, such as ``my_module:MyModel``;
             or the import paths that they may name.
         on_row: called with each new row.
-        on_note: called with each message for the user, one line each.
+        on_note: as for ``run``.
         observers: as for ``run``.
         shards: as for ``run``; the number of processes may differ from before.
 
@@ -193,9 +197,9 @@ def resume(
     checkpoint = shards.by_first(directory.load)
     changed = shards.by_first(partial(named_change, directory, config))
     later, extension = Later(rounds, target, max_seconds), None
+    notes = Notes(on_note if shards.rank == 0 else lambda note: None)
     if checkpoint is None:
-        if on_note is not None:
-            on_note(f"{path} has no checkpoint: the run starts from the beginning")
+        notes(f"{path} has no checkpoint: the run starts from the beginning")
     else:  # the checks need no data and no device
         tensors, state = checkpoint
         shards.by_first(
@@ -203,10 +207,11 @@ def resume(
         )
         rows = shards.by_first(lambda: directory.check_rows(state))
         if state["finished"] and not later.given:
-            if changed and on_note is not None:
-                on_note(f"{changed} has changed since this run; its rows are from the old version.")
+            if changed:
+                notes(f"{changed} has changed since this run; its rows are from the old version.")
             params = stored_params(tensors, state, titled=bool(config.task))
-            return RunResult(config, rows, params, directory.path, state.get("ended"))
+            ended, stored = state.get("ended"), directory.notes()
+            return RunResult(config, rows, params, directory.path, ended, notes=stored)
         shards.by_first(lambda: directory.check_logs(tensors, titled=bool(config.task)))
     watching = _watching(config, observers)
     told = shards.by_first(directory.about)
@@ -227,12 +232,14 @@ def resume(
             f"{path}: {what} has changed since the run began. Restore it, or start a new run."
         )
     config, moved = without_gpu(fewer_workers(config))
-    if moved is not None and on_note is not None:
-        on_note(moved)
+    if moved is not None:
+        notes(moved)
     with closing(_build(config, given, shards)) as setup:
         if extension is not None:
             shards.by_first(partial(extension.begin, directory))
-        return _go(setup, directory, on_row, on_note, watching, resumed=True)
+        again = [*setup.notes, *unnoticed(setup.config)]
+        notes(*again)
+        return _go(setup, directory, on_row, on_note, watching, resumed=again)
 
 
 def _watching(config: Config, given: Sequence[Observer]) -> list[Observer]:
@@ -276,8 +283,7 @@ def _go(
     on_note: Callable[[str], None] | None,
     observers: Sequence[Observer],
     *,
-    resumed: bool = False,
-    further: Sequence[str] = (),
+    resumed: Sequence[str] | None = None,
 ) -> RunResult:
     """Execute the run to its end, from the folder's checkpoint or from the start.
 
@@ -286,8 +292,7 @@ def _go(
         directory: its folder.
         on_row: called with each row.
         on_note: called with each message for the user.
-        resumed: whether the run began before.
-        further: further messages.
+        resumed: the notes of a run that began before; None for a new run, which has stored them.
     """
     shards, engine = setup.shards, Engine(setup)
     with ExitStack() as stack:
@@ -297,19 +302,17 @@ def _go(
         except NotWrittenError:
             raise
         except Exception:  # a user's schedule or attendance may fail in its first snapshot
-            if not resumed and shards.rank == 0:
+            if resumed is None and shards.rank == 0:
                 directory.remove()
             raise
-        if resumed:
-            shards.by_first(lambda: directory.note_resumed(about(setup.config.run.device)))
+        if resumed is not None:
+            entry = about(setup.config.run.device)
+            shards.by_first(lambda: directory.note_resumed(entry, resumed))
         if not execution.finished:
-            for note in [*setup.notes, *unnoticed(setup.config), *further]:
-                if on_note is not None:
-                    on_note(note)
             try:
                 execution.run()
             except BaseException as error:
-                made = resumed or execution.resumable or execution.finished
+                made = resumed is not None or execution.resumable or execution.finished
                 kept = made or isinstance(error, NotWrittenError)
                 lost = isinstance(error, (KeyboardInterrupt, WorkerDiedError))
                 if error is execution.ending or lost:
@@ -320,5 +323,7 @@ def _go(
                 elif isinstance(error, Exception) and not kept and execution.leads:
                     directory.remove()  # otherwise it would block the next run in this folder
                 raise
-    rows, ended = shards.by_first(lambda: (directory.rows(), execution.ended))
-    return RunResult(setup.config, rows, engine.params(), directory.path, ended)
+    rows, ended, stored = shards.by_first(
+        lambda: (directory.rows(), execution.ended, directory.notes())
+    )
+    return RunResult(setup.config, rows, engine.params(), directory.path, ended, notes=stored)

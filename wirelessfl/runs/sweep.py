@@ -10,6 +10,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from channels.notes import Notes
 from wirelessfl.config import Config
 from wirelessfl.config.sections import WITHOUT_RESULTS
 from wirelessfl.errors import ConfigError, TrainingError
@@ -113,6 +114,7 @@ def sweep(
     on_row: OnRow | None = None,
     on_end: OnEnd | None = None,
     on_found: OnFound | None = None,
+    on_note: Callable[[str], None] | None = None,
 ) -> list[RunResult]:
     """Execute the runs of ``configs``, or read or resume those that ``root`` already contains.
 
@@ -140,6 +142,8 @@ def sweep(
         on_end: called with the index of each run once it has finished.
         on_found: called once, before any run starts, with the indices of the finished runs that
             ``root`` contains, and of the other runs.
+        on_note: called with the notes on the runs that are executed, each kind once; None to warn
+            with the class ``wirelessfl.Note``.
 
     Returns:
         Results in the order of ``configs``.
@@ -168,15 +172,22 @@ def sweep(
             "another folder."
         )
     tell = on_row or (lambda place, row: None)
-    ended = on_end or (lambda place: None)
     folders = [kept_folder(config, root) for config in configs]
+    notes = Notes(on_note)
+
+    def ended(place: int) -> None:
+        notes(*RunDirectory(folders[place]).notes())
+        if on_end is not None:
+            on_end(place)
+
     first = {folder: place for place, folder in reversed([*enumerate(folders)])}
     found = [place for place in sorted(first.values()) if is_finished(configs[place], root)]
     places = sorted({*first.values()} - {*found})
     if on_found is not None:
         on_found(found, places)
     for place in found:
-        ended(place)
+        if on_end is not None:
+            on_end(place)
 
     def execute(some: list[int], sources: Mapping[int, Path]) -> list[Failure]:
         """Train runs, or price those with a source."""

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from channels.arguments import is_number
+from channels.notes import Notes
 from channels.streams import Stream
 from wirelessfl.config import Config
 from wirelessfl.data import find_dataset
@@ -18,6 +19,7 @@ from wirelessfl.registry import by_name
 from wirelessfl.schedules.loop import begin, simulate
 from wirelessfl.setup.build_network import build_network
 from wirelessfl.setup.given_objects import NOTHING, configured
+from wirelessfl.setup.plausible import implausible
 from wirelessfl.setup.step_costs import StepCost
 from wirelessfl.setup.task_schedules import build_delays, build_times
 from wirelessfl.setup.untrained import UntrainedModel
@@ -191,6 +193,7 @@ def timeline(config: Config, seconds: float) -> Timeline:
     delays = build_delays(config, network, elements, stream, [cost for _, cost in counted])
     models = [Untrained(found.up) for found in elements]
     times = build_times(config, network, delays, models, stream, records=records)
+    Notes()(*implausible(config, network))
     begin(times.clock, seconds)
     simulate(times.schedule, times.handler, times.clock, lambda report: None, lambda: None)
     spans = [*records.spans, *times.handler.under_way(seconds)]

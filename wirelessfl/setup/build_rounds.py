@@ -19,7 +19,6 @@ from wirelessfl.rounds.planner import Planner
 from wirelessfl.rounds.training import RoundTraining
 from wirelessfl.schedules import Clock, Scope
 from wirelessfl.schedules.events import Scheduler
-from wirelessfl.selection import Selection
 from wirelessfl.server.client_states import make_states
 from wirelessfl.server.ledger import Ledger
 from wirelessfl.server.present import PresentClients
@@ -30,7 +29,7 @@ from wirelessfl.setup.computing import Workload
 from wirelessfl.setup.data import Loaded
 from wirelessfl.setup.given_objects import GivenObjects
 from wirelessfl.setup.planners import make_planner
-from wirelessfl.setup.plausible import implausible
+from wirelessfl.setup.plausible import round_notes
 from wirelessfl.setup.redesigns import make_redesigns
 from wirelessfl.setup.setups import Goal, Limits, Setup
 from wirelessfl.setup.structure import Structure
@@ -174,33 +173,8 @@ def build_parts(config: Config, given: GivenObjects, shards: Shards) -> ModelPar
         training=round_training,
         clock=Clock(),
         shards=shards,
-        notes=[
-            *(*model.notes, *_notes(select), *_cutoff_notes(training.cutoff_seconds, first)),
-            *implausible(config, network, first),
-        ],
+        notes=[*model.notes, *round_notes(config, network, first)],
     )
-
-
-def _notes(select: Selection | None) -> list[str]:
-    """A note that the selection changes what the mean over the participants estimates."""
-    if select is None or select.unbiased:
-        return []
-    return [
-        f'select "{select.title}" is biased: clients take part unequally often, so the mean over '
-        "the participants is not an unbiased estimate of the mean over all clients."
-    ]
-
-
-def _cutoff_notes(cutoff: float | None, first: Plan) -> list[str]:
-    """A note if the cut-off ends the first round before any update arrives."""
-    arrivals = first.arrivals
-    if cutoff is None or arrivals is None or arrivals.any():
-        return []
-    soonest = float(first.price.served.whole.seconds.min())
-    return [
-        f"cutoff_seconds={cutoff:g}: no update arrives in round 1 (the first takes "
-        f"{soonest:.4g} s), so the model does not change: raise cutoff_seconds."
-    ]
 
 
 def _equal_losses(clients: IntArray, samples: int | None) -> FloatArray:

@@ -17,6 +17,7 @@ from channels.decibels import watts_to_dbm
 from wirelessfl.config import Config
 from wirelessfl.rounds.client_costs import ClientCosts
 from wirelessfl.rounds.plan import Plan
+from wirelessfl.selection import Selection
 from wirelessfl.training.workers.processes import cores
 
 LEAST_BANDWIDTH_HZ = 1e3
@@ -59,6 +60,38 @@ class Examined:
     def computes(self) -> bool:
         """Whether CPU speeds have an effect."""
         return self.config.frame.radio and self.config.network.step_seconds is None
+
+
+def round_notes(config: Config, network: Network, first: Plan) -> list[str]:
+    """The notes on a run in rounds of one model, but for those on its model and data.
+
+    Args:
+        config: the settings.
+        network: the network of the run.
+        first: plan of the first round.
+    """
+    notes = [*_biased(config.select), *_empty(config.training.cutoff_seconds, first)]
+    return [*notes, *implausible(config, network, first)]
+
+
+def _biased(select: Selection | None) -> Iterator[str]:
+    """Whether the selection changes what the mean over the participants estimates."""
+    if select is not None and not select.unbiased:
+        yield (
+            f'select "{select.title}" is biased: clients take part unequally often, so the mean '
+            "over the participants is not an unbiased estimate of the mean over all clients."
+        )
+
+
+def _empty(cutoff: float | None, first: Plan) -> Iterator[str]:
+    """Whether the cut-off ends the first round before any update arrives."""
+    arrivals = first.arrivals
+    if cutoff is not None and arrivals is not None and not arrivals.any():
+        soonest = float(first.price.served.whole.seconds.min())
+        yield (
+            f"cutoff_seconds={cutoff:g}: no update arrives in round 1 (the first takes "
+            f"{soonest:.4g} s), so the model does not change: raise cutoff_seconds."
+        )
 
 
 def implausible(config: Config, network: Network, first: Plan | None = None) -> list[str]:

@@ -87,13 +87,15 @@ def test_resuming_adds_an_entry_to_about_json(config, toy, same):
     assert not list(out.glob("*.part"))
 
 
-@pytest.mark.parametrize("junk", ["", "{", "[]", "3", '{"resumed": 4}', "[" * 100_000, "\udcff"])
+@pytest.mark.parametrize(
+    "junk", ["", "{", "[]", "3", '{"resumed": 4}', '{"notes": [4]}', "[" * 100_000, "\udcff"]
+)
 def test_a_damaged_about_json_is_named(tmp_path, config, junk):
     directory = RunDirectory.create(tmp_path / "run", config())
     file = directory.path / "about.json"
     file.write_text(junk, errors="surrogateescape")
     with pytest.raises(wirelessfl.ConfigError, match=r"about\.json is damaged: .*Restore it, or"):
-        directory.note_resumed({})
+        directory.note_resumed({}, [])
     assert file.read_bytes() == junk.encode(errors="surrogateescape")
 
 

@@ -167,6 +167,7 @@ def pilot(
     on_row: OnRow | None = None,
     on_end: OnEnd | None = None,
     on_found: OnFound | None = None,
+    on_note: Callable[[str], None] | None = None,
 ) -> Pilots:
     """Train a few short runs that differ in H and E, or read them if they exist.
 
@@ -217,6 +218,8 @@ def pilot(
         on_row: called with the index of a pilot and each row as it is written.
         on_end: called with the index of each pilot that has finished.
         on_found: called once with the indices of the pilots that exist, and of the others.
+        on_note: called with the notes on the pilots that are trained, each kind once; None to warn
+            with the class ``wirelessfl.Note``.
 
     Raises:
         ConfigError: an argument is wrong; or training depends on the radio, e.g. by failures,
@@ -244,7 +247,7 @@ def pilot(
     )
     if found.plain:
         given = replace(given, network=None)
-    watch = Watch(on_row, on_end, on_found)
+    watch = Watch(on_row, on_end, on_found, on_note)
     if given.marks.names or loss is not None:
         if jobs > 1:
             names = ", ".join(f"{name}=..." for name in given.marks.names or ("loss",))

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from channels.notes import Notes
 from channels.streams import Stream
 from wirelessfl.config import Config
 from wirelessfl.errors import ConfigError
@@ -29,11 +30,13 @@ class Watch:
         on_row: called with the index of a pilot and each row as it is written.
         on_end: called with the index of each pilot that has finished.
         on_found: called once with the indices of the pilots that exist, and of the others.
+        on_note: called with the notes on the pilots that are trained; None to warn.
     """
 
     on_row: OnRow | None = None
     on_end: OnEnd | None = None
     on_found: OnFound | None = None
+    on_note: Callable[[str], None] | None = None
     kept: set[int] = field(default_factory=set)
 
     def found(self, finished: Sequence[int], others: Sequence[int]) -> None:
@@ -52,8 +55,15 @@ def by_settings(
         ConfigError: see ``wirelessfl.sweep``.
         SweepError: pilots failed.
     """
-    told = {"on_row": watch.on_row, "on_end": watch.on_end, "on_found": watch.found}
-    return sweep(configs, root, jobs=jobs, **told)  # type: ignore[arg-type]
+    return sweep(
+        configs,
+        root,
+        jobs=jobs,
+        on_row=watch.on_row,
+        on_end=watch.on_end,
+        on_found=watch.found,
+        on_note=watch.on_note,
+    )
 
 
 def by_objects(
@@ -74,14 +84,16 @@ def by_objects(
     finished = [place for place, state in enumerate(states) if state]
     watch.found(finished, [place for place, state in enumerate(states) if not state])
     arguments = {name: value for name, value in vars(given).items() if value is not None}
-    results = []
+    results, notes = [], Notes(watch.on_note)
     for place, (config, folder) in enumerate(zip(configs, folders, strict=True)):
         on_row = None if states[place] else _telling(watch, place)
+        told = {"on_row": on_row, "on_note": lambda note: None, **arguments}
         if RunDirectory.holds_run(folder):
-            results.append(resume(folder, on_row=on_row, trust=config.code, **arguments))
+            results.append(resume(folder, trust=config.code, **told))
         else:
-            own = config.with_run({"out": folder})
-            results.append(run(own, on_row=on_row, **arguments))
+            results.append(run(config.with_run({"out": folder}), **told))
+        if not states[place]:
+            notes(*results[-1].notes)
         if watch.on_end is not None:
             watch.on_end(place)
     return results
