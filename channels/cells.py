@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import cached_property
 
 import numpy as np
@@ -42,7 +43,10 @@ def even_cells(clients: int, cells: int) -> IntArray:
 
 
 def smallest_by_cell(
-    values: ArrayLike, cell_of: IntArray, counts: IntArray, ties: ArrayLike | None = None
+    values: ArrayLike,
+    cell_of: IntArray,
+    counts: IntArray,
+    ties: ArrayLike | Callable[[IntArray], FloatArray] | None = None,
 ) -> BoolArray:
     """The clients with the smallest values of each cell; of equal ones, those that come first.
 
@@ -50,22 +54,44 @@ def smallest_by_cell(
         values: [..., clients]; infinite or NaN for clients that are not to be chosen.
         cell_of: [clients], cell of each client, in increasing order.
         counts: [cells], number of clients to choose; all others if a cell has fewer.
-        ties: [..., clients], decides among equal values; smaller comes first.
+        ties: [..., clients], decides among equal values; smaller comes first. For values [clients]
+            it can be a function of those that are equal where not all of them are chosen.
 
     Returns:
         [..., clients] boolean.
     """
     given = np.asarray(values, dtype=np.float64)
-    keys = [given, np.broadcast_to(cell_of, given.shape)]
-    if ties is not None:
-        keys.insert(0, np.broadcast_to(np.asarray(ties, dtype=np.float64), given.shape))
-    order = np.lexsort(keys, axis=-1)  # by cell, then by value; stable
+    chosen = np.asarray(given < np.inf)
     sizes = np.bincount(cell_of, minlength=len(counts))
-    place = np.arange(len(cell_of)) - np.repeat(np.cumsum(sizes) - sizes, sizes)
-    chosen = np.zeros(given.shape, dtype=np.bool_)
-    first = np.broadcast_to(place < np.asarray(counts)[cell_of], given.shape)
-    np.put_along_axis(chosen, order, first, axis=-1)
-    return np.asarray(chosen & (given < np.inf))
+    starts = np.cumsum(sizes) - sizes
+    for cell in np.flatnonzero(sizes > np.asarray(counts)):
+        for block in np.ndindex(given.shape[:-1]):
+            part = (*block, slice(starts[cell], starts[cell] + sizes[cell]))
+            if ties is None or callable(ties):
+                among = ties
+            else:
+                among = np.broadcast_to(ties, given.shape)[block].__getitem__
+            first = _smallest(given[part], int(counts[cell]), among, int(starts[cell]))
+            chosen[part] &= first
+    return chosen
+
+
+def _smallest(
+    values: FloatArray,
+    count: int,
+    ties: Callable[[IntArray], FloatArray] | None = None,
+    start: int = 0,
+) -> BoolArray:
+    """The ``count`` smallest ``values`` [clients] of clients from ``start`` on; linear in time."""
+    values = np.fmin(values, np.inf)  # NaN comes last
+    last = np.partition(values, count - 1)[count - 1] if count else -np.inf
+    chosen = np.asarray(values < last)
+    equal = np.flatnonzero(values == last)
+    left = count - int(np.count_nonzero(chosen))
+    if ties is not None and 0 < left < len(equal):
+        equal = equal[_smallest(ties(start + equal), left)]
+    chosen[equal[:left]] = True
+    return chosen
 
 
 class ClientsByCell:

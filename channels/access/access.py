@@ -85,6 +85,14 @@ class Access(ABC):
         return smallest_by_cell(seconds, draw.network.cell_of, counts)
 
     @property
+    def ranks_alone(self) -> bool:
+        """Whether ``soonest`` of some clients does not depend on who else could be chosen.
+
+        The soonest of all clients are then among the soonest of any clients to which they belong.
+        """
+        return type(self).soonest is Access.soonest and not self.coupled
+
+    @property
     def asynchronous(self) -> bool:
         """Whether clients can start and end uploads at any time while others upload."""
         return type(self).rates is not Access.rates

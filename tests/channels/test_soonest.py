@@ -4,6 +4,8 @@ import itertools
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from channels import (
     Access,
@@ -175,3 +177,20 @@ def test_smallest_values_of_each_cell():
     ]
     tied = smallest_by_cell([1, 1, 1, 0, 0], cell_of, np.array([1, 0, 1]), ties=[3, 2, 1, 1, 0])
     assert tied.tolist() == [False, False, True, False, True]
+
+
+@given(seed=st.integers(0, 10**6), lazily=st.booleans())
+def test_smallest_values_agree_with_sorting(seed, lazily):
+    """Few different values, so that most are equal; some are infinite or NaN."""
+    random = np.random.default_rng(seed)
+    sizes, cells = random.integers(0, 6, 3), 3
+    cell_of = np.repeat(np.arange(cells), sizes)
+    counts = random.integers(0, 5, cells)
+    values = random.choice([0.0, 1.0, 2.0, np.inf, np.nan], len(cell_of))
+    ties = random.choice([0.0, 1.0, 2.0], len(cell_of))
+    asked = (lambda places: ties[places]) if lazily else ties
+    found = smallest_by_cell(values, cell_of, counts, asked)
+    for cell, count in enumerate(counts):
+        mine = [i for i in np.flatnonzero(cell_of == cell) if values[i] < np.inf]
+        best = sorted(mine, key=lambda i: (values[i], ties[i], i))[:count]
+        assert np.flatnonzero(found & (cell_of == cell)).tolist() == sorted(best)

@@ -38,7 +38,7 @@ def _candidates(subject: Subject) -> Candidates:
         ledger=ledger,
         stream=subject.stream,
         weights=np.full(CLIENTS, 1 / CLIENTS),
-        find_draw=lambda: network.draw(subject.stream, 1),
+        find_draw=lambda clients: network.draw(subject.stream, 1, clients),
         find_load=lambda: Load(1e6, 1000.0),
         find_losses=losses,
     )

@@ -42,7 +42,7 @@ def fixed_shares(
     stream = planner.stream.child("round", 0)
     found = []
     for who, draws in costs.rounds[:MANY]:
-        durations = RoundDurations(planner.pricing, draws, who, 0)
+        durations = RoundDurations.of(planner.pricing, draws, who, 0)
         context = round_context(planner.model, stream, stream, durations)
         found.append(sizes_of(sizing.submodels(context)))
     mean = np.mean(found, axis=0)

@@ -166,7 +166,7 @@ class SampledRounds:
         clients = planner.network.clients
         who = Participants(np.arange(clients), np.ones(clients, dtype=np.bool_))
         stream = planner.run_stream or planner.stream
-        durations = RoundDurations(planner.pricing, self.rounds[0].draws, who, 0)
+        durations = RoundDurations.of(planner.pricing, self.rounds[0].draws, who, 0)
         context = round_context(planner.model, stream, stream, durations)
         return assigner.lengths(context)
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Generic, TypeVar
 
 import numpy as np
@@ -29,15 +31,29 @@ class RoundDurations:
 
     Args:
         pricing: loads and prices of the rounds.
-        draws: channels of (at least) the participating clients, in blocks.
+        find_draws: draws the channels of (at least) the participating clients, in blocks.
         who: participating clients.
         number: number of the round, from 0.
+        node: cell of each of the clients of ``draws``.
     """
 
     pricing: Pricing
-    draws: ChannelDraw
+    find_draws: Callable[[], ChannelDraw]
     who: Participants
     number: int
+    node: IntArray
+
+    @classmethod
+    def of(
+        cls, pricing: Pricing, draws: ChannelDraw, who: Participants, number: int
+    ) -> RoundDurations:
+        """Durations with known channels."""
+        return cls(pricing, lambda: draws, who, number, draws.network.cell_of)
+
+    @cached_property
+    def draws(self) -> ChannelDraw:
+        """The channels; drawn when durations are asked for."""
+        return self.find_draws()
 
     @property
     def title(self) -> str:
@@ -174,6 +190,6 @@ def round_context(
         number=durations.number,
         stream=stream,
         senders=durations.who.clients,
-        node=durations.draws.network.cell_of,
+        node=durations.node,
         durations=durations,
     )

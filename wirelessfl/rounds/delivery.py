@@ -83,6 +83,11 @@ class WithMargin(Access):
         for name in ("coupled", "costly"):
             object.__setattr__(self, name, getattr(self.access, name))
 
+    @property
+    def ranks_alone(self) -> bool:
+        """See :class:`Access`."""
+        return self.access.ranks_alone
+
     def serve(self, load: Load, draw: ChannelDraw) -> Service:
         """See :class:`Access`."""
         return self.access.serve(load, _lower(draw, self.margin))

@@ -192,8 +192,8 @@ class Planner:
             return draw_participants(network, wanted.per_round, wanted.tracking, stream, present)
 
         def select(clients: IntArray, node: IntArray, counts: IntArray) -> IntArray:
-            def draw() -> ChannelDraw:
-                return network.draws(self.channel_stream, [index], clients)
+            def draw(some: IntArray) -> ChannelDraw:
+                return network.draw(self.channel_stream, index, some)
 
             candidates = Candidates(
                 round=number,
@@ -206,8 +206,8 @@ class Planner:
                 ledger=Ledger(network.clients) if ledger is None else ledger,
                 stream=stream.child("participants"),
                 weights=None if self.weights is None else self.weights[clients],
-                find_draw=lambda: draw().block(0),
-                find_load=lambda: self._load_of(clients, number, stream, draw()),
+                find_draw=draw,
+                find_load=lambda: self._load_of(clients, number, stream, index),
                 find_losses=_untrained if losses is None else losses,
             )
             return selection.select(candidates)
@@ -216,15 +216,21 @@ class Planner:
             network, wanted.per_round, wanted.tracking, stream, present, select
         )
 
-    def _load_of(self, clients: IntArray, number: int, stream: Stream, draws: ChannelDraw) -> Load:
-        """Load of ``clients`` with the submodels that they have if all of them take part."""
+    def _load_of(self, clients: IntArray, number: int, stream: Stream, index: int) -> Load:
+        """Load of ``clients`` with the submodels that they have if all of them take part.
+
+        ``index`` is the round's first channel block.
+        """
         who = Participants(clients, np.ones(len(clients), dtype=np.bool_))
-        context = self._context(number, stream, draws, who)
+        node = self.network.of(clients).cell_of
+
+        def draws() -> ChannelDraw:
+            return self.network.draws(self.channel_stream, [index], clients)
+
+        durations = RoundDurations(self.pricing, draws, who, number, node)
+        context = round_context(self.model, self._run_stream, stream, durations)
         each = self.assigner.client_submodels(context)
-        if each is None:
-            lengths = self.assigner.submodels(context).lengths[draws.network.cell_of]
-        else:
-            lengths = each.lengths
+        lengths = self.assigner.submodels(context).lengths[node] if each is None else each.lengths
         return self.pricing.load(who, lengths.astype(np.float64))
 
     def redealt(self, merges: int, before: Submodels, cells: Sequence[int]) -> Submodels:
@@ -252,7 +258,7 @@ class Planner:
     def _context(
         self, number: int, stream: Stream, draws: ChannelDraw, who: Participants
     ) -> SenderContext[RoundDurations]:
-        durations = RoundDurations(self.pricing, draws, who, number)
+        durations = RoundDurations.of(self.pricing, draws, who, number)
         return round_context(self.model, self._run_stream, stream, durations)
 
     def broadcast_seconds(self) -> float:

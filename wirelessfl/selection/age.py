@@ -19,5 +19,5 @@ class Age(Selection):
 
     def select(self, candidates: Candidates) -> IntArray:
         """Sort by the last round of which an update arrived, then by channel."""
-        ties = -candidates.draw.snr_hz if candidates.radio else None
+        ties = (lambda places: -candidates.snr_hz(places)) if candidates.radio else None
         return candidates.smallest(candidates.ledger.heard[candidates.clients], ties)

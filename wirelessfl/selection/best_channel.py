@@ -20,5 +20,5 @@ class BestChannel(Selection):
 
     def select(self, candidates: Candidates) -> IntArray:
         """Sort by ``snr_hz``; clients without a channel are not chosen."""
-        snr = candidates.draw.snr_hz
+        snr = candidates.snr_hz()
         return candidates.smallest(np.where(snr > 0, -snr, np.inf))

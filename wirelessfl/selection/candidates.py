@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -16,6 +16,8 @@ from channels.streams import Stream
 from wirelessfl.errors import ConfigError
 from wirelessfl.server.ledger import Ledger
 
+AT_ONCE = 1 << 15
+"""Number of candidates whose channels are drawn at once, to bound memory."""
 Losses = Callable[[IntArray, int | None], FloatArray]
 """Mean loss of the server's current model on the samples of each of some clients, whose number of
 samples may be limited; see :meth:`Candidates.losses`."""
@@ -36,7 +38,7 @@ class Candidates:
         ledger: what each client has done so far, by client number.
         stream: random stream of this selection in this round.
         weights: [candidates], weights of the clients in the mean; None for equal weights.
-        find_draw: draws the channels.
+        find_draw: draws the channels of some of the candidates, by client number.
         find_load: determines the load.
         find_losses: evaluates the current model.
     """
@@ -51,7 +53,7 @@ class Candidates:
     ledger: Ledger
     stream: Stream
     weights: FloatArray | None
-    find_draw: Callable[[], ChannelDraw]
+    find_draw: Callable[[IntArray], ChannelDraw]
     find_load: Callable[[], Load]
     find_losses: Losses
 
@@ -59,9 +61,20 @@ class Candidates:
     def draw(self) -> ChannelDraw:
         """Channels of the candidates in this round, h [candidates, antennas].
 
-        With a draw per edge round, that of the first.
+        With a draw per edge round, that of the first. Of very many candidates, ``snr_hz`` takes
+        less memory.
         """
-        return self.find_draw()
+        return self.find_draw(self.clients)
+
+    def snr_hz(self, places: IntArray | None = None) -> FloatArray:
+        """``draw.snr_hz`` of some candidates, by their places, or of all; drawn in blocks.
+
+        Args:
+            places: [some], increasing; None for all candidates.
+        """
+        clients = self.clients if places is None else self.clients[places]
+        parts = [self.find_draw(clients[block]).snr_hz for block in blocks_of(len(clients))]
+        return np.concatenate(parts)
 
     @cached_property
     def load(self) -> Load:
@@ -85,12 +98,17 @@ class Candidates:
         """
         return self.find_losses(clients, samples)
 
-    def smallest(self, values: ArrayLike, ties: ArrayLike | None = None) -> IntArray:
+    def smallest(
+        self,
+        values: ArrayLike,
+        ties: ArrayLike | Callable[[IntArray], FloatArray] | None = None,
+    ) -> IntArray:
         """The candidates with the smallest values, ``counts`` of each cell.
 
         Args:
             values: [candidates]; infinite for clients that cannot be reached.
-            ties: [candidates], decides among equal values; None for the lower client number.
+            ties: [candidates], decides among equal values, or a function of the places of
+                candidates that are equal; None for the lower client number.
 
         Raises:
             ConfigError: no candidate of a cell can be reached.
@@ -117,3 +135,8 @@ class Candidates:
                 "choose another fading model or layout."
             )
         return np.asarray(self.clients[chosen])
+
+
+def blocks_of(count: int) -> Iterator[slice]:
+    """Parts of ``count`` candidates whose channels are drawn at once; one if there is none."""
+    return (slice(start, start + AT_ONCE) for start in range(0, max(count, 1), AT_ONCE))

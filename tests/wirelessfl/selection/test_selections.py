@@ -5,7 +5,16 @@ from dataclasses import dataclass, replace
 import numpy as np
 import pytest
 
-from channels import ChannelDraw, EqualSlots, FixedRate, Load, Network, Stream
+from channels import (
+    ChannelDraw,
+    EqualBands,
+    EqualSlots,
+    FixedRate,
+    Load,
+    Network,
+    ReadyOrder,
+    Stream,
+)
 from wirelessfl.errors import ConfigError
 from wirelessfl.selection import (
     SELECTIONS,
@@ -41,7 +50,7 @@ def candidates(counts=(2, 1), *, h=None, clients=CLIENTS, losses=None, **others)
         "ledger": Ledger(12),
         "stream": Stream(3),
         "weights": None,
-        "find_draw": lambda: ChannelDraw(network, h),
+        "find_draw": lambda some: ChannelDraw(network, h).of(some),
         "find_load": lambda: Load(1e6, 1000.0),
         "find_losses": losses,
     }
@@ -215,7 +224,48 @@ def test_which_selections_are_unbiased():
 
 def test_lazy_facts_are_found_once():
     found = []
-    here = candidates(find_draw=lambda: found.append(1) or ChannelDraw(NETWORK, np.ones((12, 2))))
+    here = candidates(
+        find_draw=lambda some: found.append(1) or ChannelDraw(NETWORK, np.ones((12, 2)))
+    )
     assert here.draw is here.draw
     assert found == [1]
     assert replace(here, round=5).draw is not here.draw
+
+
+@pytest.mark.parametrize("size", [1, 3, 5])
+@pytest.mark.parametrize("access", [EqualSlots(), EqualBands(), ReadyOrder()], ids=repr)
+@pytest.mark.parametrize("counts", [(2, 1), (3, 3), (0, 4)])
+def test_blocks_of_candidates_choose_as_one(monkeypatch, size, access, counts):
+    """Channels of very many candidates are drawn in blocks; clients 3 and 8 are out of reach."""
+    random = np.random.default_rng(size)
+    h = random.normal(size=(8, 2)) * ~np.isin(CLIENTS, [3, 8])[:, None]
+    load = Load(1e8 * random.uniform(size=8), 1e4 * random.integers(1, 4, 8))
+    ledger = Ledger(12)
+    ledger.add(np.array([0, 5, 8]), np.ones(3), np.ones(3, bool))
+    here = candidates(counts, h=h, access=access, ledger=ledger, find_load=lambda: load)
+    kinds = Soonest(), BestChannel(), Age()
+    whole = [kind.select(here).tolist() for kind in kinds]
+    monkeypatch.setattr("wirelessfl.selection.candidates.AT_ONCE", size)
+    monkeypatch.setattr("wirelessfl.selection.soonest.AT_ONCE", size)
+    drawn = []
+
+    def draw(some):
+        drawn.append(len(some))
+        return here.draw.of(some)
+
+    assert [kind.select(replace(here, find_draw=draw)).tolist() for kind in kinds] == whole
+    assert size in drawn
+    snr = replace(here, find_draw=draw).snr_hz()
+    assert snr.tolist() == here.draw.snr_hz.tolist()
+
+
+@pytest.mark.parametrize(("count", "tied"), [(1, [3, 5]), (2, []), (3, []), (4, [])])
+def test_channels_of_clients_of_equal_age_alone_are_drawn(count, tied):
+    """Clients 3 and 5 are the oldest of cell 0, then comes client 2."""
+    ledger, drawn = Ledger(12), []
+    ledger.add(np.array([0, 2, 6, 8, 9, 11]), np.ones(6), np.ones(6, bool))
+    ledger.add(np.array([0]), np.ones(1), np.ones(1, bool))
+    here = candidates((count, 4), ledger=ledger)
+    some = replace(here, find_draw=lambda some: drawn.extend(some) or here.draw.of(some))
+    assert sorted(Age().select(some)) == sorted(Age().select(here))
+    assert drawn == tied
