@@ -186,8 +186,27 @@ def _check_tensor(name: str, given: object) -> None:
     if not isinstance(given, torch.Tensor):
         kind = f"{type(given).__module__}.{type(given).__name__}"
         raise DataError(f"{name} is a {kind}: give torch tensors, e.g. torch.from_numpy(...).")
+    check_dense(name, given)
     if given.requires_grad:
         raise DataError(f"{name} requires gradients: give its values alone, by detach().")
+
+
+def check_dense(name: str, given: torch.Tensor) -> None:
+    """Raise unless a tensor has a value for each element.
+
+    Raises:
+        DataError: it is sparse, nested, quantised, or has no values.
+    """
+    kinds = {
+        "nested": given.is_nested,
+        "quantised": given.is_quantized,
+        "meta": given.is_meta,
+        "sparse": given.layout is not torch.strided,
+    }
+    kind = next((name for name, is_kind in kinds.items() if is_kind), None)
+    if kind is not None:
+        remedy = ", by to_dense()" if kind == "sparse" else ""
+        raise DataError(f"{name} is a {kind} tensor: give a dense tensor of numbers{remedy}.")
 
 
 def widened(inputs: torch.Tensor) -> torch.Tensor:

@@ -1,5 +1,7 @@
 """Images with labels as parquet files, in the layout of copies from the Hugging Face hub.
 
+A user's folder may have class folders of images instead.
+
 Each row has an image, as PNG or JPEG bytes, and a label. Parquet can store the same rows in many
 ways, so there is no single hash: structure, sizes and labels are checked, but not checksums.
 """
@@ -20,6 +22,7 @@ from wirelessfl.data.decoding import Decoder, decoding_progress
 from wirelessfl.data.facts import Facts
 from wirelessfl.data.files import dataset_title, find_place
 from wirelessfl.data.hub_files import ImageFile, part_files
+from wirelessfl.data.own.folder import is_image_folder, read_images
 from wirelessfl.errors import DataError
 
 if TYPE_CHECKING:
@@ -81,8 +84,11 @@ class HubImages:
         if not self.folder.is_dir():
             raise DataError(
                 f"dataset is {str(self.folder)!r}, which is not a folder: give the path of a "
-                "folder with train.parquet and test.parquet, or a name from `wirelessfl list`."
+                "folder with train/CLASS/1.png and test/CLASS/1.png, or with train.parquet and "
+                "test.parquet, or a name from `wirelessfl list`."
             )
+        if is_image_folder(self.folder) and not self.is_in(self.folder):
+            return _of_class_folders(self.name, self.folder)
         return self.read(self.folder, console)
 
     def is_in(self, folder: Path) -> bool:
@@ -145,7 +151,7 @@ class HubImages:
                 problem = f"{place} has {(train or test)[0].name} but no {lacks}"
         problem = problem or (
             f"{folder} has no train.parquet and test.parquet, nor numbered files such as "
-            "train-00000-of-00001.parquet"
+            "train-00000-of-00001.parquet, nor class folders such as train/cat"
         )
         raise DataError(f"{problem}. {self.remedy}")
 
@@ -193,6 +199,21 @@ class HubImages:
         for file in test:
             _check_labels(file, classes, advice)
         return classes
+
+
+def _of_class_folders(name: str, folder: Path) -> Dataset:
+    """The images of class folders, see ``read_images``, with inputs in [-1, 1]."""
+    (x, y), (x_test, y_test), classes = read_images(folder)
+    inputs = [
+        scale_pixels(
+            pixels[:, None]
+            if pixels.ndim == 3
+            else np.ascontiguousarray(np.moveaxis(pixels, -1, 1))
+        )
+        for pixels in (x, x_test)
+    ]
+    labels = [torch.from_numpy(part) for part in (y, y_test)]
+    return Dataset(name, inputs[0], labels[0], inputs[1], labels[1], classes=len(classes))
 
 
 def own_images(path: Path) -> HubImages:

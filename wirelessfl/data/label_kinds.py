@@ -2,14 +2,89 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from itertools import pairwise
+
+import numpy as np
 import torch
 
 from wirelessfl.errors import DataError
+
+NAMED = 5
+"""Maximum number of labels, or of ranges of labels, that a message names."""
 
 
 def is_one_class(labels: torch.Tensor) -> bool:
     """Whether each sample has one class: int64 labels [n]."""
     return labels.dtype == torch.int64 and labels.dim() == 1
+
+
+def class_hint(labels: torch.Tensor) -> str:
+    """A sentence on labels that may be meant as classes but are not int64 [n]; "" for others.
+
+    >>> import torch
+    >>> from wirelessfl.data.label_kinds import class_hint
+    >>> class_hint(torch.eye(3))
+    ' If these are classes, give one integer per sample: labels.argmax(1).'
+
+    Args:
+        labels: [n, ...].
+    """
+    whole = bool((labels == labels.round()).all()) and bool((labels >= 0).all())
+    if is_one_class(labels) or labels.dim() > 2 or not whole:
+        return ""
+    if labels.dim() == 2 and labels.shape[1] > 1:
+        if labels.max() > 1 or bool((labels.sum(1) != 1).any()):
+            return ""
+        how = "labels.argmax(1)"
+    else:
+        how = "labels[:, 0]" if labels.dim() == 2 else "labels"
+        how += "" if labels.dtype == torch.int64 else " as int64"
+    return f" If these are classes, give one integer per sample: {how}."
+
+
+def class_remedy(labels: torch.Tensor) -> str:
+    """The end of a sentence on labels that are not int64 [n]: the hint if any, and "choose".
+
+    Args:
+        labels: [n, ...].
+    """
+    hint = class_hint(labels)
+    return f".{hint} If not, choose" if hint else ": choose"
+
+
+def label_notes(train: torch.Tensor, test: torch.Tensor) -> list[str]:
+    """Lines on labels without samples: those of no sample at all, and those of test samples only.
+
+    >>> import torch
+    >>> from wirelessfl.data.label_kinds import label_notes
+    >>> label_notes(torch.tensor([1, 2, 3]), torch.tensor([2]))
+    ['no sample has the label 0. Labels start at 0: subtract 1.']
+
+    Args:
+        train: [n], classes of the training samples.
+        test: [m], classes of the test samples.
+    """
+    known = np.unique(train.numpy())
+    values = np.union1d(known, test.numpy()).tolist()
+    gaps = [(low + 1, high - 1) for low, high in pairwise([-1, *values]) if high - low > 1]
+    notes = []
+    if gaps:
+        names = [str(low) if low == high else f"{low}..{high}" for low, high in gaps]
+        remedy = "Number the classes without gaps: np.unique(labels, return_inverse=True)[1]."
+        if len(gaps) == 1 and gaps[0][0] == 0:
+            remedy = f"Labels start at 0: subtract {values[0]}."
+        notes.append(f"no sample has the {_labels(names)}. {remedy}")
+    only = sorted({*values} - {*known.tolist()})
+    if only:
+        notes.append(f"no training sample has the test {_labels([*map(str, only)])}.")
+    return notes
+
+
+def _labels(names: Sequence[str]) -> str:
+    several = len(names) > 1 or ".." in names[0]
+    more = f" and {len(names) - NAMED} more" if len(names) > NAMED else ""
+    return f"label{'s' * several} {', '.join(names[:NAMED])}{more}"
 
 
 def derived_classes(name: str, *labels: torch.Tensor) -> int:
@@ -30,7 +105,7 @@ def derived_classes(name: str, *labels: torch.Tensor) -> int:
     if first.dtype == torch.int64 and first.dim() > 1:
         raise DataError(
             f"{name}: classes cannot be inferred from int64 labels {list(first.shape)}: give the "
-            "number of model outputs, i.e. of classes or of labels per sample."
+            f"number of model outputs, i.e. of classes or of labels per sample.{class_hint(first)}"
         )
     return max((int(part.max()) for part in labels if part.numel()), default=0) + 1
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import torch
 
+from wirelessfl.data.label_kinds import class_remedy
 from wirelessfl.errors import ConfigError
 from wirelessfl.guard import described
 from wirelessfl.losses.kind import LOSSES
@@ -33,9 +34,7 @@ def check_labels(loss: Loss, labels: torch.Tensor, data: str) -> None:
         return
     fitting = [f'"{name}"' for name, kind in LOSSES.classes().items() if kind().fits(labels)]
     choose = f"{', '.join(fitting)}, or your own" if fitting else "your own"
-    marks = labels.dim() == 2 and labels.shape[1] > 1 and bool((labels.sum(1) == 1).all())
-    hint = " If each row marks one class, give labels.argmax(1)." if marks else ""
     raise ConfigError(
         f'loss "{loss.title}" does not take the labels of data set {data!r}, which are '
-        f"{described(labels)}: choose loss {choose} by its path module:function.{hint}"
+        f"{described(labels)}{class_remedy(labels)} loss {choose} by its path module:function."
     )

@@ -86,12 +86,22 @@ def named_hashes(config: Config) -> dict[str, dict[str, str]]:
 
 
 def _file_hashes(path: Path) -> dict[str, str]:
-    """Hashes of a file, or of the files of a folder and its subfolders, except hidden ones."""
+    """Hashes of a file, or of the files of a folder, except hidden ones.
+
+    Files of sub-subfolders, such as the images of a class, have one hash together.
+    """
     if path.is_file():
         return {path.name: _content(path)}
     files = sorted(file for form in ("*", "*/*") for file in path.glob(form) if file.is_file())
     names = {file.relative_to(path).as_posix(): file for file in files}
-    return {name: _content(file) for name, file in names.items() if "/." not in f"/{name}"}
+    found = {name: _content(file) for name, file in names.items() if "/." not in f"/{name}"}
+    for folder in sorted(path.glob("*/*/")):
+        name = folder.relative_to(path).as_posix()
+        inside = sorted(file for file in folder.rglob("*") if file.is_file())
+        if inside and "/." not in f"/{name}":
+            hashes = [(file.relative_to(folder).as_posix(), _content(file)) for file in inside]
+            found[f"{name}/"] = digest(hashes)
+    return found
 
 
 def _content(file: Path) -> str:

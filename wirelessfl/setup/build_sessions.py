@@ -11,7 +11,7 @@ import torch
 from channels.streams import Stream
 from wirelessfl.config import Config
 from wirelessfl.data.label_groups import LabelGroups
-from wirelessfl.data.label_kinds import is_one_class
+from wirelessfl.data.label_kinds import class_remedy, is_one_class
 from wirelessfl.errors import ConfigError
 from wirelessfl.guard import described
 from wirelessfl.schedules import Clock, SessionsScheduler
@@ -73,8 +73,8 @@ def check_tested_labels(config: Config, model: TrainedModel) -> None:
     if config.sessions.tested_labels == "present" and not is_one_class(model.data.train_labels):
         raise ConfigError(
             f"tested_labels=present needs one class per sample, int64 labels [n], but those of "
-            f"data set {model.data.name!r} are {described(model.data.train_labels)}: choose "
-            "tested_labels all."
+            f"data set {model.data.name!r} are {described(model.data.train_labels)}"
+            f"{class_remedy(model.data.train_labels)} tested_labels all."
         )
 
 

@@ -18,7 +18,7 @@ from wirelessfl.data import Dataset
 from wirelessfl.data.choice import DatasetChoice
 from wirelessfl.data.client_samples import ClientSamples
 from wirelessfl.data.label_groups import LabelGroups, split_groups
-from wirelessfl.data.label_kinds import is_one_class
+from wirelessfl.data.label_kinds import class_remedy, is_one_class
 from wirelessfl.data.own import check_below
 from wirelessfl.data.splits import Samples
 from wirelessfl.data.validation import RemainingSamples, hold_out
@@ -106,7 +106,7 @@ def _check_by_labels(choices: Choices, data: Dataset) -> None:
         return
     needs = (
         f"needs one class per sample, int64 labels [n], but those of data set {data.name!r} are "
-        f"{described(data.train_labels)}: choose"
+        f"{described(data.train_labels)}{class_remedy(data.train_labels)}"
     )
     if choices.presence is not None and choices.presence.by_labels:
         raise ConfigError(

@@ -56,6 +56,7 @@ class ModelAndData:
         objective: model and loss; the module is on the device.
         data: training data on the device.
         classes: number of classes of the data set.
+        label_hint: sentences on what may be wrong with the labels; "" if nothing is.
         clients: number of registered clients.
         algorithm: client and server rule.
         fixed_shapes: whether submodels have the same shapes in every round.
@@ -67,6 +68,7 @@ class ModelAndData:
     objective: Objective
     data: TrainingData
     classes: int
+    label_hint: str
     clients: int
     algorithm: Algorithm
     fixed_shapes: bool
@@ -254,7 +256,7 @@ def _kind(name: str, trained: ModelAndData) -> tuple[type[Executor], list[str]]:
     objective = trained.objective
     model = type(objective.module).__name__
     x, y = trained.data.first(4)
-    alone = check_model(objective, x, y, trained.classes)
+    alone = check_model(objective, x, y, trained.classes, trained.label_hint)
     features = need_features(trained.penalties)
     if features:
         with torch.no_grad(), torch.random.fork_rng():

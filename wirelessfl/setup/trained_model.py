@@ -18,7 +18,7 @@ from wirelessfl.data import Dataset
 from wirelessfl.data.client_samples import ClientSamples
 from wirelessfl.data.dataset import widened
 from wirelessfl.data.label_groups import LabelGroups
-from wirelessfl.data.label_kinds import is_one_class
+from wirelessfl.data.label_kinds import class_hint, class_remedy, is_one_class, label_notes
 from wirelessfl.data.own.arrays import range_note
 from wirelessfl.errors import ConfigError
 from wirelessfl.guard import described
@@ -46,6 +46,7 @@ from wirelessfl.training.evaluation import Evaluation
 from wirelessfl.training.executor import Executor, TrainingData
 from wirelessfl.training.objective import Objective
 from wirelessfl.training.step_counts import StepCounts
+from wirelessfl.training.trial import probabilities
 
 
 @dataclass(frozen=True, eq=False)
@@ -169,6 +170,11 @@ def build_model_of(
     if augmentation is not None:
         augmentation.check(widened(inputs[:TRIED]))
     source = BatchSource(samples, batch_size, stream, augmentation)
+    one_class = is_one_class(data.train_labels)
+    unlabelled = label_notes(data.train_labels, data.test_labels) if one_class else []
+    label_hint = class_hint(data.train_labels)
+    if unlabelled:
+        label_hint = f" Of data set {data.name!r}, {unlabelled[0]}"
     penalties, comparing = _penalties(config)
     executor, computing, notes = build_executor(
         config.run,
@@ -176,6 +182,7 @@ def build_model_of(
             objective=objective,
             data=TrainingData(inputs, labels, source),
             classes=data.classes,
+            label_hint=label_hint,
             clients=len(samples),
             algorithm=config.algorithm.rule,
             fixed_shapes=config.used_assigner.fixed_shapes,
@@ -193,13 +200,9 @@ def build_model_of(
     if given.data is not None or is_import_path(config.dataset.name):
         note = range_note(data.train_inputs)
         notes += [] if note is None else [f"data set {data.name}: {note}"]
-    if is_one_class(data.train_labels):
-        unknown = np.setdiff1d(data.test_labels.numpy(), data.train_labels.numpy())
-        if len(unknown):
-            more = f" and {len(unknown) - 1} more" if len(unknown) > 1 else ""
-            notes.append(
-                f"data set {data.name}: no training sample has the test label {unknown[0]}{more}."
-            )
+    notes += [f"data set {data.name}: {note}" for note in unlabelled]
+    if given.model is not None or is_import_path(config.model.name):
+        notes += probabilities(objective, widened(inputs[:TRIED]))
     if data.lossy:
         notes.append(f"data set {data.name}: {data.verification}.")
     return TrainedModel(
@@ -260,6 +263,7 @@ def _checked(penalties: tuple[Penalty, ...], comparing: str, data: Dataset) -> t
     if any(penalty.of_classes for penalty in penalties) and not is_one_class(data.train_labels):
         raise ConfigError(
             f"{comparing} compares class probabilities, but the labels of data set {data.name!r} "
-            f"are {described(data.train_labels)}: choose another one, or int64 labels [n]."
+            f"are {described(data.train_labels)}{class_remedy(data.train_labels)} another one, or "
+            "int64 labels [n]."
         )
     return penalties

@@ -15,11 +15,13 @@ from wirelessfl.submodels import NeuronMap, Partition, Submodels, extract, extra
 from wirelessfl.submodels.tracing import first_sentence
 from wirelessfl.training.batches import Batch
 from wirelessfl.training.objective import Objective
-from wirelessfl.training.side_effects import trial_pass
+from wirelessfl.training.side_effects import output_of, trial_pass
 from wirelessfl.training.unregistered import check_registered
 
 
-def check_model(objective: Objective, x: Tensor, y: Tensor, classes: int) -> str | None:
+def check_model(
+    objective: Objective, x: Tensor, y: Tensor, classes: int, label_hint: str = ""
+) -> str | None:
     """Try a model on a few samples, and raise if it cannot be trained.
 
     Args:
@@ -27,6 +29,7 @@ def check_model(objective: Objective, x: Tensor, y: Tensor, classes: int) -> str
         x: [batch, ...], a few samples.
         y: [batch, ...], their labels.
         classes: number of outputs of the data set.
+        label_hint: sentences on what may be wrong with the labels, if outputs do not fit them.
 
     Returns:
         None, or why several clients cannot train at once: the model draws random numbers from
@@ -52,7 +55,7 @@ def check_model(objective: Objective, x: Tensor, y: Tensor, classes: int) -> str
             need += "".join(f', or choose loss "{name}"' for name in others) + "."
         raise ConfigError(
             f"model {name} returns {shape or type(logits).__name__} for {len(x)} samples: return "
-            f"{need}"
+            f"{need}{label_hint}"
         )
     recomputes = _check_gradients(objective, x, y)
     if draws:
@@ -67,6 +70,25 @@ def _takes(loss: Loss, y: Tensor, shape: tuple[int, ...]) -> bool:
     """Whether a loss takes outputs of this shape for the labels."""
     shapes = loss.shapes(y, shape[1]) if len(shape) > 1 else None
     return loss.fits(y) and shapes is not None and shape in shapes
+
+
+def probabilities(objective: Objective, x: Tensor) -> list[str]:
+    """A line if the model's outputs for samples ``x`` are probabilities, but its loss needs logits.
+
+    Args:
+        objective: model and loss.
+        x: [batch, ...], a few samples.
+    """
+    if not isinstance(objective.criterion, CrossEntropy):
+        return []
+    outputs = output_of(objective.module, x)
+    ones = outputs.new_ones(outputs[:, 0].shape)
+    if outputs.shape[1] < 2 or outputs.min() < 0 or not outputs.sum(1).allclose(ones, atol=1e-4):
+        return []
+    return [
+        f"model {type(objective.module).__name__} returns probabilities, but loss "
+        f'"{objective.criterion.title}" needs logits: remove its last softmax.'
+    ]
 
 
 def why_not_vmapped(objective: Objective, x: Tensor, y: Tensor) -> str | None:

@@ -1,5 +1,6 @@
 """Own data in each form become the same data set; wrong data give one line."""
 
+import random
 from types import SimpleNamespace
 
 import numpy as np
@@ -9,9 +10,11 @@ from PIL import Image
 from torch.utils.data import Dataset as TorchDataset
 from torch.utils.data import IterableDataset, TensorDataset
 
-from wirelessfl.data import Dataset, as_dataset
+from wirelessfl.data import Dataset, as_dataset, load_dataset
+from wirelessfl.data.label_kinds import class_hint, label_notes
 from wirelessfl.data.own.arrays import converted, range_note
 from wirelessfl.errors import ConfigError, DataError
+from wirelessfl.generators import other_states, torch_state
 
 RANDOM = np.random.default_rng(3)
 X = RANDOM.uniform(0, 1, (12, 5)).astype(np.float32)
@@ -74,6 +77,12 @@ FORMS = {
     "tensors": tuple(TENSORS),
     "lists": tuple(array.tolist() for array in (X, Y, X_TEST, Y_TEST)),
     "lists of tensors": (list(TENSORS[0]), list(TENSORS[1]), list(TENSORS[2]), list(TENSORS[3])),
+    "tensors with gradients": (
+        TENSORS[0].clone().requires_grad_(),
+        Y,
+        [x.requires_grad_() for x in TENSORS[2].clone()],
+        [torch.tensor(int(y)) for y in Y_TEST],
+    ),
     "read-only and reversed": (X[::-1][::-1], np.broadcast_to(Y, (12,)), X_TEST, Y_TEST),
     "mapping": dict(zip(KEYS, (X, Y, X_TEST, Y_TEST), strict=True)),
     "pairs": ((X, Y), (X_TEST, Y_TEST)),
@@ -179,6 +188,21 @@ def test_a_folder_of_images_equals_its_arrays(tmp_path):
     assert found.name == "zoo"
 
 
+@pytest.mark.parametrize("grey", [False, True])
+def test_the_setting_reads_a_folder_of_images_too(tmp_path, grey):
+    """Its pixels are those of the object, scaled to [-1, 1], so that the setting pixels applies."""
+    pixels = BYTES[..., 0] if grey else BYTES
+    save_images(tmp_path / "train", pixels)
+    save_images(tmp_path / "test", pixels[:4])
+    given = as_dataset(tmp_path)
+    found = load_dataset(str(tmp_path))
+    assert (found.name, found.classes) == (given.name, given.classes)
+    assert torch.allclose((found.train_inputs + 1) / 2, given.train_inputs, atol=1e-6)
+    assert torch.allclose((found.test_inputs + 1) / 2, given.test_inputs, atol=1e-6)
+    assert torch.equal(found.train_labels, given.train_labels)
+    assert torch.equal(found.test_labels, given.test_labels)
+
+
 class Stream(IterableDataset):
     def __iter__(self):
         return iter([(X[0], 1)])
@@ -192,6 +216,7 @@ class Broken(Items):
 WORDS = np.array(["cat", "dog", "cow"])[Y]
 FLAT = BYTES.reshape(12, -1)
 SIZES = Items([(torch.zeros(2), 0), (torch.zeros(3), 1)])
+SPARSE = torch.eye(12).to_sparse()
 WRONG = {
     "three": ((X, Y, X_TEST), ConfigError, "data is ", "give a wirelessfl.data.Dataset"),
     "two arrays": ((X, Y), ConfigError, "two data sets of torch (train, test)"),
@@ -207,6 +232,11 @@ WRONG = {
     "flat bytes": ((FLAT, Y, FLAT, Y), DataError, "pixels or token ids", "inputs / 255"),
     "complex": ((X + 1j, Y, X_TEST, Y_TEST), DataError, "give real numbers"),
     "counts": ((X, Y[:5], X_TEST, Y_TEST), DataError, "12 inputs and 5 labels"),
+    "sparse": ((SPARSE, Y, X_TEST, Y_TEST), DataError, "train_inputs is a sparse", "to_dense()"),
+    "sparse labels": ((X, SPARSE, X_TEST, Y_TEST), DataError, "train_labels is a sparse tensor"),
+    "sparse rows": ((X, Y, [*SPARSE], Y), DataError, "test_inputs is a sparse tensor"),
+    "sparse items": ((Items([(SPARSE, 1)]),) * 2, DataError, "train[0], input is a sparse tensor"),
+    "meta": ((X, Y, torch.empty(4, 5, device="meta"), Y_TEST), DataError, "a meta tensor"),
     "nan": ((X * np.nan, Y, X_TEST, Y_TEST), DataError, "NaN"),
     "negative": ((X, Y - 1, X_TEST, Y_TEST), DataError, "span -1"),
     "no length": ((Stream(), Stream()), DataError, "has no length"),
@@ -229,6 +259,97 @@ def test_wrong_data_give_one_line(case):
     assert "\n" not in text
     for part in parts:
         assert part in text
+
+
+def test_a_sparse_data_set_is_refused():
+    with pytest.raises(DataError, match="m: train_inputs is a sparse tensor: give a dense"):
+        Dataset("m", SPARSE, TENSORS[1], SPARSE, TENSORS[1])
+
+
+OWN = np.random.default_rng(5)
+DRAWS = {
+    "torch": lambda: float(torch.rand(1)),
+    "NumPy": lambda: np.random.uniform(),  # noqa: NPY002
+    "Python": random.random,
+    "its own": OWN.uniform,
+    "none": lambda: 0.0,
+}
+
+
+class Transformed(Items):
+    """Samples with a random transform."""
+
+    def __init__(self, items, draw):
+        super().__init__(items)
+        self.draw = draw
+
+    def __getitem__(self, place):
+        x, y = self.items[place]
+        return x + np.float32(self.draw()), y
+
+
+@pytest.mark.parametrize("kind", DRAWS)
+def test_random_samples_are_noted_and_read_under_seeded_generators(kind):
+    """Reading them again gives the same values, and the caller's generators stay as they are."""
+    items = list(zip(X, Y.tolist(), strict=True))
+    states = [other_states(), torch_state(TENSORS[0]).tolist()]
+    data = Transformed(items, DRAWS[kind]), Items(items)
+    one, two = as_dataset(data), as_dataset(data)
+    assert [other_states(), torch_state(TENSORS[0]).tolist()] == states
+    assert torch.equal(one.train_inputs, two.train_inputs) == (kind != "its own")
+    if kind == "none":
+        assert one.notes == ()
+        return
+    (note,) = one.notes
+    assert note.startswith("training samples are random")
+    assert ("cannot be repeated" in note) == (kind == "its own")
+    assert note.endswith("give augment=f(x, generator).")
+    assert len({*(one.train_inputs - TENSORS[0])[:, 0].tolist()}) > 6, "each sample has its own"
+
+
+LABELS = {
+    (0, 1, 2): [],
+    (1, 2, 3): ["no sample has the label 0. Labels start at 0: subtract 1."],
+    (5, 6): ["no sample has the labels 0..4. Labels start at 0: subtract 5."],
+    (10, 20, 30): ["no sample has the labels 0..9, 11..19, 21..29. Number the classes without "],
+    (0, 1, 2, -4): [
+        "no sample has the label 3. Number",
+        "no training sample has the test label 4.",
+    ],
+    (0, -1, -2): ["no training sample has the test labels 1, 2."],
+    (*range(0, 16, 2),): ["no sample has the labels 1, 3, 5, 7, 9 and 2 more. Number"],
+}
+
+
+@pytest.mark.parametrize("labels", LABELS)
+def test_labels_without_samples_are_named_with_a_remedy(labels):
+    """Negative numbers in the table are labels of test samples."""
+    train = torch.tensor([label for label in labels if label >= 0])
+    notes = label_notes(train, torch.tensor([abs(label) for label in labels]))
+    assert len(notes) == len(LABELS[labels])
+    for note, start in zip(notes, LABELS[labels], strict=True):
+        assert note.startswith(start)
+
+
+@pytest.mark.parametrize(
+    ("labels", "how"),
+    [
+        (np.eye(3), "labels.argmax(1)."),
+        (np.eye(3, dtype=int), "labels.argmax(1)."),
+        (np.array([[1], [2]]), "labels[:, 0]."),
+        (np.array([[1.0], [2.0]]), "labels[:, 0] as int64."),
+        (np.array([0.0, 2.0]), "labels as int64."),
+        (np.array([0.5, 2.0]), None),
+        (np.array([-1.0, 2.0]), None),
+        (np.ones((2, 2)), None),
+        (2 * np.eye(3), None),
+        (np.array([0, 1]), None),
+        (np.zeros((2, 3, 3), dtype=int), None),
+    ],
+)
+def test_labels_that_look_like_classes_have_a_remedy(labels, how):
+    hint = class_hint(torch.from_numpy(labels))
+    assert hint.endswith(how) if how else hint == ""
 
 
 def test_columns_can_be_named():

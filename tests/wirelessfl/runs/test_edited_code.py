@@ -288,6 +288,30 @@ def test_files_of_a_folder_are_hashed_except_hidden_ones(tmp_path):
     assert kept_folder(settings, tmp_path) != before
 
 
+def test_images_of_class_folders_are_hashed_by_class(tmp_path):
+    """One changed or renamed image changes the hash of its class alone."""
+    for name in ("train/cat/1.png", "train/cat/.2.png", "train/dog/1.png", "test/cat/a/1.png"):
+        file = tmp_path / name
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(name)
+    settings = Config.from_flags("fedavg", dataset=str(tmp_path))
+
+    def hashes():
+        return named_hashes(settings)[f"dataset {tmp_path}"]
+
+    before = hashes()
+    assert before.keys() == {"train/cat/", "train/dog/", "test/cat/"}
+    for change in (
+        lambda: (tmp_path / "train/dog/1.png").write_text("train/dog/2.png"),
+        lambda: (tmp_path / "test/cat/a/1.png").rename(tmp_path / "test/cat/a/2.png"),
+    ):
+        change()
+        now = hashes()
+        changed = {name for name in before if before[name] != now[name]}
+        assert len(changed) == 1
+        before = now
+
+
 def test_parts_of_large_files_are_hashed(tmp_path, monkeypatch):
     """Size, both ends and evenly spaced parts count."""
     monkeypatch.setattr(fingerprints, "WHOLE_BYTES", 1000)

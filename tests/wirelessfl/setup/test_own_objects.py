@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 import torch
 from torch import nn
+from torch.utils.data import Dataset as TorchDataset
 
 import wirelessfl
 from channels import Network, Rayleigh, load_network
@@ -69,6 +70,69 @@ def test_notes_of_own_data_are_said(config, toy):
     wirelessfl.run(config("fedavg", rounds=1), data=data, on_note=notes.append)
     assert notes[0] == "data set toy: something was changed."
     assert "divide by 255" in notes[1]
+
+
+class Shaken(TorchDataset):
+    """Samples with noise from torch's global generator."""
+
+    def __init__(self, part):
+        self.inputs, self.labels = part
+
+    def __len__(self):
+        return len(self.labels)
+
+    def __getitem__(self, place):
+        x = self.inputs[place]
+        return x + 0.1 * torch.randn(x.shape), self.labels[place]
+
+
+def test_random_samples_are_repeated(config, toy, same, halt_at):
+    """Runs of one seed are equal, and a run is resumed with the same object."""
+    parts = (toy.train_inputs, toy.train_labels), (toy.test_inputs, toy.test_labels)
+    data = tuple(map(Shaken, parts))
+    whole = wirelessfl.run(config("fedavg"), data=data)
+    assert whole.rows[-1]["loss"] != wirelessfl.run(config("fedavg"), data=toy).rows[-1]["loss"]
+    settings = config("fedavg", checkpoint_seconds=0)
+    with pytest.raises(KeyboardInterrupt):
+        wirelessfl.run(settings, data=data, on_row=halt_at(2))
+    same(wirelessfl.resume(settings.run.out, data=data), whole)
+
+
+def labelled(toy, change):
+    return replace(
+        toy,
+        train_labels=change(toy.train_labels),
+        test_labels=change(toy.test_labels),
+        classes=None,
+    )
+
+
+UNFIT = {
+    "from 1": (lambda y: y + 1, {}, r"return logits .*no sample has the label 0.*subtract 1"),
+    "one-hot": (lambda y: torch.eye(4)[y], {}, r"argmax\(1\)\. If not, choose split"),
+    "one-hot iid": (lambda y: torch.eye(4)[y], {"split": "iid"}, "argmax.*If not, choose loss"),
+    "column": (lambda y: y[:, None].float(), {}, r"labels\[:, 0\] as int64\. If not, choose split"),
+    "floats": (lambda y: y.float(), {"split": "iid"}, "labels as int64. If not, choose loss"),
+}
+
+
+@pytest.mark.parametrize("case", UNFIT)
+def test_labels_that_do_not_fit_have_a_remedy(toy, case):
+    change, flags, message = UNFIT[case]
+    settings = Config.from_flags("fedavg", clients=3, **flags)
+    with pytest.raises(ConfigError, match=message) as caught:
+        build(settings, data=labelled(toy, change), model=nn.Linear(12, 4))
+    assert "\n" not in str(caught.value)
+
+
+def test_labels_without_samples_and_probabilities_are_noted(toy):
+    """Gaps of labels, and a model that ends in a softmax; not in a log-softmax."""
+    small = Config.from_flags("fedavg", clients=3)
+    notes = build(small, data=labelled(toy, lambda y: 10 * y)).notes
+    assert any("no sample has the labels 1..9, 11..19, 21..29" in note for note in notes)
+    for last, noted in ((nn.Softmax(1), True), (nn.LogSoftmax(1), False), (nn.ReLU(), False)):
+        notes = build(small, data=toy, model=nn.Sequential(nn.Linear(12, 4), last)).notes
+        assert any("returns probabilities" in note for note in notes) == noted
 
 
 def test_lists_train_as_a_split_that_deals_them(config, toy, same):

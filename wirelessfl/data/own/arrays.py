@@ -177,7 +177,7 @@ def _labels(given: Any, where: str) -> torch.Tensor:
     if not isinstance(given, torch.Tensor):
         try:
             words = np.asarray(given).dtype.kind in "US"
-        except (TypeError, ValueError):
+        except (TypeError, ValueError, RuntimeError):  # ragged, or tensors with gradients
             words = False
         if words or _has_words(given):
             raise DataError(

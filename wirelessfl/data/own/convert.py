@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from wirelessfl.data.dataset import Dataset
+from wirelessfl.data.dataset import Dataset, check_dense
 from wirelessfl.data.own.arrays import converted
 from wirelessfl.data.own.folder import is_image_folder, read_images
 from wirelessfl.data.own.samples import collected, is_samples
@@ -53,7 +53,8 @@ def as_dataset(
               keys and optionally ``groups``: NumPy arrays, torch tensors or lists;
             - ``((train_inputs, train_labels), (test_inputs, test_labels))``;
             - ``(train, test)``, two data sets of torch, such as torchvision's, with samples (input,
-              label), whose inputs are tensors, arrays or images; each sample is read once;
+              label), whose inputs are tensors, arrays or images; each sample is read once, and
+              a note says so if samples are random;
             - the splits of a Hugging Face data set, of which ``train`` and ``test`` (or
               ``validation``) are used;
             - the path of a folder of images, ``train/CLASS/*.png`` and ``test/CLASS/*.png``.
@@ -70,21 +71,21 @@ def as_dataset(
     """
     if isinstance(data, Dataset):
         return data
-    groups = None
+    groups, notes = None, list[str]()
     named: int | None = None
     if isinstance(data, str | os.PathLike):
         train, test, names = read_images(_folder(data))
         name, named = Path(data).resolve().name if name == "data" else name, len(names)
         parts = train, test
     elif isinstance(data, Mapping) and "train" in data:
-        parts, named = _of_samples(data["train"], _test_split(data), columns, name)
+        parts, named = _of_samples(data["train"], _test_split(data), columns, name, notes)
     elif isinstance(data, Mapping):
         parts, groups = _of_mapping(data), data.get("groups")
     elif isinstance(data, list | tuple) and len(data) == 4:
         parts = (data[0], data[1]), (data[2], data[3])
     elif isinstance(data, list | tuple) and len(data) == 2:
         if all(is_samples(part) for part in data):
-            parts, named = _of_samples(data[0], data[1], columns, name)
+            parts, named = _of_samples(data[0], data[1], columns, name, notes)
         elif all(_is_pair(part) for part in data):
             parts = (data[0][0], data[0][1]), (data[1][0], data[1][1])
         else:
@@ -92,6 +93,8 @@ def as_dataset(
     else:
         raise _unknown(data)
     (x, y), (x_test, y_test) = parts
+    for key, array in zip(KEYS, (x, y, x_test, y_test), strict=True):
+        _check_dense(f"{name}: {key}", array)
     _check_order(x, y, x_test, name)
     arrays = converted((x, x_test), (y, y_test), name)
     return Dataset(
@@ -102,7 +105,7 @@ def as_dataset(
         arrays.labels[1],
         classes=classes or named or _classes(arrays.labels),
         groups=groups,
-        notes=arrays.notes,
+        notes=(*arrays.notes, *notes),
     )
 
 
@@ -154,9 +157,9 @@ def _test_split(data: Mapping[str, Any]) -> Any:
 
 
 def _of_samples(
-    train: Any, test: Any, columns: tuple[str, str] | None, name: str
+    train: Any, test: Any, columns: tuple[str, str] | None, name: str, notes: list[str]
 ) -> tuple[Parts, int | None]:
-    """Read two data sets of samples, or two pairs of inputs and labels."""
+    """Read two data sets of samples, or two pairs of inputs and labels; appends to ``notes``."""
     if _is_pair(train) and _is_pair(test):
         return ((train[0], train[1]), (test[0], test[1])), None
     for part, found in (("train", train), ("test", test)):
@@ -167,6 +170,8 @@ def _of_samples(
             )
     first = collected(train, columns, f"{name}: train")
     second = collected(test, columns, f"{name}: test")
+    for part, found in (("training", first), ("test", second)):
+        notes += [] if found.note is None else [f"{part} {found.note}"]
     return ((first.inputs, first.labels), (second.inputs, second.labels)), first.classes
 
 
@@ -190,6 +195,12 @@ def _is_pair(part: Any) -> bool:
     """Whether this is a pair of inputs and labels."""
     kinds = (np.ndarray, torch.Tensor)
     return isinstance(part, list | tuple) and len(part) == 2 and isinstance(part[0], kinds)
+
+
+def _check_dense(where: str, array: Any) -> None:
+    for part in array if isinstance(array, list | tuple) else (array,):
+        if isinstance(part, torch.Tensor):
+            check_dense(where, part)
 
 
 def _check_order(x: Any, y: Any, x_test: Any, name: str) -> None:

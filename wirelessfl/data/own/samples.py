@@ -4,17 +4,33 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from typing import Any
 
 import numpy as np
 import torch
 
+from channels.streams import Stream
+from wirelessfl.data.dataset import check_dense
 from wirelessfl.errors import DataError
+from wirelessfl.generators import seeded_generators
 from wirelessfl.guard import calling, described
 
 IMAGES = ("image", "img", "pixel_values", "inputs", "input", "features", "x")
 LABELS = ("label", "labels", "fine_label", "target", "targets", "y")
 """Names of columns, in order of preference."""
+READ_TWICE = 32
+"""Number of samples that are read again, to find out whether samples are random."""
+RANDOM = (
+    "samples are random. Each is read once, under generators with a fixed seed, and keeps its "
+    "values in all rounds. For new ones in every batch, leave out the random transforms and give "
+    "augment=f(x, generator)."
+)
+UNSEEDED = (
+    "samples are random, and do not draw from the global generators of Python, NumPy or torch, "
+    "which are seeded: results cannot be repeated. Leave out the random transforms, and give "
+    "augment=f(x, generator)."
+)
 
 
 @dataclass(frozen=True)
@@ -25,11 +41,13 @@ class Collected:
         inputs: [n, ...].
         labels: [n, ...].
         classes: number of classes that the data set names; None if it names none.
+        note: that samples are random; None if they are not.
     """
 
     inputs: Any
     labels: Any
     classes: int | None
+    note: str | None = None
 
 
 def is_samples(thing: Any) -> bool:
@@ -43,7 +61,9 @@ def is_table(thing: Any) -> bool:
 
 
 def collected(data: Any, columns: tuple[str, str] | None, where: str) -> Collected:
-    """Read all samples of a data set once, in their order.
+    """Read all samples of a data set once, in their order, under seeded generators.
+
+    The first ones are read twice, to note that samples are random.
 
     Args:
         data: data set of torch or of Hugging Face.
@@ -54,22 +74,53 @@ def collected(data: Any, columns: tuple[str, str] | None, where: str) -> Collect
         DataError: it has no length, a sample is not a pair of input and label, or samples differ in
             shape.
     """
-    if is_table(data):
-        return _of_table(data, columns, where)
     if isinstance(data, torch.utils.data.TensorDataset) and len(data.tensors) == 2:
         return Collected(*data.tensors, None)
-    count = _length(data, where)
-    inputs, labels = [], []
-    for place in range(count):
+    if is_table(data):
+        columns = _columns(data, columns, where)
+        classes = getattr(data.features.get(columns[1]), "num_classes", None)
+    else:
+        names = getattr(data, "classes", None)
+        classes = len(names) if isinstance(names, list | tuple) and names else None
+
+    def read(seed: int, most: int | None = None) -> list[tuple[np.ndarray, np.ndarray]]:
+        with seeded_generators(Stream(seed, ("samples",))):
+            found = _samples(data, where) if columns is None else _rows(data, columns, where)
+            return list(islice(found, most))
+
+    samples = read(0)
+    inputs, labels = [x for x, _ in samples], [y for _, y in samples]
+    note = None
+    if not _equal(samples, read(1, READ_TWICE)):
+        note = RANDOM if _equal(samples, read(0, READ_TWICE)) else UNSEEDED
+    return Collected(stacked(inputs, where), stacked(labels, f"{where}, labels"), classes, note)
+
+
+def _equal(samples: Sequence[Any], again: Sequence[Any]) -> bool:
+    """Whether the samples that were read twice, inputs and labels, are the same."""
+    pairs = zip(samples, again, strict=False)
+    return all(
+        one.shape == two.shape and np.array_equal(one, two, equal_nan=one.dtype.kind == "f")
+        for first, second in pairs
+        for one, two in zip(first, second, strict=True)
+    )
+
+
+def _samples(data: Any, where: str) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+    """The samples of a data set of torch.
+
+    Raises:
+        DataError: it has no length, or a sample is not a pair of input and label.
+    """
+    for place in range(_length(data, where)):
         with calling(f"{where}[{place}]", DataError):
             item = data[place]
         if not isinstance(item, Sequence) or len(item) != 2 or isinstance(item, str):
             raise DataError(f"{where}[{place}] is {described(item)}: give samples (input, label).")
-        inputs.append(_array(item[0], f"{where}[{place}], input"))
-        labels.append(_array(item[1], f"{where}[{place}], label"))
-    names = getattr(data, "classes", None)
-    classes = len(names) if isinstance(names, list | tuple) and names else None
-    return Collected(stacked(inputs, where), stacked(labels, f"{where}, labels"), classes)
+        yield (
+            _array(item[0], f"{where}[{place}], input"),
+            _array(item[1], f"{where}[{place}], label"),
+        )
 
 
 def stacked(arrays: Sequence[np.ndarray], where: str) -> np.ndarray:
@@ -102,6 +153,7 @@ def _length(data: Any, where: str) -> int:
 def _array(value: Any, where: str) -> np.ndarray:
     """An input or a label as an array; images of PIL become bytes."""
     if isinstance(value, torch.Tensor):
+        check_dense(where, value)
         value = value.detach().cpu()
         value = (value.float() if value.dtype == torch.bfloat16 else value).numpy()
     if getattr(value, "mode", None) in ("P", "1", "CMYK", "LA", "PA"):  # palettes and the like
@@ -115,11 +167,11 @@ def _array(value: Any, where: str) -> np.ndarray:
     return array
 
 
-def _of_table(data: Any, columns: tuple[str, str] | None, where: str) -> Collected:
-    """Read the columns of inputs and labels of a Hugging Face data set.
+def _columns(data: Any, columns: tuple[str, str] | None, where: str) -> tuple[str, str]:
+    """The columns of inputs and labels of a Hugging Face data set.
 
     Raises:
-        DataError: a column is missing, or has words.
+        DataError: a column is missing.
     """
     names = data.column_names
     if isinstance(names, Mapping):
@@ -131,15 +183,25 @@ def _of_table(data: Any, columns: tuple[str, str] | None, where: str) -> Collect
                 f"{where} has the columns {', '.join(names)}: name those of inputs and labels, "
                 'as_dataset(data, columns=("image", "label")).'
             )
-    else:
-        first, second = columns
-        for column in columns:
-            if column not in names:
-                raise DataError(
-                    f"columns names {column!r}, but {where} has {', '.join(names)}: choose two."
-                )
-    inputs, labels = [], []
-    for place, row in enumerate(_rows(data, where)):
+        return first, second
+    for column in columns:
+        if column not in names:
+            raise DataError(
+                f"columns names {column!r}, but {where} has {', '.join(names)}: choose two."
+            )
+    return columns
+
+
+def _rows(
+    data: Any, columns: tuple[str, str], where: str
+) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+    """The samples of a Hugging Face data set.
+
+    Raises:
+        DataError: a column has words.
+    """
+    first, second = columns
+    for place, row in enumerate(_read(data, where)):
         if isinstance(row[first], str):
             raise DataError(
                 f"{where}[{place}] has text in column {first!r}: give token ids, or use the texts "
@@ -150,13 +212,13 @@ def _of_table(data: Any, columns: tuple[str, str] | None, where: str) -> Collect
                 f"{where}[{place}] has the label {row[second]!r}: give numbers, by "
                 f"data.class_encode_column({second!r})."
             )
-        inputs.append(_array(row[first], f"{where}[{place}], {first}"))
-        labels.append(_array(row[second], f"{where}[{place}], {second}"))
-    classes = getattr(data.features.get(second), "num_classes", None)
-    return Collected(stacked(inputs, where), stacked(labels, f"{where}, labels"), classes)
+        yield (
+            _array(row[first], f"{where}[{place}], {first}"),
+            _array(row[second], f"{where}[{place}], {second}"),
+        )
 
 
-def _rows(data: Any, where: str) -> Iterator[Mapping[str, Any]]:
+def _read(data: Any, where: str) -> Iterator[Mapping[str, Any]]:
     with calling(where, DataError):
         yield from data
 
