@@ -180,11 +180,31 @@ def test_diverged_models_have_no_metrics():
     assert Measures((metric,)).of(torch.full((3, 2), math.nan), torch.zeros(3)) == {"never": None}
     with pytest.raises(TrainingError, match=r"metric 'never': KeyError: 'weights' .in failing"):
         Measures((metric,)).of(torch.zeros(3, 2), torch.zeros(3))
-    for wrong in ("x", None, {"a": 1}, [1, "x"], torch.zeros(2, 2)):
+    one = torch.zeros(3, 2)
+    one[2, 1] = math.inf
+    assert Measures((metric,)).of(one, torch.zeros(3)) == {"never": None}
+    for wrong in ("x", "", None, {"a": 1}, [1, "x"], torch.zeros(2, 2)):
         with pytest.raises(ConfigError, match="return a number, or a list of numbers"):
             Measures((OwnMetric("wrong", lambda o, y, w=wrong: w),)).of(
                 torch.zeros(3, 2), torch.zeros(3)
             )
+
+
+@pytest.mark.parametrize(
+    ("value", "plain"),
+    [
+        (torch.tensor(2), 2.0),
+        (torch.tensor([1.5, math.nan]), [1.5, None]),
+        (np.array([1, 2]), [1.0, 2.0]),
+        (np.bool_(True), 1.0),
+        (np.float32(0.5), 0.5),
+        ((True, math.inf), [1.0, None]),
+    ],
+)
+def test_rows_have_plain_numbers(value, plain):
+    """JSON has neither tensors nor infinite numbers."""
+    measures = Measures((OwnMetric("own", lambda outputs, labels: value),))
+    assert measures.of(torch.zeros(3, 2), torch.zeros(3)) == {"own": plain}
 
 
 @pytest.mark.parametrize(
@@ -265,8 +285,11 @@ def test_worst_clients_of_sessions_are_present_ones():
 
 def test_label_shares_by_hand():
     labels = torch.tensor([0, 0, 2, 1])
-    found = label_shares(labels, [np.array([0, 1, 2]), np.array([3])], 3)
-    assert found == pytest.approx(np.array([[2 / 3, 0, 1 / 3], [0, 1, 0]]))
+    none = np.array([], int)  # a client without samples has none of any label
+    found = label_shares(labels, [np.array([0, 1, 2]), np.array([3]), none], 3)
+    assert found == pytest.approx(np.array([[2 / 3, 0, 1 / 3], [0, 1, 0], [0, 0, 0]]))
+    with pytest.raises(ConfigError, match="of 2 clients with 50000001 classes, more than 1e.08"):
+        label_shares(labels, [none, none], 50_000_001)
 
 
 @dataclass(frozen=True)

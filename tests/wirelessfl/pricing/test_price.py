@@ -188,6 +188,31 @@ def test_joules_can_be_left_out(monkeypatch):
         _ = part.joules
 
 
+@pytest.mark.parametrize(
+    ("flags", "counted"),
+    [
+        ({"failures": "waterfall", "waterfall_db": 30.0}, {"lost"}),
+        ({"uplink": "aircomp", "threshold": 0.7}, {"silent"}),
+        ({"cutoff_seconds": 0.041, "failures": "waterfall", "waterfall_db": 30.0},
+         {"lost", "late"}),
+        ({"uplink": "ofdma", "allocation": "optimal"}, set()),
+        ({"downlink_mbps": 1.0, "algorithm": "hfedavg", "cells": 2}, {"backhaul_mib"}),
+    ],
+)  # fmt: skip
+def test_without_joules_everything_else_is_counted(flags, counted):
+    """Updates that are lost, silent or late too; comparisons with equal shares have joules."""
+    flags = {"algorithm": "fedavg", "clients": 8, "rounds": 3} | flags
+    config = Config.from_flags(**(SMALL | flags))
+    whole, part = (wirelessfl.price(config, joules=joules) for joules in (True, False))
+    last = whole.rows[-1]
+    assert all(last[name] > 0 for name in counted | {"uplink_mib", "downlink_mib"})
+    dropped = {name for name in last if "joules" in name} | {"round_seconds", "equal_seconds"}
+    assert part.rows == [
+        {name: value for name, value in row.items() if name not in dropped} for row in whole.rows
+    ]
+    np.testing.assert_array_equal(part.node_seconds, whole.node_seconds)
+
+
 def test_the_first_rounds_of_sessions():
     """The first rounds, with the trial rounds before them, cost what they cost in the whole run."""
     whole, part = (wirelessfl.price(settings("sessions"), n) for n in (None, 3))
