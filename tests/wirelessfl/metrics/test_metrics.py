@@ -288,7 +288,7 @@ def test_label_shares_by_hand():
     none = np.array([], int)  # a client without samples has none of any label
     found = label_shares(labels, [np.array([0, 1, 2]), np.array([3]), none], 3)
     assert found == pytest.approx(np.array([[2 / 3, 0, 1 / 3], [0, 1, 0], [0, 0, 0]]))
-    with pytest.raises(ConfigError, match="of 2 clients with 50000001 classes, more than 1e.08"):
+    with pytest.raises(ConfigError, match=r"of 2 clients with 50000001 classes, more than 1e.08"):
         label_shares(labels, [none, none], 50_000_001)
 
 
