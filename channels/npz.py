@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import io
 import zipfile
+import zlib
 from os import PathLike
-from typing import Any
+from typing import IO, Any
 
 import numpy as np
 
+LARGE, RATIO = 1 << 30, 100
+"""A member that has more bytes than these, and that many per compressed byte, is not unpacked."""
 
-def read_npz(path: str | PathLike[str]) -> dict[str, Any]:
+
+def read_npz(path: str | PathLike[str] | IO[bytes]) -> dict[str, Any]:
     """Arrays of a ``.npz`` file, by name.
 
     Args:
@@ -17,13 +22,21 @@ def read_npz(path: str | PathLike[str]) -> dict[str, Any]:
 
     Raises:
         OSError: the file is missing or cannot be read.
-        ValueError: an array has Python objects, or the file is damaged.
-        zipfile.BadZipFile: it is no such file.
+        ValueError: an array has Python objects, or the file is damaged, or no such file.
     """
-    with zipfile.ZipFile(path) as members:
-        return {name.removesuffix(".npy"): _array(members, name) for name in members.namelist()}
+    try:
+        with zipfile.ZipFile(path) as members:
+            return {
+                member.filename.removesuffix(".npy"): _array(members, member)
+                for member in members.infolist()
+            }
+    except (EOFError, MemoryError, RuntimeError, zipfile.BadZipFile, zlib.error) as error:
+        raise ValueError(str(error) or type(error).__name__) from error
 
 
-def _array(members: zipfile.ZipFile, name: str) -> Any:
-    with members.open(name) as member:
-        return np.lib.format.read_array(member, allow_pickle=False)
+def _array(members: zipfile.ZipFile, member: zipfile.ZipInfo) -> Any:
+    size = member.file_size
+    if size > LARGE and size > RATIO * member.compress_size:
+        raise ValueError(f"{member.filename} would have {size} bytes")
+    content = members.read(member)  # whole, so that its checksum is compared
+    return np.lib.format.read_array(io.BytesIO(content), allow_pickle=False)

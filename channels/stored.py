@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import json
-import zipfile
 from dataclasses import fields
 from os import PathLike
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -54,7 +53,7 @@ def save_network(network: Network, path: str | PathLike[str]) -> None:
         np.savez_compressed(file, **arrays)  # type: ignore[arg-type]
 
 
-def load_network(path: str | PathLike[str]) -> Network:
+def load_network(path: str | PathLike[str] | IO[bytes]) -> Network:
     """Read a network that :func:`save_network` has written, such as ``network.npz`` of a run.
 
     >>> import channels
@@ -64,17 +63,18 @@ def load_network(path: str | PathLike[str]) -> Network:
     True
 
     Args:
-        path: the file.
+        path: the file, or an open one.
 
     Raises:
         ValueError: the file is missing, damaged, or not that of a network.
     """
     try:
         return network_of(read_npz(path))
-    except (OSError, ValueError, KeyError, TypeError, AttributeError, zipfile.BadZipFile) as error:
+    except (OSError, ValueError, LookupError, TypeError, AttributeError, ArithmeticError) as error:
         reason = str(error).partition("\n")[0]
         raise ValueError(
-            f"{path} cannot be read as a network ({reason}): give a file of save_network."
+            f"{getattr(path, 'name', path)} cannot be read as a network ({reason}): give a file "
+            "of save_network."
         ) from None
 
 

@@ -16,6 +16,27 @@ from typing import Any
 from urllib.parse import quote, unquote
 
 SUFFIX = ".py"
+_searching = False
+"""Whether the current folder is searched for the user's modules."""
+
+
+def search_current_folder(*, at_once: bool) -> None:
+    """Search the current folder for modules too, after all others, as commands do.
+
+    Args:
+        at_once: whether now; otherwise once the user's code is imported.
+    """
+    global _searching
+    _searching = True
+    if at_once:
+        before_import()
+
+
+def before_import() -> None:
+    """Prepare the import of the user's code."""
+    folder = os.getcwd()
+    if _searching and folder not in sys.path:
+        sys.path.append(folder)
 
 
 def has_separator(name: str) -> bool:

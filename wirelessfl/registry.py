@@ -15,7 +15,14 @@ from typing import Any, ClassVar, Generic, TypeVar, cast, get_origin, get_type_h
 from wirelessfl.deferred import load
 from wirelessfl.errors import ConfigError
 from wirelessfl.guard import calling, guard, of_project
-from wirelessfl.import_paths import SUFFIX, file_of, is_import_path, module_and_name, path_of
+from wirelessfl.import_paths import (
+    SUFFIX,
+    before_import,
+    file_of,
+    is_import_path,
+    module_and_name,
+    path_of,
+)
 from wirelessfl.needs import Needs
 from wirelessfl.sources import source_hashes
 from wirelessfl.wording import public_path, shown, suggestion
@@ -171,6 +178,7 @@ def import_path(kind: str, path: str) -> Any:
     module, name = module_and_name(path)
     problem, place = f"{kind} {path!r} cannot be imported", file_of(module) or module
     load("torch")  # users' code may draw from its generator, which a run seeds
+    before_import()
     with calling(problem, ConfigError):
         try:
             loaded = importlib.import_module(module) if all(module.split(".")) else None

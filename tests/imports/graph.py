@@ -50,6 +50,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
         "wirelessfl.needs",
         "wirelessfl.divergence",
         "wirelessfl.drafts",
+        "wirelessfl.stored_tensors",
         "wirelessfl.numbers",
         "wirelessfl.units",
         "wirelessfl.figure_bars",

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, TextIO
 
 import wirelessfl
-from wirelessfl import check_packages
+from wirelessfl import check_packages, import_paths
 from wirelessfl.cli import commands
 from wirelessfl.cli.check import add_check
 from wirelessfl.cli.completion import add_completion
@@ -71,10 +71,8 @@ def _main(words: list[str]) -> int:
     defer("torch")
     try:
         check_packages()
-        if "--trust" in words or any(":" in word for word in words):
-            # For the user's modules. Otherwise a file there could stand for a package that is not
-            # installed.
-            sys.path.append(os.getcwd())
+        # Otherwise a file there could stand for a package that is not installed.
+        import_paths.search_current_folder(at_once="--trust" in words)
         with _no_garbage():
             parsed = _parser(words).parse_args(words)
         with _notes_shown():

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import fields
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 from wirelessfl.config.choices import KINDS
 from wirelessfl.config.kinds import algorithm_settings, owners, section_homes
@@ -13,6 +14,7 @@ from wirelessfl.config.sections import SECTIONS
 from wirelessfl.data.files import dataset_title
 from wirelessfl.errors import ConfigError
 from wirelessfl.import_paths import is_import_path, short
+from wirelessfl.wording import shown
 
 ALGORITHM = ("algorithm", "local")
 
@@ -24,6 +26,49 @@ def plain(value: Any) -> Any:
     if isinstance(value, list | tuple):
         return [plain(v) for v in value]
     return str(value) if isinstance(value, Path) else value
+
+
+def check_stored(tables: Mapping[str, Any], file: Path) -> None:
+    """Check that tables can be those of a stored run, whatever version of the package wrote them.
+
+    Args:
+        tables: the tables of its ``config.toml``.
+        file: the file, for the message.
+
+    Raises:
+        ConfigError: a table or a setting has another type, or a number is not finite.
+    """
+    for where, table in tables.items():
+        tasks = table if where == "task" and isinstance(table, list) else [table]
+        for one in tasks:
+            if not isinstance(one, Mapping) or not isinstance(one.get("name", ""), str):
+                raise ConfigError(f"{file}: {where} is {shown(one)}: it is no table of settings.")
+            _check_values(one, file)
+    for kind in ("algorithm", "uplink", "schedule"):
+        if "name" not in tables.get(kind, {}):
+            raise ConfigError(f"{file}: {kind} has no name.")
+
+
+def _check_values(table: Mapping[str, Any], file: Path) -> None:
+    """Check that the settings of sections in a table are numbers if their fields are."""
+    fields_ = {k: info for s in SECTIONS.values() for k, info in s.model_fields.items()}
+    for key, value in table.items():
+        kind = fields_[key].annotation if key in fields_ else None
+        kinds = set(get_args(kind) or (kind,)) - {type(None)}
+        number = type(value) is int or (type(value) is float and float in kinds)
+        if not _is_plain(value) or (kinds and kinds <= {int, float} and not number):
+            raise ConfigError(f"{file}: {key} is {shown(value)}, which cannot be its value.")
+
+
+def _is_plain(value: Any) -> bool:
+    """Whether a value of TOML has only finite numbers that fit into 64 bits."""
+    if isinstance(value, Mapping):
+        return all(map(_is_plain, value.values()))
+    if isinstance(value, list):
+        return all(map(_is_plain, value))
+    if isinstance(value, float):
+        return math.isfinite(value)
+    return not isinstance(value, int) or abs(value) < 1 << 63
 
 
 def settings_by_flag(tables: Mapping[str, Any], task: str | None = None) -> dict[str, Any]:

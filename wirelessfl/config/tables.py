@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import tomllib
 from collections.abc import Iterable, Mapping
 from os import PathLike
@@ -26,6 +27,7 @@ from wirelessfl.config.presets import preset_of
 from wirelessfl.config.sections import SECTIONS
 from wirelessfl.config.synonyms import synonym
 from wirelessfl.config.task_tables import parse_task
+from wirelessfl.drafts import TEXT_BYTES, read_stored, why
 from wirelessfl.errors import ConfigError
 from wirelessfl.wording import nearest, shown, suggestion
 
@@ -37,12 +39,13 @@ OF_FRAME = (("sessions", "sessions"), ("network", "channel"))
 """Settings of sections that decide which kinds of choices a run has."""
 
 
-def read_toml(path: Path, trust: Trust) -> dict[str, Any]:
+def read_toml(path: Path, trust: Trust, *, stored: bool = False) -> dict[str, Any]:
     """The tables of a TOML file.
 
     Args:
         path: the file.
         trust: whether it may name code to import, see ``named.Trust``.
+        stored: whether it is that of a run's folder, which must not be a link.
 
     Raises:
         ConfigError: the file cannot be read, is not TOML, or names code without being trusted.
@@ -50,15 +53,18 @@ def read_toml(path: Path, trust: Trust) -> dict[str, Any]:
     if not isinstance(path, str | PathLike):
         raise ConfigError(f"configuration is {shown(path)}: give the path of a TOML file.")
     try:
+        content = read_stored(path, TEXT_BYTES) if stored else Path(path).read_bytes()
         # utf-8-sig removes the byte order mark that some editors write.
-        tables = tomllib.loads(Path(path).read_text(encoding="utf-8-sig"))
+        tables = tomllib.loads(re.sub(r"\r\n?", "\n", content.decode("utf-8-sig")))
     except OSError as error:
+        if stored:
+            raise ConfigError(f"{path} cannot be read: {why(error)}. Restore it.") from error
         flags = "" if Path(path).suffix else f", or wirelessfl.Config.from_flags({str(path)!r})"
         raise ConfigError(
             f"configuration {path}: {error.strerror}. Give the path of a TOML file{flags}."
         ) from error
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError) as error:
-        raise ConfigError(f"configuration {path} is not TOML: {error}. Correct it.") from error
+    except (ValueError, RecursionError) as error:  # not TOML, not text, or too large
+        raise ConfigError(f"configuration {path} is not TOML: {why(error)}. Correct it.") from error
     check_trust(tables, path, trust)
     return tables
 

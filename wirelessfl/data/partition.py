@@ -133,13 +133,25 @@ class ClientPartition(Sequence[IntArray]):
 
     @classmethod
     def of_arrays(cls, arrays: dict[str, NDArray[Any]]) -> ClientPartition:
-        """The partition with these arrays, see ``arrays``."""
-        return cls(
-            arrays.get("samples"),
-            arrays.get("offsets"),
-            arrays.get("counts"),
-            int(arrays["clients"]),
-        )
+        """The partition with these arrays, see ``arrays``.
+
+        Raises:
+            ValueError, KeyError, TypeError: an array is missing or has a wrong shape or values.
+        """
+        clients = int(arrays["clients"])
+        samples, offsets, counts = map(arrays.get, ("samples", "offsets", "counts"))
+        for array, axes in ((samples, 1), (offsets, 1), (counts, 2)):
+            if array is not None and (array.ndim != axes or array.dtype.kind not in "iu"):
+                raise ValueError(f"an array is {array.dtype} {list(array.shape)}")
+        if (samples is None) != (offsets is None):
+            raise ValueError("it has either samples or offsets")
+        if samples is not None and offsets is not None:
+            divided = len(offsets) == clients + 1 and (np.diff(offsets) >= 0).all()
+            if not divided or (offsets[0], offsets[-1]) != (0, len(samples)) or (samples < 0).any():
+                raise ValueError(f"its samples are not those of {clients} clients")
+        if counts is not None and (len(counts) > clients or (counts < 0).any()):
+            raise ValueError(f"it has counts of {len(counts)} of {clients} clients")
+        return cls(samples, offsets, counts, clients)
 
     def draw(self, path: str | os.PathLike[str]) -> list[Path]:
         """Draw the share of each label in each client's samples, and the number of samples.

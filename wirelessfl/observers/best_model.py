@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import json
 import math
-import shutil
+import zlib
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import torch
-from safetensors import SafetensorError, safe_open
 
-from wirelessfl.drafts import replacing
+from wirelessfl.drafts import copy_stored, reading, replacing, writing
+from wirelessfl.errors import ConfigError
 from wirelessfl.observers.observer import Observer, Row, Running
+from wirelessfl.stored_tensors import checksum, open_tensors
 
 BEST = "best.safetensors"
 """The file; if tasks have tables, each has one with its number in front, as ``task0-best...``."""
@@ -25,13 +26,33 @@ def best_file(folder: Path, task: int | None = None) -> Path:
 
 
 def best_row(file: Path) -> Row | None:
-    """The row whose parameters a file of ``BestModel`` contains; None if there is no such file."""
+    """The row whose parameters a file of ``BestModel`` contains; None without a whole file."""
     try:
-        with safe_open(file, framework="pt") as opened:
-            row = json.loads((opened.metadata() or {})["row"])
-    except (OSError, SafetensorError, KeyError, ValueError):
+        row = json.loads(best_params(file)[1]["row"])
+    except ConfigError:
         return None
     return row if isinstance(row, dict) else None
+
+
+def best_params(file: Path) -> tuple[dict[str, torch.Tensor], dict[str, str]]:
+    """The parameters in a file of ``BestModel``, and its metadata.
+
+    Raises:
+        ConfigError: the file is missing or damaged.
+    """
+    with reading(file, "Restore it, or use the parameters of the last row."):
+        with open_tensors(file) as stored:
+            params = {name: stored.get_tensor(name) for name in stored.keys()}  # noqa: SIM118
+            metadata = dict(stored.metadata() or {})
+        json.loads(metadata["row"])
+        found = metadata.pop("checksum", None)  # earlier versions wrote none
+        if found is not None and found != _checksum(params, metadata["row"]):
+            raise ValueError("it differs from its checksum")
+    return params, metadata
+
+
+def _checksum(params: dict[str, torch.Tensor], row: str) -> str:
+    return str(zlib.crc32(row.encode(), checksum(sorted(params.items()))))
 
 
 @dataclass
@@ -78,14 +99,16 @@ class BestModel(Observer):
         before = self._best.get(task, _Best()).place
         if not self._improves(run, place, row):
             return
-        file = self._file(run, task)
-        if 0 <= before < run.covered() and file.exists():  # a resumed run may need it
-            with replacing(_before(file)) as draft:
-                shutil.copyfile(file, draft)
         from safetensors.torch import save_file  # loads PyTorch
 
-        with replacing(file) as draft:
-            save_file(_params(run, task), draft, metadata={"row": json.dumps(row)})
+        file, params, text = self._file(run, task), _params(run, task), json.dumps(row)
+        with writing(file, run.directory):
+            if 0 <= before < run.covered() and file.exists():  # a resumed run may need it
+                with replacing(_before(file)) as draft:
+                    draft.unlink()
+                    copy_stored(file, draft)
+            with replacing(file) as draft:
+                save_file(params, draft, {"row": text, "checksum": _checksum(params, text)})
 
     def end(self, run: Running) -> None:
         """Remove the second files if a resumed run does not need them."""

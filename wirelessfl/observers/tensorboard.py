@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from wirelessfl.errors import ConfigError
 from wirelessfl.observers.observer import Observer, Row, Running
 from wirelessfl.observers.trackers import check_installed, numbers_of
 
@@ -43,6 +44,8 @@ class TensorBoard(Observer):
         from torch.utils.tensorboard import SummaryWriter
 
         folder = run.directory / FOLDER
+        if folder.is_symlink():
+            raise ConfigError(f"{folder} is a link, which may lead elsewhere: remove it.")
         for file in folder.glob("events.out.tfevents.*"):
             file.unlink()
         self._writer = SummaryWriter(str(folder), flush_secs=5)

@@ -20,6 +20,7 @@ from wirelessfl.config.sections import WITHOUT_RESULTS
 from wirelessfl.config.unused import kept_tables
 from wirelessfl.errors import DataError
 from wirelessfl.runs.about import NUMERICS
+from wirelessfl.runs.directory import RunDirectory
 from wirelessfl.runs.result import RunResult
 from wirelessfl.runs.transitions import Transition, transitions
 
@@ -62,7 +63,7 @@ class StoredRun:
     @classmethod
     def of(cls, result: RunResult) -> StoredRun:
         """The finished run in a folder of a run."""
-        about = json.loads((result.directory / "about.json").read_text(encoding="utf-8"))
+        about = RunDirectory(result.directory).about()
         about["numerics"] = min(row["numerics"] for row in result.rows)
         run = result.config.run.model_dump()
         return cls(

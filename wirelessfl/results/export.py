@@ -4,19 +4,20 @@ from __future__ import annotations
 
 import csv
 import json
+import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import torch
-from safetensors import SafetensorError, safe_open
 
+from wirelessfl.drafts import replacing
 from wirelessfl.errors import ConfigError
-from wirelessfl.observers.best_model import BEST
+from wirelessfl.observers.best_model import BEST, best_params
 from wirelessfl.results.overview import about_of
 from wirelessfl.results.runs import Runs
 from wirelessfl.runs.extras import parquet
-from wirelessfl.runs.files import check_writable, replacing
+from wirelessfl.runs.files import check_writable
 from wirelessfl.runs.result import RunResult
 from wirelessfl.wording import suggestion
 
@@ -74,7 +75,8 @@ def export(runs: Runs, path: Path, *, best: bool = False) -> Path:
     metadata = description(runs[0]) | note
     with replacing(path) as draft:
         if suffix == ".pt":
-            torch.save(dict(params), draft)
+            with draft.open("wb") as file:  # the name of the draft would be in it
+                torch.save(dict(params), file)
         else:
             from safetensors.torch import save_file  # loads PyTorch
 
@@ -105,14 +107,9 @@ def _best(run: RunResult) -> tuple[dict[str, torch.Tensor], dict[str, str]]:
         ConfigError: the run has none, or their file is damaged.
     """
     file = run.directory / BEST
-    if not file.is_file():
+    if not os.path.lexists(file):
         raise ConfigError(f"{run.directory} has no {BEST}: only runs with --keep-best have it.")
-    try:
-        with safe_open(file, framework="pt") as stored:
-            params = {name: stored.get_tensor(name) for name in stored.keys()}  # noqa: SIM118
-            return params, dict(stored.metadata() or {})
-    except (SafetensorError, OSError) as error:
-        raise ConfigError(f"{file} is damaged: {error}.") from error
+    return best_params(file)
 
 
 def _write_rows(file: Path, suffix: str, rows: Sequence[Mapping[str, Any]]) -> None:

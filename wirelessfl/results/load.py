@@ -14,10 +14,13 @@ import torch
 
 from wirelessfl.config import Config
 from wirelessfl.config.named import Trust
+from wirelessfl.config.stored import check_stored
 from wirelessfl.config.tables import read_toml
+from wirelessfl.drafts import DAMAGE, why
 from wirelessfl.errors import ConfigError
 from wirelessfl.results.runs import Runs
 from wirelessfl.runs.directory import RunDirectory
+from wirelessfl.runs.fingerprints import check_fingerprint, fingerprint_of
 from wirelessfl.runs.result import RunResult
 from wirelessfl.runs.stored_params import is_server_model, stored_params
 from wirelessfl.setup.arguments import check_path
@@ -64,11 +67,15 @@ def load(path: PathOrName, *, trust: Trust = False) -> RunResult:
             f"{folder} is not a run directory (no config.toml).{more or ' Give a run folder.'}"
         )
     directory = RunDirectory(folder)
-    tables = read_toml(folder / "config.toml", trust=True)  # names are not imported here
+    file = folder / "config.toml"
+    tables = read_toml(file, trust=True, stored=True)  # names are not imported here
+    check_stored(tables, file)
     state, rows = directory.snapshot()
+    if state is not None and "fingerprint" in state:
+        check_fingerprint(directory, state, fingerprint_of(tables))
     config: Any = partial(_config, folder, trust)
     params: Any = partial(_params, folder, bool(tables.get("task")))
-    return RunResult(
+    run = RunResult(
         config=config,
         rows=rows,
         params=params,
@@ -78,6 +85,15 @@ def load(path: PathOrName, *, trust: Trust = False) -> RunResult:
         tables=tables,
         notes=directory.notes(),
     )
+    try:  # whatever shows the run needs these
+        _ = run.label, run.ended, run.total_rounds, rows and run.summary()
+    except ConfigError:
+        pass  # raised by whoever asks for the field
+    except DAMAGE as error:
+        raise ConfigError(
+            f"{folder}: its rows are not those of its settings ({why(error)}). Restore it."
+        ) from error
+    return run
 
 
 def load_all(paths: PathOrName | Iterable[PathOrName], *, trust: Trust = False) -> Runs:

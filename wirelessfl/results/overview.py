@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Mapping
 from contextlib import suppress
@@ -14,6 +15,7 @@ from wirelessfl.config import Config
 from wirelessfl.config.choices import DEFAULTS, KINDS
 from wirelessfl.config.sections import PLACES, SECTIONS
 from wirelessfl.config.stored import plain
+from wirelessfl.drafts import is_draft, stored_size
 from wirelessfl.errors import ConfigError, DataError
 from wirelessfl.import_paths import is_import_path
 from wirelessfl.results.load import load, run_folders
@@ -102,7 +104,6 @@ def overview(run: RunResult, *, trust: bool = False) -> dict[str, Any]:
     """
     about = about_of(run)
     different, compared = non_defaults(run, trust=trust)
-    files = sorted(file for file in run.directory.iterdir() if file.is_file())
     return {
         "run": run.label,
         "folder": str(run.directory),
@@ -123,8 +124,19 @@ def overview(run: RunResult, *, trust: bool = False) -> dict[str, Any]:
         "data": about.get("data", {}),
         "named": about.get("named", {}),
         "resumed": len(about.get("resumed", [])),
-        "files": {file.name: file.stat().st_size for file in files},
+        "files": _sizes(run.directory),
     }
+
+
+def _sizes(folder: Path) -> dict[str, int]:
+    """Bytes of the regular files in a folder by name, also while a process replaces some."""
+    sizes = {}
+    for file in sorted(folder.iterdir()):
+        with suppress(OSError):  # a link, or a folder
+            size = None if is_draft(file.name) else stored_size(file)
+            if size is not None:
+                sizes[file.name] = size
+    return sizes
 
 
 def client_lines(folder: Path) -> list[str]:
@@ -132,7 +144,7 @@ def client_lines(folder: Path) -> list[str]:
 
     A damaged log is told in one line.
     """
-    if not (folder / CLIENT_LOG).is_file():
+    if not os.path.lexists(folder / CLIENT_LOG):
         return []
     try:
         log = read_client_log(folder)

@@ -14,6 +14,7 @@ import numpy as np
 import torch
 
 from wirelessfl.version import version
+from wirelessfl.wording import shown
 
 ROWS_SCHEMA = 1
 """Version of the row format; incremented when a field is removed or its meaning changes."""
@@ -29,6 +30,19 @@ all versions of the package. With different ``numerics``, any value may differ.
 NOTES = "notes"
 """Entry of ``about.json``: the notes on the run, if there are any."""
 PACKAGE = Path(__file__).parents[1]
+ENTRIES: dict[str, tuple[type, ...]] = {
+    **dict.fromkeys(("wirelessfl", "date", "device", "device_name"), (str,)),
+    **dict.fromkeys(("python", "torch", "numpy"), (str,)),
+    **dict.fromkeys(("settings", "priced_from"), (str,)),
+    "commit": (str, type(None)),
+    "dirty": (bool, type(None)),
+    **dict.fromkeys(("rows_schema", "numerics"), (int,)),
+    **dict.fromkeys(("data", "named", "given", "redesign"), (dict,)),
+    **dict.fromkeys(("step_costs", "resumed", "extended", NOTES), (list,)),
+}
+"""Entries of ``about.json`` and their types; others are ignored, and lost when it is written."""
+EACH = {"data": str, "named": dict, "resumed": dict, "extended": dict, NOTES: str}
+"""Types in entries that are lists or tables."""
 
 
 def about(device: str) -> dict[str, Any]:
@@ -57,21 +71,22 @@ def about(device: str) -> dict[str, Any]:
 
 
 def checked_entries(told: Any) -> dict[str, Any]:
-    """The entries that were read from ``about.json``.
+    """The known entries among those that were read from ``about.json``.
 
     Raises:
         ValueError: they are not those of a run.
     """
-    if isinstance(told, dict):
-        resumed, named = told.get("resumed", []), told.get("named", {})
-        extended = told.get("extended", [])
-        tables = [*named.values()] if isinstance(named, dict) else [None]
-        tables += extended if isinstance(extended, list) else [None]
-        notes = told.get(NOTES, [])
-        texts = isinstance(notes, list) and all(isinstance(note, str) for note in notes)
-        if isinstance(resumed, list) and all(isinstance(table, dict) for table in tables) and texts:
-            return told
-    raise ValueError("it has no entries of a run")
+    if not isinstance(told, dict):
+        raise ValueError("it has no entries of a run")
+    entries = {name: value for name, value in told.items() if name in ENTRIES}
+    for name, value in entries.items():
+        each = value.values() if isinstance(value, dict) else value
+        of = EACH.get(name)
+        if not isinstance(value, ENTRIES[name]) or (
+            of is not None and not all(isinstance(one, of) for one in each)
+        ):
+            raise ValueError(f"{name} is {shown(value)}, which is not an entry of a run")
+    return entries
 
 
 @cache

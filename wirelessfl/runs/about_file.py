@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+import zlib
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from channels.notes import of_each_kind
+from wirelessfl.drafts import TEXT_BYTES, read_stored, reading, replacing
 from wirelessfl.runs.about import NOTES, checked_entries
-from wirelessfl.runs.files import reading, replacing
+
+CHECKSUM = "checksum"
+"""Entry that has the checksum of the others."""
 
 
 class AboutFile:
@@ -30,12 +34,18 @@ class AboutFile:
             ConfigError: the file is missing or damaged.
         """
         with reading(self.path, self.remedy):
-            return checked_entries(json.loads(self.path.read_text(encoding="utf-8")))
+            entries = json.loads(read_stored(self.path, TEXT_BYTES).decode())
+            if isinstance(entries, dict):
+                before = entries.pop(CHECKSUM, None)  # earlier versions wrote none
+                if before is not None and before != _checksum(entries):
+                    raise ValueError(f"it differs from its {CHECKSUM!r}; after an edit, remove it")
+            return checked_entries(entries)
 
     def write(self, entries: dict[str, Any]) -> None:
         """Replace the file atomically."""
+        text = json.dumps({**entries, CHECKSUM: _checksum(entries)}, indent=2)
         with replacing(self.path) as draft:
-            draft.write_text(json.dumps(entries, indent=2) + "\n", encoding="utf-8")
+            draft.write_text(text + "\n", encoding="utf-8")
 
     def note_resumed(self, entry: dict[str, Any], notes: Sequence[str]) -> None:
         """Add an entry to the list ``resumed``, and new notes to ``notes``.
@@ -79,3 +89,7 @@ class AboutFile:
 def _with_notes(entries: dict[str, Any], notes: Sequence[str]) -> dict[str, Any]:
     found = of_each_kind([*entries.get(NOTES, []), *notes])
     return entries | {NOTES: found} if found else entries
+
+
+def _checksum(entries: Mapping[str, Any]) -> int:
+    return zlib.crc32(json.dumps(entries, sort_keys=True).encode())

@@ -7,6 +7,7 @@ import zlib
 from collections.abc import Callable
 from pathlib import Path
 
+from wirelessfl.drafts import open_stored, stored_size, why
 from wirelessfl.errors import ConfigError
 
 
@@ -25,7 +26,18 @@ class AppendedFile:
     @property
     def length(self) -> int:
         """Number of bytes on disk."""
-        return self.path.stat().st_size if self.path.exists() else 0
+        return stored_size(self.path) or 0
+
+    def checked_length(self) -> int:
+        """Number of bytes on disk.
+
+        Raises:
+            ConfigError: the path is not that of a regular file.
+        """
+        try:
+            return self.length
+        except OSError as error:
+            raise ConfigError(f"{self.path} is damaged: {why(error)}. {self.remedy}") from error
 
     @property
     def covered(self) -> tuple[int, int]:
@@ -38,7 +50,7 @@ class AppendedFile:
         """Checksum of the first ``size`` bytes; 0 of none."""
         if size == 0:
             return 0
-        with self.path.open("rb") as file:
+        with open_stored(self.path) as file:
             return zlib.crc32(file.read(size))
 
     def add_bytes(self, more: bytes) -> None:
@@ -48,18 +60,23 @@ class AppendedFile:
             OSError: the file cannot be written.
         """
         size, checksum = self.covered
-        with self.path.open("ab") as file:
+        with open_stored(self.path, "ab") as file:
             file.write(more)
         self._covered = size + len(more), zlib.crc32(more, checksum)
 
     def to_disk(self) -> None:
         """Wait until all bytes are on disk."""
-        if self.path.exists():
-            with self.path.open("rb") as file:
+        if stored_size(self.path) is not None:
+            with open_stored(self.path) as file:
                 os.fsync(file.fileno())
 
     def check_covered(
-        self, size: int, checksum: int, read: Callable[[], None] | None = None
+        self,
+        size: int,
+        checksum: int,
+        read: Callable[[], None] | None = None,
+        *,
+        whole: bool = False,
     ) -> None:
         """Check the bytes that a checkpoint covers.
 
@@ -67,11 +84,12 @@ class AppendedFile:
             size: number of bytes that it covers.
             checksum: their checksum.
             read: reads them; its errors, which name a line, come before that of the checksum.
+            whole: whether no bytes may follow, as in a finished run.
 
         Raises:
-            ConfigError: bytes are missing or changed.
+            ConfigError: bytes are missing or changed, or follow.
         """
-        there = self.length
+        there = self.checked_length()
         if there < size:
             raise ConfigError(
                 f"{self.path} has {there} bytes, but the checkpoint needs {size}: rows are lost. "
@@ -83,9 +101,14 @@ class AppendedFile:
             raise ConfigError(
                 f"{self.path} has been changed since the checkpoint was written. {self.remedy}"
             )
+        if whole and there > size:
+            raise ConfigError(
+                f"{self.path} has {there} bytes, but the run ended with {size}. {self.remedy}"
+            )
 
     def cut(self, size: int) -> None:
         """Remove what follows the first ``size`` bytes."""
-        if self.length > size:
-            os.truncate(self.path, size)
+        if self.checked_length() > size:
+            with open_stored(self.path, "r+b") as file:
+                file.truncate(size)
         self._covered = None

@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from io import StringIO
 from pathlib import Path
 
 import numpy as np
 
+from wirelessfl.drafts import read_stored, reading, writing
 from wirelessfl.errors import ConfigError
 from wirelessfl.rounds.client_costs import ClientCosts
 from wirelessfl.rounds.client_log import COLUMNS, WHOLE, ClientLog, entries
 from wirelessfl.rounds.plan import Plan
 from wirelessfl.runs.appended_file import AppendedFile
 from wirelessfl.runs.directory import CLIENT_LOG
-from wirelessfl.runs.files import NotWrittenError
+from wirelessfl.runs.run_checkpoint import RunCheckpoint
 from wirelessfl.training.step_counts import StepCounts
 
 FORMAT = ",".join("%d" if name in WHOLE else "%.12g" for name in COLUMNS) + "\n"
@@ -35,8 +37,7 @@ class ClientLogFile:
     def __init__(self, path: Path, radio: bool, steps: Callable[[], StepCounts]) -> None:
         self.radio, self.steps = radio, steps
         self.entries = 0
-        self._file = AppendedFile(path, f"Restore it, or start a new run in another folder than "
-                                        f"{path.parent}.")  # fmt: skip
+        self._file = AppendedFile(path, _remedy(path))
 
     def add(self, plan: Plan, trial: bool) -> None:
         """Append the entries of a round.
@@ -52,16 +53,10 @@ class ClientLogFile:
         costs, round_ = ClientCosts.of(plan), plan.round + 1
         table = entries(costs, self.entries, round_, trial, self.radio, self.steps())
         lines = [FORMAT % row for row in zip(*(table[n].tolist() for n in COLUMNS), strict=True)]
-        if not self._file.length:
-            lines.insert(0, ",".join(COLUMNS) + "\n")
-        try:
+        with writing(self._file.path, self._file.path.parent):
+            if not self._file.length:
+                lines.insert(0, ",".join(COLUMNS) + "\n")
             self._file.add_bytes("".join(lines).encode())
-        except OSError as error:
-            folder = self._file.path.parent
-            raise NotWrittenError(
-                f"{self._file.path} cannot be written: {error.strerror}. Free disk "
-                f"space, then resume: wirelessfl resume {folder}"
-            ) from error
 
     def snapshot(self) -> list[int]:
         """What a checkpoint covers: bytes, checksum and number of rounds, all on disk."""
@@ -77,6 +72,10 @@ class ClientLogFile:
         size, checksum, self.entries = covered
         self._file.check_covered(size, checksum)
         self._file.cut(size)
+
+
+def _remedy(path: Path) -> str:
+    return f"Restore it, or start a new run in another folder than {path.parent}."
 
 
 def read_client_log(folder: str | Path) -> ClientLog:
@@ -100,20 +99,22 @@ def read_client_log(folder: str | Path) -> ClientLog:
         ConfigError: the run has no client log, or the file is damaged.
     """
     path = Path(folder) / CLIENT_LOG
-    if not path.is_file():
+    if not os.path.lexists(path):
         raise ConfigError(
             f"{folder} has no {CLIENT_LOG}: give the folder of a run with --client-log."
         )
-    try:
-        text = path.read_text(encoding="utf-8")
+    with reading(path, _remedy(path)):
+        text = read_stored(path).decode()
         head, _, body = text[: text.rfind("\n") + 1].partition("\n")  # without an unfinished line
         if text and head.split(",") != list(COLUMNS):
             raise ValueError("it has other columns")
         values = np.loadtxt(StringIO(body), delimiter=",", ndmin=2) if body else np.empty((0, 0))
         if body and values.shape[1] != len(COLUMNS):
             raise ValueError("a line is incomplete")
-    except (OSError, ValueError) as error:
-        raise ConfigError(f"{path} is damaged: {error}. Restore it, or run again.") from error
+    state = RunCheckpoint(Path(folder), _remedy(path)).state()
+    if state is not None and state.get("client_log") is not None:
+        size, checksum, _ = state["client_log"]
+        AppendedFile(path, _remedy(path)).check_covered(size, checksum, whole=state["finished"])
     columns = values.T if body else np.empty((len(COLUMNS), 0))
     return ClientLog(
         {

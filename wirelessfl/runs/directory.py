@@ -18,10 +18,20 @@ import torch
 from wirelessfl.config import Config
 from wirelessfl.config.named import Trust
 from wirelessfl.config.tables import read_toml
+from wirelessfl.drafts import (
+    NotWrittenError,
+    is_draft,
+    open_stored,
+    reading,
+    remove_drafts,
+    replacing,
+    stored_size,
+    writing,
+)
 from wirelessfl.errors import ConfigError
 from wirelessfl.runs.about import NOTES, ROWS_SCHEMA, about
 from wirelessfl.runs.about_file import AboutFile
-from wirelessfl.runs.files import NotWrittenError, check_writable, draft_of, replacing, writing
+from wirelessfl.runs.files import check_writable
 from wirelessfl.runs.rows_file import RowsFile
 from wirelessfl.runs.run_checkpoint import RunCheckpoint
 from wirelessfl.server.client_states import LOG, check_log
@@ -36,6 +46,10 @@ NETWORK, PARTITION = "network", "partition"
 """Names of files of arrays: the given network, and the samples of each client."""
 CLIENT_LOG = "clients.csv"
 """The client log, if ``client_log`` is set."""
+
+
+class InUseError(ConfigError):
+    """The folder contains a run already, or another process executes it."""
 
 
 @contextmanager
@@ -82,15 +96,13 @@ class RunDirectory:
         """
         check_writable(path)
         if cls.holds_run(path):
-            raise ConfigError(
+            raise InUseError(
                 f"out is {path}, which contains a run. Choose another folder, or resume this run: "
                 f"wirelessfl resume {path}"
             )
-        config, about = path / "config.toml", path / "about.json"
-        begun = {about, draft_of(about), draft_of(config)}
-        if about.exists():
-            begun.update(_array_files(path))
-        if path.exists() and not begun.issuperset(path.iterdir()):
+        about = path / "about.json"
+        begun = {about, *(_array_files(path) if about.exists() else [])}
+        if path.exists() and not all(f in begun or is_draft(f.name) for f in path.iterdir()):
             raise ConfigError(
                 f"out is {path}: it is not an empty folder. Choose another folder, or empty it."
             )
@@ -157,7 +169,7 @@ class RunDirectory:
     def logs(self) -> list[Path]:
         """The files of client states, and the client log."""
         log = self.path / CLIENT_LOG
-        return [*sorted(self.path.glob("*clients-*.log")), *([log] if log.exists() else [])]
+        return [*sorted(self.path.glob("*clients-*.log")), *([log] if os.path.lexists(log) else [])]
 
     @classmethod
     def open(cls, path: Path, trust: Trust) -> tuple[RunDirectory, Config]:
@@ -179,7 +191,7 @@ class RunDirectory:
             )
         # Other versions may have other settings.
         directory._checkpoint.check_version(directory.command)
-        tables = read_toml(file, trust)
+        tables = read_toml(file, trust, stored=True)
         try:
             return directory, Config.of(tables)
         except ConfigError as error:
@@ -224,17 +236,24 @@ class RunDirectory:
         """Lock the folder, so that no other process executes the run.
 
         Raises:
-            ConfigError: another process has locked the folder.
+            InUseError: another process has locked the folder.
         """
-        with (self.path / "config.toml").open("rb") as file:
+        with open_stored(self.path / "config.toml") as file:
             try:
                 if fcntl is not None:  # the lock is released when the process ends, even if killed
                     fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:
-                raise ConfigError(
+                raise InUseError(
                     f"another process is using the run in {self.path}. Wait until it ends."
                 ) from None
+            remove_drafts(self.path)
             yield
+
+    def wait(self) -> None:
+        """Wait until no other process executes the run."""
+        with open_stored(self.path / "config.toml") as file:
+            if fcntl is not None:
+                fcntl.flock(file, fcntl.LOCK_EX)
 
     def append(self, row: Row) -> None:
         """Append one row; if the process is killed here, ``resume`` removes the incomplete line.
@@ -270,7 +289,7 @@ class RunDirectory:
             self._rows.to_disk()
             size, checksum = self._rows.covered
             told = {**state, "rows_bytes": size, "rows_checksum": checksum}
-            self._checkpoint.write(tensors, told, like=self._rows.path)
+            self._checkpoint.write(tensors, told)
 
     def load(self) -> tuple[dict[str, torch.Tensor], dict[str, Any]] | None:
         """Tensors and state of the checkpoint; None if none has been written yet.
@@ -280,7 +299,11 @@ class RunDirectory:
         """
         if not self._checkpoint.exists():
             for file in (self._rows.path, *self.logs()):
-                if file.exists() and file.stat().st_size:
+                if not os.path.lexists(file):
+                    continue
+                with reading(file, self._remedy):
+                    size = stored_size(file)
+                if size:
                     raise ConfigError(
                         f"{self._checkpoint.path} is missing, but there is {file.name}, which "
                         f"cannot be continued without it. {self._remedy}"

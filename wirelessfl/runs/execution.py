@@ -13,6 +13,7 @@ from torch import Tensor
 
 from channels.notes import Notes
 from wirelessfl.divergence import has_diverged
+from wirelessfl.drafts import reading
 from wirelessfl.errors import ConfigError, TrainingError
 from wirelessfl.guard import title_of
 from wirelessfl.observers import EndOfTask, Observer, Running
@@ -101,7 +102,9 @@ class Execution:
         self.resumable = True
         self.wall_before, self.finished = state["wall_seconds"], state["finished"]
         self.task_reasons = dict(state.get("task_reasons", {}))
-        self.engine.restore(tensors, state)
+        file = self.directory.path / "checkpoint.safetensors"
+        with reading(file, "It is not one of a run with these settings. Start a new run."):
+            self.engine.restore(tensors, state)
         self.saved_at = self.engine.setup.clock.now
 
     def run(self) -> None:

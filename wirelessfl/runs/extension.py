@@ -53,6 +53,14 @@ class Later:
         """The settings that change."""
         return {name: value for name, value in vars(self).items() if value is not None}
 
+    def beyond(self, config: Config) -> Later:
+        """The settings that change the end of a run; it has the others already.
+
+        A command that has been killed can so be repeated.
+        """
+        ends = _ends(config)
+        return Later(**{name: v for name, v in self.given.items() if v != ends[name]})
+
     def of(self, config: Config) -> Config:
         """The configuration with this end.
 
@@ -170,14 +178,19 @@ def _check_folder(path: Path, later: Later) -> None:
         )
 
 
-def _check_later(config: Config, later: Later) -> None:
-    """Refuse ends that are not later."""
+def _ends(config: Config) -> dict[str, float | None]:
+    """The ends of a run, None where it has none."""
     training, evaluation = config.training, config.evaluation
-    ends = {
+    return {
         "rounds": training.rounds,
         "target": evaluation.target if evaluation.stop_at_target else None,
         "max_seconds": training.max_seconds,
     }
+
+
+def _check_later(config: Config, later: Later) -> None:
+    """Refuse ends that are not later."""
+    training, evaluation, ends = config.training, config.evaluation, _ends(config)
     for name, value in later.given.items():
         if isinstance(value, bool) or not isinstance(value, int | float):
             raise ConfigError(f"{name} is {shown(value)}: give a number.")

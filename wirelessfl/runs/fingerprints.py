@@ -50,7 +50,7 @@ def check_fingerprint(
         ConfigError: an entry of ``fingerprint`` differs; the message names it.
     """
     for name, found in fingerprint.items():
-        if state["fingerprint"][name] != found:
+        if state["fingerprint"].get(name) != found:
             raise ConfigError(
                 f"{directory.path}: {name} not those of the original run. Restore them, or start a "
                 "new run."
@@ -59,12 +59,14 @@ def check_fingerprint(
 
 def settings_fingerprint(directory: RunDirectory) -> dict[str, str]:
     """Hash of the stored ``config.toml``, independent of the folder's location."""
-    return fingerprint_of(read_toml(directory.path / "config.toml", trust=True))  # only hashed
+    tables = read_toml(directory.path / "config.toml", trust=True, stored=True)  # only hashed
+    return fingerprint_of(tables)
 
 
 def fingerprint_of(tables: dict[str, Any]) -> dict[str, str]:
     """Hash of the tables of a ``config.toml``, independent of the folder's location."""
-    tables.get("run", {}).pop("out", None)
+    run = {name: value for name, value in tables.get("run", {}).items() if name != "out"}
+    tables = tables | ({"run": run} if "run" in tables else {})
     return {"the settings in config.toml are": digest(tables)}
 
 

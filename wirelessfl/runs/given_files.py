@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import zipfile
+import os
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -15,6 +15,7 @@ from channels import Network
 from channels.npz import read_npz
 from channels.stored import load_network, network_arrays, why_not_stored
 from wirelessfl.data.partition import ClientPartition
+from wirelessfl.drafts import open_stored, reading
 from wirelessfl.errors import ConfigError
 from wirelessfl.import_paths import path_of
 from wirelessfl.runs.directory import NETWORK, PARTITION
@@ -70,12 +71,10 @@ def stored_network(folder: Path) -> Network | None:
         ConfigError: the file is damaged.
     """
     file = folder / f"{NETWORK}.npz"
-    if not file.exists():
+    if not os.path.lexists(file):
         return None
-    try:
-        return load_network(file)
-    except ValueError as error:
-        raise ConfigError(f"{error} Give network=... again.") from error
+    with reading(file, "Give network=... again."), open_stored(file) as content:
+        return load_network(content)
 
 
 def read_partition(folder: str | Path) -> ClientPartition | dict[str, ClientPartition]:
@@ -91,19 +90,18 @@ def read_partition(folder: str | Path) -> ClientPartition | dict[str, ClientPart
         ConfigError: the folder has no partition, or its file is damaged.
     """
     whole = Path(folder, f"{PARTITION}.npz")
-    files = [whole] if whole.exists() else sorted(whole.parent.glob(f"{PARTITION}-*.npz"))
+    files = [whole] if os.path.lexists(whole) else sorted(whole.parent.glob(f"{PARTITION}-*.npz"))
     if not files:
         raise ConfigError(
             f"{folder} has no {whole.name}: give the folder of a run; earlier versions of "
             "wirelessfl did not write this file."
         )
-    found = [_arrays(file) for file in files]
-    if whole.exists():
-        return ClientPartition.of_arrays(found[0])
-    numbered = sorted(
-        zip(files, found, strict=True), key=lambda pair: int(pair[0].stem.rpartition("-")[2])
+    if files == [whole]:
+        return _partition(whole)[1]
+    files = [file for file in files if file.stem.rpartition("-")[2].isdecimal()]
+    return dict(
+        _partition(file) for file in sorted(files, key=lambda f: int(f.stem.rpartition("-")[2]))
     )
-    return {str(arrays["task"]): ClientPartition.of_arrays(arrays) for _, arrays in numbered}
 
 
 def stored_split(folder: Path) -> ClientPartition:
@@ -118,13 +116,11 @@ def stored_split(folder: Path) -> ClientPartition:
     return found
 
 
-def _arrays(file: Path) -> Arrays:
-    try:
-        found = read_npz(file)
-        found["clients"]  # a file of something else has no such entry
-    except (OSError, ValueError, KeyError, AttributeError, EOFError, zipfile.BadZipFile) as error:
-        raise ConfigError(f"{file} is damaged: {error}. Restore it.") from error
-    return found
+def _partition(file: Path) -> tuple[str, ClientPartition]:
+    """Name of the task, empty if there are no tasks, and its partition."""
+    with reading(file, "Restore it."), open_stored(file) as content:
+        arrays = read_npz(content)
+        return str(arrays.get("task", "")), ClientPartition.of_arrays(arrays)
 
 
 def given_hashes(given: GivenObjects) -> dict[str, Any]:

@@ -17,6 +17,7 @@ import torch
 from channels.notes import of_each_kind
 from channels.streams import Stream
 from wirelessfl.config import Config
+from wirelessfl.drafts import copy_stored
 from wirelessfl.errors import ConfigError
 from wirelessfl.pricing.price import Priced, priced
 from wirelessfl.pricing.same_training import repriced
@@ -88,7 +89,7 @@ def price_run(config: Config, source: Path, folder: Path) -> list[Row]:
         draft.chmod(folder.parent.stat().st_mode)
         directory = RunDirectory.create(draft, there, entries=entries)
         for file in (*trained.logs(), *source.glob(f"{PARTITION}*.npz")):
-            shutil.copy(file, draft)
+            copy_stored(file, draft / file.name)
         for row in found.rows:
             directory.append(row)
         directory.save(

@@ -15,6 +15,7 @@ from channels.notes import Notes
 from wirelessfl.config import Config
 from wirelessfl.config.named import Trust
 from wirelessfl.data import Data
+from wirelessfl.drafts import NotWrittenError
 from wirelessfl.errors import ConfigError, DataError, TrainingError
 from wirelessfl.import_paths import is_import_path
 from wirelessfl.observers import Observer, default_observers
@@ -24,7 +25,6 @@ from wirelessfl.runs.directory import RunDirectory
 from wirelessfl.runs.engine import Engine
 from wirelessfl.runs.execution import Execution, RowCallback
 from wirelessfl.runs.extension import Later, extended
-from wirelessfl.runs.files import NotWrittenError
 from wirelessfl.runs.fingerprints import (
     check_fingerprint,
     named_change,
@@ -167,7 +167,7 @@ def resume(
 
     Args:
         path: folder of the run.
-        rounds: new number of rounds.
+        rounds: new number of rounds; an end that the run already has changes nothing.
         target: new value of the monitored field, by default the accuracy, at which the run ends.
         max_seconds: new limit on simulated seconds.
         model, data, loss, metrics, augment: the objects that were passed to ``run``, if any.
@@ -184,7 +184,7 @@ def resume(
             objects differ from those of the original run, or another process is using it; it names
             code without being trusted; code or files that the settings of an unfinished run name
             have changed; or the run cannot be extended to the given end. Of a finished run, a note
-            says that they have changed.
+            says that they have changed, or that nothing is left to do.
     """
     leave_if_child()
     check_path(path)
@@ -196,7 +196,7 @@ def resume(
     directory, config = shards.by_first(partial(RunDirectory.open, Path(path), trust))
     checkpoint = shards.by_first(directory.load)
     changed = shards.by_first(partial(named_change, directory, config))
-    later, extension = Later(rounds, target, max_seconds), None
+    later, extension = Later(rounds, target, max_seconds).beyond(config), None
     notes = Notes(on_note if shards.rank == 0 else lambda note: None)
     if checkpoint is None:
         notes(f"{path} has no checkpoint: the run starts from the beginning")
@@ -209,6 +209,8 @@ def resume(
         if state["finished"] and not later.given:
             if changed:
                 notes(f"{changed} has changed since this run; its rows are from the old version.")
+            elif on_note is not None and shards.rank == 0:
+                on_note(f"the run in {path} has finished: nothing is left to do")
             params = stored_params(tensors, state, titled=bool(config.task))
             ended, stored = state.get("ended"), directory.notes()
             return RunResult(config, rows, params, directory.path, ended, notes=stored)

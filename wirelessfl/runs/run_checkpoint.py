@@ -3,19 +3,32 @@
 from __future__ import annotations
 
 import hashlib
-import shutil
+import math
+import os
 from collections.abc import Callable, Mapping
-from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import torch
 
+from wirelessfl.drafts import TEXT_BYTES, read_stored, reading, replacing, writing
 from wirelessfl.errors import ConfigError
 from wirelessfl.runs.about import CHECKPOINT_LAYOUT, NUMERICS, ROWS_SCHEMA
-from wirelessfl.runs.checkpoints import read_checkpoint, read_state, write_checkpoint
 from wirelessfl.runs.earlier_checkpoints import upgraded
-from wirelessfl.runs.files import reading, replacing, writing
+from wirelessfl.stored_tensors import read_checkpoint, read_state, write_checkpoint
+from wirelessfl.wording import shown
+
+NUMBER, TEXT = (int, float), (str, type(None))
+ENTRIES: dict[str, tuple[type, ...]] = {
+    **dict.fromkeys(("schedule", "handler", "fingerprint"), (dict,)),
+    **dict.fromkeys(("learners", "reached"), (list,)),
+    **dict.fromkeys(("tasks", "client_log"), (list, type(None))),
+    **dict.fromkeys(("sim_seconds", "wall_seconds"), NUMBER),
+    "ended": TEXT,
+    "finished": (bool,),
+    "numerics": (int,),
+}
+"""Entries of checkpoints and their types."""
 
 
 class RunCheckpoint:
@@ -32,7 +45,7 @@ class RunCheckpoint:
 
     def exists(self) -> bool:
         """Whether one has been written."""
-        return self.path.exists()
+        return os.path.lexists(self.path)
 
     def check_version(self, command: str) -> None:
         """Check that this version of the package can resume from the checkpoint.
@@ -103,24 +116,18 @@ class RunCheckpoint:
             tensors, state = read_checkpoint(self.path, wanted)
             return tensors, upgraded(state)
 
-    def write(
-        self, tensors: Mapping[str, torch.Tensor], state: Mapping[str, Any], like: Path
-    ) -> None:
+    def write(self, tensors: Mapping[str, torch.Tensor], state: Mapping[str, Any]) -> None:
         """Replace the checkpoint atomically.
 
         Args:
             tensors: the tensors.
             state: the state.
-            like: file whose permissions it gets.
 
         Raises:
             OSError, SafetensorError: it cannot be written; the last one remains.
         """
         with replacing(self.path) as draft:
             write_checkpoint(draft, tensors, state)
-            # Only the owner may read the new file; some file systems have no permissions.
-            with suppress(OSError):
-                shutil.copymode(like, draft)
 
     def prepare_extension(
         self,
@@ -142,15 +149,37 @@ class RunCheckpoint:
         """
         extension = {"config": _hash_of(config.encode()), "state": dict(changes)}
         with writing(self.path, self.folder):
-            self.write(tensors, {**state, "extension": extension}, like=self.path)
+            self.write(tensors, {**state, "extension": extension})
 
     def _in_force(self, state: dict[str, Any]) -> dict[str, Any]:
         """The state, with its extension if ``config.toml`` has those settings."""
         extension = state.pop("extension", None)
         if extension is None:
-            return upgraded(state)
-        extends = extension["config"] == _hash_of((self.folder / "config.toml").read_bytes())
-        return upgraded(state | extension["state"] if extends else state)
+            return _checked(upgraded(state))
+        config = read_stored(self.folder / "config.toml", TEXT_BYTES)
+        extends = extension["config"] == _hash_of(config)
+        return _checked(upgraded(state | extension["state"] if extends else state))
+
+
+def _checked(state: dict[str, Any]) -> dict[str, Any]:
+    """The state, if it can be one of this layout.
+
+    Raises:
+        ValueError: an entry has a wrong type.
+    """
+    if not isinstance(state.get("layout", 1), int):
+        raise ValueError(f"layout is {shown(state['layout'])}")
+    if state.get("layout") != CHECKPOINT_LAYOUT:
+        return state  # refused by ``check_version``
+    for name, kinds in ENTRIES.items():
+        value = state.get(name, kinds)
+        if value is kinds:
+            continue
+        if not isinstance(value, kinds) or (isinstance(value, float) and not math.isfinite(value)):
+            raise ValueError(f"{name} is {shown(value)} in its state")
+    if "finished" not in state:
+        raise ValueError("it has no state of a run")
+    return state
 
 
 def _hash_of(content: bytes) -> str:

@@ -18,6 +18,7 @@ import numpy as np
 import torch
 
 from channels.arrays import IntArray
+from wirelessfl.drafts import open_stored, stored_size, why
 from wirelessfl.errors import ConfigError
 from wirelessfl.submodels import Submodels
 from wirelessfl.training.cohort import State
@@ -215,7 +216,9 @@ class OnDisk(ClientStates):
     def _opened(self) -> BinaryIO:
         """Open the log for reading and writing; create it if it is missing."""
         path = self._log(self._number)
-        return path.open("r+b" if path.exists() else "w+b")
+        if not os.path.lexists(path):
+            open_stored(path, "xb").close()
+        return open_stored(path, "r+b")
 
     def get(self, name: str, client: int) -> torch.Tensor | None:
         """A client's vector, read from the log."""
@@ -260,7 +263,8 @@ class OnDisk(ClientStates):
         """Copy the current records into a new log, ordered by name and client."""
         draft = self._log(self._number + 1)
         moved: dict[str, dict[int, _Kept]] = {name: {} for name in self.names}
-        with self._opened() as old, draft.open("wb") as file:
+        draft.unlink(missing_ok=True)
+        with self._opened() as old, open_stored(draft, "xb") as file:
             numbers = itertools.count()
             for name, kept in self._kept.items():
                 for client in self.clients(name):
@@ -307,7 +311,7 @@ def check_log(folder: Path, mark: str, tensors: Mapping[str, torch.Tensor]) -> N
     _check_length(path, 4 * size * records)
     if not records:
         return
-    with path.open("rb") as file:
+    with open_stored(path) as file:
         for name, stored in tensors.items():
             if name.startswith("clients.") and name.endswith(ENTRY):
                 for client, kept in _kept(stored).items():
@@ -326,7 +330,12 @@ def _kept(stored: torch.Tensor | None) -> dict[int, _Kept]:
 
 
 def _check_length(path: Path, length: int) -> None:
-    there = path.stat().st_size if path.exists() else 0
+    try:
+        there = stored_size(path) or 0
+    except OSError as error:
+        raise ConfigError(
+            f"{path} is damaged: {why(error)}. Restore it, or start a new run."
+        ) from error
     if there < length:
         raise ConfigError(
             f"{path} has {there} bytes, and the checkpoint needs {length}: client states are lost. "

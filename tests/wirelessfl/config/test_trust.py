@@ -231,6 +231,8 @@ def test_the_current_folder_is_searched_only_for_the_users_modules(monkeypatch, 
     for words, searched in (
         (["resume", "nowhere"], False),
         (["run", "--config", "plain.toml"], False),
+        (["plot", "runs/2026-11-28T16:22", "-o", "x.png"], False),
+        (["run", "no-such", "--out", "a:b", "--device", "cuda:0"], False),
         (["run", "--config", "plain.toml", "--trust"], True),
         (["run", "fedavg", "--model", "no_such:Net"], True),
     ):

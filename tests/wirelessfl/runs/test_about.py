@@ -18,7 +18,9 @@ from wirelessfl.runs.directory import RunDirectory
 
 
 def read(folder):
-    return json.loads((folder / "about.json").read_text())
+    told = json.loads((folder / "about.json").read_text())
+    del told["checksum"]
+    return told
 
 
 def halted(config, toy):
@@ -85,6 +87,19 @@ def test_resuming_adds_an_entry_to_about_json(config, toy, same):
     assert (entry["wirelessfl"], entry["numerics"]) == (wirelessfl.__version__, NUMERICS)
     assert first["date"] <= entry["date"]
     assert not list(out.glob("*.part"))
+
+
+def test_damage_and_unknown_entries_of_about_json_do_not_stay(config, toy):
+    """A changed entry is noticed; an entry of another version is not carried on."""
+    out = halted(config, toy)
+    file = out / "about.json"
+    whole = file.read_text()
+    file.write_text(whole.replace('"device": "cpu"', '"device": "cpv"'))
+    with pytest.raises(wirelessfl.ConfigError, match=r"about\.json is damaged: it differs"):
+        wirelessfl.resume(out, data=toy)
+    file.write_text(json.dumps(read(out) | {"evil": "text"}))
+    wirelessfl.resume(out, data=toy)
+    assert "evil" not in file.read_text()
 
 
 @pytest.mark.parametrize(

@@ -188,7 +188,7 @@ def test_a_run_that_is_killed_while_it_is_extended_can_be_resumed(
 
 
 REFUSED = [
-    ("hist", {}, {"rounds": 2}, r"rounds is 2: the run has 2; give a larger value\."),
+    ("hist", {}, {"rounds": 1}, r"rounds is 1: the run has 2; give a larger value\."),
     ("hist", {}, {"rounds": "many"}, r"rounds is 'many': give a number\."),
     ("hist", {}, {"target": 0.9}, r"the run has done all of its 2 rounds: give more rounds\."),
     ("hist", {}, {"rounds": 4, "target": 0.1}, r"target is 0\.1: the run has reached 0\.\d+ in r"),
@@ -245,5 +245,31 @@ def test_the_command_extends_a_run(tmp_path, capsys):
     assert main(["resume", f"{tmp_path}/run", "--rounds", "2", "--json"]) == 0
     capsys.readouterr()
     assert wirelessfl.resume(tmp_path / "run").rows[-1]["round"] == 2
-    assert main(["resume", f"{tmp_path}/run", "--rounds", "2"]) == 2
-    assert "rounds is 2: the run has 2; give a larger value." in capsys.readouterr().err
+    assert main(["resume", f"{tmp_path}/run", "--rounds", "1"]) == 2
+    assert "rounds is 1: the run has 2; give a larger value." in capsys.readouterr().err
+    assert main(["resume", f"{tmp_path}/run", "--rounds", "2"]) == 0
+    assert "has finished: nothing is left to do" in capsys.readouterr().err
+
+
+ENDS = [
+    ({"rounds": 2}, {"rounds": 5}),
+    ({"rounds": 5, "target": 0.3, "stop_at_target": True}, {"target": 0.999}),
+    ({"rounds": 5, "max_seconds": 1e-9}, {"max_seconds": 1e9}),
+]
+
+
+@pytest.mark.thorough(every=8)
+@pytest.mark.parametrize(("begun", "later"), ENDS)
+def test_the_command_of_a_killed_extension_is_repeated(config, toy, same, halt_at, begun, later):
+    """It continues, and once the run has finished, it changes nothing."""
+    own = {"checkpoint_seconds": 0}
+    first = wirelessfl.run(config(**begun, **own), data=toy)
+    longer = wirelessfl.run(config(**begun | later, **own), data=toy)
+    with pytest.raises(KeyboardInterrupt):
+        wirelessfl.resume(first.directory, **later, data=toy, on_row=halt_at(2))
+    notes = []
+    for _ in range(2):
+        found = wirelessfl.resume(first.directory, **later, data=toy, on_note=notes.append)
+        equal(found, longer, same)
+    assert notes[-1] == f"the run in {first.directory} has finished: nothing is left to do"
+    assert len(RunDirectory(first.directory).about()["extended"]) == 1

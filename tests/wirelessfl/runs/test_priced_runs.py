@@ -61,6 +61,7 @@ RADIOS = {
         [{}, {"uplink": "ofdma"}],
     ),
 }
+ABOUT = ("date", "priced_from", "checksum")
 WALL = ("wall_seconds", "tensors_checksum", "rows_checksum", "rows_bytes")
 
 
@@ -72,7 +73,7 @@ def files_of(folder):
         for name in WALL:
             told.pop(name, None)
     told = json.loads((folder / "about.json").read_text())
-    told = {key: value for key, value in told.items() if key not in ("date", "priced_from")}
+    told = {key: value for key, value in told.items() if key not in ABOUT}
     lines = (folder / "config.toml").read_text().splitlines()
     config = [line for line in lines if not line.startswith("out = ")]
     logs = {f.name: f.read_bytes() for form in ("*.log", "*.npz") for f in folder.glob(form)}

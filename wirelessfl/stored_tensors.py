@@ -1,4 +1,4 @@
-"""Checkpoint files: tensors and a state in one file, with checksums of both.
+"""Files of tensors with a state, as checkpoints are, and checksums of both.
 
 The checksums detect damage, such as flipped bits and lost pages; they do not detect forgery.
 """
@@ -15,6 +15,8 @@ from typing import Any
 import torch
 from safetensors import SafetensorError, safe_open
 
+from wirelessfl.drafts import stored_name
+
 CHECKED_SINCE = 5
 """First checkpoint layout that has checksums."""
 
@@ -30,7 +32,7 @@ def write_checkpoint(
     from safetensors.torch import save_file  # loads PyTorch
 
     contiguous = {name: value.contiguous().cpu() for name, value in tensors.items()}
-    note = json.dumps({**state, "tensors_checksum": _checksum(sorted(contiguous.items()))})
+    note = json.dumps({**state, "tensors_checksum": checksum(sorted(contiguous.items()))})
     save_file(contiguous, file, metadata={"state": note, "checksum": _checksum_of(note)})
 
 
@@ -41,7 +43,7 @@ def read_state(file: Path) -> dict[str, Any]:
         OSError: the file cannot be read.
         ValueError: it is damaged.
     """
-    with _opened(file, "numpy") as checkpoint:  # loads no PyTorch
+    with open_tensors(file, "numpy") as checkpoint:  # loads no PyTorch
         return _state(checkpoint)
 
 
@@ -59,7 +61,7 @@ def read_checkpoint(
         ValueError: it is damaged.
     """
     tensors: dict[str, torch.Tensor] = {}
-    with _opened(file) as checkpoint:
+    with open_tensors(file) as checkpoint:
         state = _state(checkpoint)
 
         def each() -> Iterator[tuple[str, torch.Tensor]]:
@@ -69,17 +71,22 @@ def read_checkpoint(
                     tensors[name] = value
                 yield name, value
 
-        if _checksum(each()) != state.get("tensors_checksum"):
+        if checksum(each()) != state.get("tensors_checksum"):
             raise ValueError("its tensors differ from their checksum")
     return tensors, state
 
 
 @contextmanager
-def _opened(file: Path, framework: str = "pt") -> Iterator[Any]:
-    """Open a checkpoint; whatever its bytes are, errors are those of the functions above."""
+def open_tensors(file: Path, framework: str = "pt") -> Iterator[Any]:
+    """Open a file of tensors of a stored folder, whatever its bytes are.
+
+    Raises:
+        OSError: it cannot be read.
+        ValueError: it is damaged.
+    """
     try:
-        with safe_open(file, framework=framework) as checkpoint:
-            yield checkpoint
+        with stored_name(file) as name, safe_open(name, framework=framework) as tensors:
+            yield tensors
     except (SafetensorError, RuntimeError, TypeError, AttributeError) as error:
         raise ValueError(str(error).partition("\n")[0]) from error
 
@@ -102,7 +109,7 @@ def _checksum_of(text: str) -> str:
     return str(zlib.crc32(text.encode()))
 
 
-def _checksum(tensors: Iterable[tuple[str, torch.Tensor]]) -> int:
+def checksum(tensors: Iterable[tuple[str, torch.Tensor]]) -> int:
     """Checksum of the names, types, shapes and values of contiguous tensors, sorted by name."""
     total = 0
     for name, value in tensors:
