@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import os
 import zipfile
 import zlib
 from os import PathLike
@@ -10,6 +11,8 @@ from typing import IO, Any
 
 import numpy as np
 
+END = 22
+"""Size of the record at the end of a file without a comment; it has the number of members."""
 LARGE, RATIO = 1 << 30, 100
 """A member that has more bytes than these, and that many per compressed byte, is not unpacked."""
 
@@ -26,12 +29,23 @@ def read_npz(path: str | PathLike[str] | IO[bytes]) -> dict[str, Any]:
     """
     try:
         with zipfile.ZipFile(path) as members:
+            _check_whole(members)
             return {
                 member.filename.removesuffix(".npy"): _array(members, member)
                 for member in members.infolist()
             }
     except (EOFError, MemoryError, RuntimeError, zipfile.BadZipFile, zlib.error) as error:
         raise ValueError(str(error) or type(error).__name__) from error
+
+
+def _check_whole(members: zipfile.ZipFile) -> None:
+    """Check that no member is missing, which ``zipfile`` does not notice."""
+    file = members.fp
+    assert file is not None, "it is open"
+    file.seek(-END, os.SEEK_END)
+    end = file.read()
+    if end[:4] == b"PK\5\6" and int.from_bytes(end[10:12], "little") != len(members.infolist()):
+        raise ValueError("its list of arrays is damaged")
 
 
 def _array(members: zipfile.ZipFile, member: zipfile.ZipInfo) -> Any:

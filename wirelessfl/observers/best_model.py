@@ -35,7 +35,9 @@ def best_row(file: Path) -> Row | None:
 
 
 def best_params(file: Path) -> tuple[dict[str, torch.Tensor], dict[str, str]]:
-    """The parameters in a file of ``BestModel``, and its metadata.
+    """The parameters in a file of ``BestModel``, and ``row`` as JSON.
+
+    Earlier versions wrote no checksum.
 
     Raises:
         ConfigError: the file is missing or damaged.
@@ -43,12 +45,12 @@ def best_params(file: Path) -> tuple[dict[str, torch.Tensor], dict[str, str]]:
     with reading(file, "Restore it, or use the parameters of the last row."):
         with open_tensors(file) as stored:
             params = {name: stored.get_tensor(name) for name in stored.keys()}  # noqa: SIM118
-            metadata = dict(stored.metadata() or {})
-        json.loads(metadata["row"])
-        found = metadata.pop("checksum", None)  # earlier versions wrote none
-        if found is not None and found != _checksum(params, metadata["row"]):
+            metadata = stored.metadata() or {}
+        row = metadata["row"]
+        json.loads(row)
+        if metadata.get("checksum", "") not in ("", _checksum(params, row)):
             raise ValueError("it differs from its checksum")
-    return params, metadata
+    return params, {"row": row}
 
 
 def _checksum(params: dict[str, torch.Tensor], row: str) -> str:

@@ -16,7 +16,7 @@ import numpy as np
 import torch
 
 from wirelessfl.config import Config
-from wirelessfl.config.named import Trust
+from wirelessfl.config.named import Trust, import_paths
 from wirelessfl.config.tables import read_toml
 from wirelessfl.drafts import (
     NotWrittenError,
@@ -29,12 +29,14 @@ from wirelessfl.drafts import (
     writing,
 )
 from wirelessfl.errors import ConfigError
+from wirelessfl.import_paths import SUFFIX, absolute, module_of
 from wirelessfl.runs.about import NOTES, ROWS_SCHEMA, about
 from wirelessfl.runs.about_file import AboutFile
 from wirelessfl.runs.files import check_writable
 from wirelessfl.runs.rows_file import RowsFile
 from wirelessfl.runs.run_checkpoint import RunCheckpoint
 from wirelessfl.server.client_states import LOG, check_log
+from wirelessfl.sources import source_hashes
 
 try:
     import fcntl
@@ -46,6 +48,15 @@ NETWORK, PARTITION = "network", "partition"
 """Names of files of arrays: the given network, and the samples of each client."""
 CLIENT_LOG = "clients.csv"
 """The client log, if ``client_log`` is set."""
+
+
+def _replaced(value: Any, old: str, new: str) -> Any:
+    """A value of TOML, in which one string replaces another."""
+    if isinstance(value, dict):
+        return {key: _replaced(one, old, new) for key, one in value.items()}
+    if isinstance(value, list):
+        return [_replaced(one, old, new) for one in value]
+    return new if value == old else value
 
 
 class InUseError(ConfigError):
@@ -191,13 +202,37 @@ class RunDirectory:
             )
         # Other versions may have other settings.
         directory._checkpoint.check_version(directory.command)
-        tables = read_toml(file, trust, stored=True)
+        tables = directory._with_code_here(read_toml(file, trust, stored=True))
         try:
             return directory, Config.of(tables)
         except ConfigError as error:
             raise ConfigError(
                 f"{file}: {error} If another version of wirelessfl wrote it, start a new run."
             ) from error
+
+    def _with_code_here(self, tables: dict[str, Any]) -> dict[str, Any]:
+        """The settings, in which equal files of the current folder replace missing ones of code.
+
+        The folder may be on another machine, where the paths of files differ.
+
+        Raises:
+            ConfigError: a file of code is missing.
+        """
+        for setting, path in import_paths(tables):
+            place, _, name = path.rpartition(":")
+            if not place.endswith(SUFFIX) or os.path.exists(place):
+                continue
+            here = Path(place).name
+            before = self.about().get("named", {}).get(f"{setting} {path}")
+            if not os.path.isfile(here) or before not in (None, source_hashes(module_of(here))):
+                differs = ", and that in the current folder differs" if os.path.isfile(here) else ""
+                raise ConfigError(
+                    f"{self.path / 'config.toml'}: {setting} is {path!r}: there is no such file"
+                    f"{differs}. Copy {here} as it was when the run began into the current folder, "
+                    "with the modules that it imports."
+                )
+            tables = _replaced(tables, path, absolute(f"{here}:{name}"))
+        return tables
 
     @property
     def command(self) -> str:

@@ -16,7 +16,7 @@ from wirelessfl.errors import ConfigError, DataError, TrainingError
 from wirelessfl.import_paths import short
 from wirelessfl.observers import Observer
 from wirelessfl.pricing.same_training import check_independent, of_radio
-from wirelessfl.runs.directory import Row, RunDirectory
+from wirelessfl.runs.directory import InUseError, Row, RunDirectory
 from wirelessfl.runs.priced import price_run
 from wirelessfl.runs.result import RunResult
 from wirelessfl.runs.run import resume, run
@@ -86,6 +86,8 @@ def kept_run(
 ) -> RunResult:
     """Read the run with these settings from disk, resume it, or start it.
 
+    If another process is executing it, this one waits.
+
     Args:
         config: the settings; ``out`` is ignored.
         root: folder of all runs.
@@ -97,17 +99,20 @@ def kept_run(
         ConfigError: the folder contains a run that was made with other default settings.
     """
     folder = kept_folder(config, root)
-    if (folder / "config.toml").is_file():
-        if not _same_settings(config, folder):
-            raise ConfigError(
-                f"{folder} contains a run made with other default settings. Remove it, or choose "
-                "another folder."
-            )
-        return resume(
-            folder, trust=config.code, on_row=on_row, on_note=on_note, observers=observers
-        )
-    own = config.with_run({"out": folder})
-    return run(own, on_row=on_row, on_note=on_note, observers=observers)
+    told: dict[str, Any] = {"on_row": on_row, "on_note": on_note, "observers": observers}
+    while True:
+        try:
+            if not RunDirectory.holds_run(folder):
+                return run(config.with_run({"out": folder}), **told)
+            if not _same_settings(config, folder):
+                raise ConfigError(
+                    f"{folder} contains a run made with other default settings. Remove it, or "
+                    "choose another folder."
+                )
+            RunDirectory(folder).wait()
+            return resume(folder, trust=config.code, **told)
+        except InUseError:  # another sweep has been faster
+            pass
 
 
 def why_failed(

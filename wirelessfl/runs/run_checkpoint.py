@@ -26,7 +26,7 @@ ENTRIES: dict[str, tuple[type, ...]] = {
     **dict.fromkeys(("sim_seconds", "wall_seconds"), NUMBER),
     "ended": TEXT,
     "finished": (bool,),
-    "numerics": (int,),
+    **dict.fromkeys(("numerics", "rows_bytes", "rows_checksum"), (int,)),
 }
 """Entries of checkpoints and their types."""
 
@@ -177,6 +177,8 @@ def _checked(state: dict[str, Any]) -> dict[str, Any]:
             continue
         if not isinstance(value, kinds) or (isinstance(value, float) and not math.isfinite(value)):
             raise ValueError(f"{name} is {shown(value)} in its state")
+    if state.get("client_log") and [*map(type, state["client_log"])] != [int] * 3:
+        raise ValueError(f"client_log is {shown(state['client_log'])} in its state")
     if "finished" not in state:
         raise ValueError("it has no state of a run")
     return state

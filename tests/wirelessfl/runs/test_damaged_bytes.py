@@ -1,5 +1,6 @@
 """Any damaged byte of a run's files is noticed before training, in one line that names the file."""
 
+import os
 import shutil
 from contextlib import nullcontext
 from pathlib import Path
@@ -10,6 +11,7 @@ import torch
 import wirelessfl
 from wirelessfl.config import Config
 from wirelessfl.errors import ConfigError
+from wirelessfl.runs.client_log_file import ClientLogFile
 from wirelessfl.runs.directory import RunDirectory
 
 CHECKPOINT = "checkpoint.safetensors"
@@ -193,10 +195,80 @@ def test_a_lost_start_is_said(halted, toy):
     assert notes[0] == f"{halted} has no checkpoint: the run starts from the beginning"
 
 
-def test_drafts_of_a_killed_process_are_ignored(halted, finished, toy, same):
-    for name in (CHECKPOINT, "about.json", "config.toml"):
-        (halted / f"{name}.part").write_bytes(b"half of it")
-    same(wirelessfl.resume(halted, data=toy), wirelessfl.resume(finished))
+def test_drafts_of_a_killed_process_are_removed(halted, finished, toy, same, tmp_path):
+    """Links at the names of drafts of this and earlier versions lead nowhere."""
+    outside = tmp_path / "outside"
+    outside.write_text("of the user")
+    drafts = [f"{name}.part" for name in (CHECKPOINT, "about.json", "config.toml")]
+    for name in (*drafts, ".0123456789abcdef.part", ".tmpAb3dE6", "clients-1.log"):
+        (halted / name).symlink_to(outside)
+    (halted / "own.part").write_text("of the user")
+    same(wirelessfl.resume(halted, rounds=5, data=toy), wirelessfl.resume(finished))
+    assert outside.read_text() == "of the user"
+    assert {file.name for file in halted.iterdir()} - {"own.part"} == {
+        file.name for file in finished.iterdir()
+    }
+
+
+def link(file, outside):
+    file.rename(outside)
+    file.symlink_to(outside)
+
+
+def dangling_link(file, outside):
+    file.unlink()
+    file.symlink_to(outside)
+
+
+def pipe(file, outside):
+    file.unlink()
+    os.mkfifo(file)
+
+
+STORED = ("config.toml", "about.json", "rows.jsonl", CHECKPOINT, "clients-0.log", "clients.csv")
+
+
+@pytest.mark.thorough(every=4)
+@pytest.mark.parametrize("name", [*STORED, "partition.npz"])
+@pytest.mark.parametrize("change", [link, dangling_link, pipe])
+def test_only_regular_files_of_a_folder_are_opened(
+    halted, toy, tmp_path, monkeypatch, name, change
+):
+    """Neither read nor written, by any command; nothing blocks."""
+    if name == "clients.csv":  # a checkpoint that covers none of its bytes
+        (halted / name).touch()
+        file = ClientLogFile(halted / name, True, lambda: None)
+        acts = [lambda: file.restore([0, 0, 0]), lambda: wirelessfl.read_client_log(halted)]
+    elif name == "partition.npz":
+        acts = [lambda: wirelessfl.runs.given_files.read_partition(halted)]
+    else:
+        acts = [lambda: wirelessfl.resume(halted, data=toy)]
+    if name in ("config.toml", "rows.jsonl", CHECKPOINT):
+        acts.append(lambda: wirelessfl.load(halted))
+    outside = tmp_path / "outside"
+    change(halted / name, outside)
+    before = outside.read_bytes() if outside.exists() else None
+    for act in acts:
+        with pytest.raises(ConfigError, match=r"a link|not a regular|no config\.toml") as caught:
+            act()
+        assert "\n" not in str(caught.value)
+    assert (outside.read_bytes() if outside.exists() else None) == before
+
+
+def test_a_link_to_the_folder_of_a_run_is_followed(halted, finished, toy, same, tmp_path):
+    (tmp_path / "elsewhere").symlink_to(halted)
+    same(wirelessfl.resume(tmp_path / "elsewhere", data=toy), wirelessfl.load(finished))
+
+
+def test_files_have_the_permissions_of_the_umask(config, toy):
+    before = os.umask(0o027)
+    try:
+        result = wirelessfl.run(config(keep_best=True), data=toy)
+    finally:
+        os.umask(before)
+    modes = {file.name: oct(file.stat().st_mode & 0o777) for file in result.directory.iterdir()}
+    assert modes.keys() > {"best.safetensors", CHECKPOINT}
+    assert set(modes.values()) == {"0o640"}
 
 
 def test_a_record_is_checked_whenever_it_is_read(halted, toy, monkeypatch):
