@@ -15,6 +15,7 @@ from channels.arrays import BoolArray, FloatArray, IntArray
 from channels.decibels import dbm_to_watts, watts_to_dbm
 from channels.loads import BITS_PER_ELEMENT, Load
 from channels.network import ChannelDraw, Network
+from channels.plausible import noted
 from channels.summaries import cells_of, counted, html_table, span, text_table
 from channels.validation import shown
 
@@ -198,6 +199,7 @@ def _missing(quantity: str) -> str | None:
     return OFF if quantity.startswith("interference") else None
 
 
+@noted
 @checked()
 def link_budget(
     network: Network | ChannelDraw,

@@ -6,6 +6,7 @@ import re
 import sys
 import warnings
 from collections.abc import Callable, Iterable
+from types import FrameType
 
 PACKAGES = ("channels", "solvers", "wirelessfl")
 
@@ -16,9 +17,13 @@ class Note(UserWarning):
     Nothing is refused or changed by it. ``warnings.simplefilter("error", wirelessfl.Note)`` makes
     an error of it.
 
-    >>> import wirelessfl
-    >>> issubclass(wirelessfl.Note, UserWarning)
-    True
+    >>> import warnings, channels
+    >>> network = channels.Network([0, 0], cpu_hz=1e9, gain_db=-100.0, bandwidth_hz=10)
+    >>> with warnings.catch_warnings(record=True) as caught:
+    ...     warnings.simplefilter("always", channels.Note)
+    ...     budget = channels.link_budget(network)
+    >>> print(caught[0].message)
+    bandwidth_hz is 10 Hz: for 10 MHz, give 1e+07.
     """
 
 
@@ -64,8 +69,11 @@ def _kind(note: str) -> str:
 def _callers_level() -> int:
     """The ``stacklevel``, for the function that calls this one, of the first line outside."""
     level, frame = 1, sys._getframe(1)
-    while frame.f_back is not None:
-        if frame.f_globals.get("__name__", "").partition(".")[0] not in PACKAGES:
-            break
+    while frame.f_back is not None and not is_outside(frame):
         level, frame = level + 1, frame.f_back
     return level
+
+
+def is_outside(frame: FrameType) -> bool:
+    """Whether a line of code is not one of these packages."""
+    return str(frame.f_globals.get("__name__")).partition(".")[0] not in PACKAGES

@@ -1,9 +1,9 @@
 """Divergence in rows: which rows count, and the values of the others in means and curves.
 
 A model whose loss or parameters are not finite has a measured accuracy, because it predicts the
-first class, but it has learnt nothing. Its row has the loss None, reaches no target and is never
-the best one. Each row counts by itself: an infinite loss may become finite again, and a session may
-start with another model.
+first class, but it has learnt nothing; nor has one whose loss has exploded. Its row has the loss
+None, reaches no target and is never the best one. Each row counts by itself: an infinite loss may
+become finite again, and a session may start with another model.
 """
 
 from __future__ import annotations

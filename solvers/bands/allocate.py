@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike
 from channels.arrays import BoolArray, FloatArray
 from channels.loads import Load
 from channels.network import ChannelDraw
+from channels.plausible import noted
 from solvers.bands.band_problem import read_problem
 from solvers.bands.least_band import least_band
 from solvers.bands.least_time import BandCells, least_time, windows
@@ -40,6 +41,7 @@ def allocate_bandwidth(
 ) -> Solution[FloatArray]: ...
 @overload
 def allocate_bandwidth(bits: Load, compute_seconds: ChannelDraw, /) -> Solution[FloatArray]: ...
+@noted
 @takes_load
 def allocate_bandwidth(
     bits: ArrayLike | Tensor,

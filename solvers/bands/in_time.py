@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from channels.arrays import BoolArray, FloatArray
+from channels.plausible import noted
 from solvers.bands.band_problem import read_problem
 from solvers.bands.interval_prices import Block, shortest
 from solvers.bands.least_time import BandCells
@@ -39,6 +40,7 @@ class BandsInTime(NamedTuple):
     bandwidth_hz: Any
 
 
+@noted
 @takes_load
 def allocate_bands_in_time(
     bits: ArrayLike | Tensor,

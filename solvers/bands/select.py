@@ -20,6 +20,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from channels.arrays import BoolArray, FloatArray, IntArray
+from channels.plausible import noted
 from channels.validation import whole_number
 from solvers.bands.allocate import soonest
 from solvers.bands.band_problem import BandProblem, read_problem
@@ -57,6 +58,7 @@ class Selection(NamedTuple):
     bandwidth_hz: Any
 
 
+@noted
 def select_clients(
     bits: ArrayLike | Tensor,
     compute_seconds: ArrayLike | Tensor,

@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike
 from channels.arrays import FloatArray
 from channels.loads import Load
 from channels.network import ChannelDraw
+from channels.plausible import noted
 from solvers.bands.least_time import least_time
 from solvers.energy.energy_problem import EnergyProblem, read_problem
 from solvers.energy.least_energy import least_energy
@@ -91,6 +92,7 @@ def allocate_energy(
     deadline_seconds: ArrayLike | None = None,
     weights: tuple[ArrayLike, ArrayLike] | None = None,
 ) -> Solution[EnergyAllocation[FloatArray]]: ...
+@noted
 @takes_load
 def allocate_energy(
     bits: ArrayLike | Tensor,

@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from channels.arrays import FloatArray
+from channels.plausible import noted
 from solvers.bands.allocate import soonest
 from solvers.joint.joint_problem import read_problem
 from solvers.joint.sized_cells import SizedCells
@@ -50,6 +51,7 @@ class MasksAndBands(NamedTuple):
     bandwidth_hz: Any
 
 
+@noted
 @takes_load
 def optimize_masks_and_bands(
     bits_per_unit: ArrayLike | Tensor,

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from channels.arrays import FloatArray
+from channels.plausible import noted
 from solvers.arrays import broadcast, finite
 from solvers.bands.shared import shared_band
 from solvers.energy.energy_problem import read_end
@@ -59,6 +60,7 @@ class MasksAndEnergy(NamedTuple):
     seconds: Any
 
 
+@noted
 @takes_load
 def optimize_masks_and_energy(
     bits_per_unit: ArrayLike | Tensor,

@@ -16,6 +16,7 @@ from numpy.typing import ArrayLike
 
 from channels.arguments import is_complex, is_number
 from channels.arrays import BoolArray, FloatArray
+from channels.plausible import noted
 from channels.validation import shown
 from solvers.arrays import broadcast, finite
 from solvers.bands.least_band import LN2, excess, least_band
@@ -108,6 +109,7 @@ class _Clients(NamedTuple):
         return log
 
 
+@noted
 def optimize_widths_and_bands(
     bits: ArrayLike | Tensor,
     compute_seconds: ArrayLike | Tensor,

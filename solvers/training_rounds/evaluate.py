@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from channels.arrays import BoolArray, FloatArray
+from channels.plausible import noted
 from solvers.load_rows import takes_load
 from solvers.training_rounds.grid_search import GridSearch
 from solvers.training_rounds.optimize import TrainingRounds
@@ -40,6 +41,7 @@ class RoundCosts(NamedTuple):
     late: BoolArray
 
 
+@noted
 @takes_load
 def evaluate_rounds(
     design: TrainingRounds,

@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike
 
 from channels.arguments import is_complex, is_number
 from channels.arrays import BoolArray, FloatArray, IntArray
+from channels.plausible import noted
 from channels.validation import shown
 from solvers.joint.joint_problem import few_units
 from solvers.load_rows import takes_load
@@ -86,6 +87,7 @@ class TrainingRounds:
         return float(self.rounds * self.joules.mean())
 
 
+@noted
 @takes_load
 def optimize_rounds(
     rounds: ArrayLike,

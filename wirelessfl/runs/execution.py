@@ -23,7 +23,7 @@ from wirelessfl.runs.engine import Engine
 from wirelessfl.runs.fingerprints import check_fingerprint, settings_fingerprint
 from wirelessfl.runs.monitor import Monitor
 from wirelessfl.runs.observing import Observers, monitor_of
-from wirelessfl.runs.rows import check_finite
+from wirelessfl.runs.rows import check_finite, drop_exploded
 from wirelessfl.schedules.events import Event, Reached, Report, Stop
 from wirelessfl.schedules.loop import refuse, simulate
 from wirelessfl.signals import ended_by, handled_by
@@ -210,18 +210,20 @@ class Execution:
             refuse(self.engine.setup.schedule, str(report), error)
             raise
         check_finite(row)
+        task = row.get("task")
+        drop_exploded(row, next((each for each in self.rows if each.get("task") == task), row))
         goal = self.engine.setup.goals[report.task or 0]
         Monitor.of(goal.field, row).score(row)  # refuses a field of several values
         row |= {"numerics": NUMERICS, "wall_seconds": self.wall_seconds()}
         self.directory.append(row)
         self.rows.append(row)
-        task = row.get("task")
         if has_diverged(row) and task not in self.diverged:
             self.diverged.add(task)
             whose = "" if task is None else f" of {task}"
             self._call(
                 self.note,
-                f"training{whose} has diverged by round {row['round']}. Lower --lr or --server-lr.",
+                f"training{whose} has diverged by round {row['round']}. Lower --lr or "
+                f"--server-lr{self._noisy}.",
             )
         self.resumable = self.resumable or row["round"] > 0
         self._call(self.on_row, row)
@@ -235,6 +237,11 @@ class Execution:
             self.task_reasons.setdefault(row["task"], str(reason))
             answer = answer or Reached(report.task)
         return answer
+
+    @property
+    def _noisy(self) -> str:
+        """The remedy for noise of sums over the air."""
+        return ", or raise the SNR" if self.engine.setup.config.uplink.gives == "sum" else ""
 
     @property
     def ended(self) -> str | None:

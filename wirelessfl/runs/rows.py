@@ -17,6 +17,9 @@ from wirelessfl.training.evaluate import Evaluated
 
 VALIDATION = ("validation_accuracy", "validation_loss")
 """Fields of rows that exist only if training samples are held out."""
+LOSSES = ("loss", "validation_loss")
+EXPLODED = 1e4
+"""A loss this many times that of the initial model, or of 1 if that is larger, has exploded."""
 
 
 def finite(value: float) -> float | None:
@@ -51,6 +54,19 @@ def evaluation_fields(
         row[f"{prefix}loss"] = finite(found.loss) if whole else None
         row |= {f"{prefix}{name}": value for name, value in found.metrics.items()}
     return row
+
+
+def drop_exploded(row: Row, first: Row) -> None:
+    """Replace losses that have exploded by None: the model has diverged.
+
+    Args:
+        row: the row, which is changed.
+        first: the first row of the same model.
+    """
+    for name in LOSSES:
+        value = row.get(name)
+        if value is not None and value > EXPLODED * max(first.get(name) or 0.0, 1.0):
+            row[name] = None
 
 
 def check_apart(uplink: Mapping[str, float], measures: Measures) -> None:

@@ -1,7 +1,7 @@
 """Notes on values that are allowed, but probably in the wrong unit.
 
-Each rule is a function with its threshold and its text. A rule names values that no published
-setting of the experiments reaches; it never refuses a run.
+Each rule is a function with its text; the thresholds are those of ``channels.plausible``. A rule
+names values that no published setting of the experiments reaches; it never refuses a run.
 """
 
 from __future__ import annotations
@@ -12,28 +12,20 @@ from dataclasses import dataclass
 import numpy as np
 
 from channels import Network
-from channels.arrays import FloatArray
-from channels.decibels import watts_to_dbm
+from channels.decibels import dbm_to_watts
+from channels.plausible import (
+    MOST_MBPS,
+    MOST_ROUND_JOULES,
+    MOST_ROUND_SECONDS,
+    MOST_STEP_SECONDS,
+    network_notes,
+)
 from wirelessfl.config import Config
 from wirelessfl.rounds.client_costs import ClientCosts
 from wirelessfl.rounds.plan import Plan
 from wirelessfl.selection import Selection
 from wirelessfl.training.workers.processes import cores
 
-LEAST_BANDWIDTH_HZ = 1e3
-"""A quarter of the smallest subcarrier of cellular radio, 3.75 kHz (NB-IoT)."""
-LEAST_CPU_HZ = 1e6
-"""The clock of home computers of about 1980."""
-MOST_POWER_W = 2.0
-"""33 dBm, the most that handheld devices have had (GSM, power class 4)."""
-MOST_SNR_DB = 100.0
-"""Received SNR; receivers saturate long before, and a rate of 33 bit/s/Hz has no modulation."""
-LEAST_DISTANCE_M = 5.0
-"""Distance of the farthest client: smaller cells are rare, kilometres given as metres are not."""
-MOST_MBPS = 1e6
-"""1 Tbit/s on one link."""
-MOST_ROUND_SECONDS = 1e5
-"""A little more than a day."""
 DAY = 86400.0
 
 
@@ -106,55 +98,23 @@ def implausible(config: Config, network: Network, first: Plan | None = None) -> 
     return [note for rule in RULES for note in rule(case)]
 
 
-def _bandwidth(case: Examined) -> Iterator[str]:
-    least = float(case.network.bandwidth_hz.min())
-    if case.radio and least < LEAST_BANDWIDTH_HZ:
-        yield (f"bandwidth_hz is {least:g} Hz: for {least:g} MHz, give {least * 1e6:.3g}.")
-
-
-def _cpu(case: Examined) -> Iterator[str]:
-    speeds = case.network.cpu_hz
-    if case.computes and speeds.min() < LEAST_CPU_HZ:
+def _network(case: Examined) -> Iterator[str]:
+    yield from network_notes(case.network, radio=case.radio, computes=case.computes)
+    given = case.config.network.transmit_power_dbm
+    if case.radio and given is not None and 0 < given < 1:
         yield (
-            f"cpu_hz is {_range(speeds)} Hz: for {float(speeds.min()):.3g} GHz, give "
-            f"{float(speeds.min()) * 1e9:.3g}."
+            f"transmit_power_dbm is {given:g}, {dbm_to_watts(given) * 1e3:.2g} mW: for {given:g} "
+            "W, give transmit_power_w."
         )
 
 
-def _power(case: Examined) -> Iterator[str]:
-    given, most = case.config.network.transmit_power_dbm, float(case.network.transmit_power_w.max())
-    if not case.radio:
-        return
-    if given is not None and 0 < given < 1:
+def _step(case: Examined) -> Iterator[str]:
+    seconds = case.config.network.step_seconds
+    if seconds is not None and np.max(seconds) > MOST_STEP_SECONDS:
+        most = float(np.max(seconds))
         yield (
-            f"transmit_power_dbm is {given:g}, {most * 1e3:.2g} mW: for {given:g} W, give "
-            "transmit_power_w."
-        )
-    if most > MOST_POWER_W:
-        yield (
-            f"transmit_power_w is {most:.3g}, {float(watts_to_dbm(most)):.3g} dBm, more than "
-            f"handheld devices transmit: for {most:.3g} dBm, give transmit_power_dbm."
-        )
-
-
-def _snr(case: Examined) -> Iterator[str]:
-    snr = float(case.network.mean_snr_db.max())
-    if case.radio and snr > MOST_SNR_DB:
-        yield (
-            f"the mean SNR at the edge server is up to {snr:.0f} dB, above {MOST_SNR_DB:.0f} dB: "
-            "snr_db and path_gain_db together must give the SNR at the receiver."
-        )
-
-
-def _distance(case: Examined) -> Iterator[str]:
-    where = case.network.placement
-    if where is None or not case.radio:
-        return
-    farthest = float(where.distance_m.max())
-    if farthest < LEAST_DISTANCE_M:
-        yield (
-            f"no client is more than {farthest:.2g} m from its edge server: distances are in "
-            "metres, 1000 for a kilometre."
+            f"step_seconds is {most:g}, the seconds of a single local step: for {most:g} "
+            f"milliseconds, give {most / 1e3:g}."
         )
 
 
@@ -203,11 +163,17 @@ def _spent(costs: ClientCosts) -> str:
     return f", for {share:.0f} % of which client {costs.clients[place]} {most}"
 
 
-def _range(values: FloatArray) -> str:
-    low, high = float(np.min(values)), float(np.max(values))
-    return f"{low:.3g}" if low == high else f"{low:.3g} to {high:.3g}"
+def _joules(case: Examined) -> Iterator[str]:
+    if case.first is None or case.first.price.served.access.costly or not case.radio:
+        return  # beamformers take time to optimise
+    most = float(np.max(case.first.price.client_joules, initial=0))
+    if most > MOST_ROUND_JOULES:
+        yield (
+            f"a client spends {most:.2g} J in a round, more than two batteries of a telephone: see "
+            "cpu_hz, cycles_per_step, switched_capacitance and the transmit power."
+        )
 
 
 RULES: tuple[Callable[[Examined], Iterator[str]], ...] = (
-    _bandwidth, _cpu, _power, _snr, _distance, _links, _threads, _round,
+    _network, _step, _links, _threads, _round, _joules,
 )  # fmt: skip

@@ -18,7 +18,7 @@ from wirelessfl.cli.show import closing_table
 from wirelessfl.divergence import counted, has_diverged
 from wirelessfl.figures import draw_curves, new_figure
 from wirelessfl.runs.monitor import Monitor
-from wirelessfl.runs.rows import evaluation_fields
+from wirelessfl.runs.rows import drop_exploded, evaluation_fields
 from wirelessfl.runs.sweep import sweep
 from wirelessfl.runs.transitions import transitions
 from wirelessfl.training.evaluate import Evaluated
@@ -90,6 +90,34 @@ class Bounded(nn.Module):
 
     def forward(self, x):
         return torch.nan_to_num(1e20 * self.layer(x), 0.0, 0.0, 0.0)
+
+
+def test_a_loss_that_explodes_is_divergence(config, toy):
+    """Over the air at -200 dB the loss is finite, and 10^18 times that of the initial model."""
+    settings = config("fedavg", uplink="aircomp", snr_db=-200, rounds=1)
+    with pytest.warns(wirelessfl.Note) as caught:
+        result = wirelessfl.run(settings, data=toy)
+    first, last = result.rows
+    assert first["loss"] < 10
+    assert last["loss"] is None
+    assert all(bool(value.isfinite().all()) for value in result.params.values())
+    assert str(caught[-1].message).endswith("Lower --lr or --server-lr, or raise the SNR.")
+
+
+@pytest.mark.parametrize(
+    ("loss", "first", "kept"),
+    [
+        (9e3, 0.1, True),
+        (1.1e4, 0.1, False),
+        (1.1e4, 2.0, True),
+        (2.1e4, 2.0, False),
+        (5, None, True),
+    ],
+)
+def test_a_loss_explodes_relative_to_the_first_or_to_1(loss, first, kept):
+    row = {"validation_loss": loss}
+    drop_exploded(row, {"validation_loss": first})
+    assert row == {"validation_loss": loss if kept else None}
 
 
 @pytest.mark.parametrize("name", ["fedavg", "fedast"])

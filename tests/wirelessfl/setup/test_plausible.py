@@ -3,6 +3,7 @@
 import pytest
 
 import wirelessfl
+from channels.plausible import network_notes
 from channels.streams import Stream
 from experiments.papers import papers
 from experiments.studies import SCALES
@@ -36,6 +37,10 @@ def notes_of(algorithm="fedavg", **settings):
         ({"downlink_mbps": 5e7}, "downlink_mbps is 5e+07, 50 Tbit/s: give Mbit/s, not bit/s."),
         ({"uplink": "fixed", "rate_mbps": 1e7}, "rate_mbps is 1e+07, 10 Tbit/s"),
         ({"threads": 1 + cores()}, f"but this machine has {cores()} cores"),
+        ({"cpu_hz": (1e9, 2e10)}, "Hz, more than 10 GHz, and the energy grows with its square"),
+        ({"switched_capacitance": 1e-10}, "switched_capacitance is 1e-10: a CPU at"),
+        ({"uplink": "aircomp", "snr_db": -200}, "at most -200 dB, below -50 dB: see snr_db"),
+        ({"step_seconds": 2000}, "step_seconds is 2000, the seconds of a single local step"),
     ],
 )
 def test_each_rule(settings, told):
@@ -54,7 +59,9 @@ def test_each_rule(settings, told):
         {"layout": "ring", "distance_m": 5, "path_loss": "log-distance"},
         {"downlink_mbps": 1e5},
         {"threads": cores()},
-        {"step_seconds": 0.1},
+        {"step_seconds": 100},
+        {"cpu_hz": (1e9, 1e10), "switched_capacitance": 1e-27},
+        {"snr_db": -50},
         {"uplink": "fixed"},
     ],
 )
@@ -67,10 +74,20 @@ def test_a_round_of_days_is_a_note_that_names_the_cause(tmp_path):
     told = []
     config = Config.from_flags("fedavg", **SMALL, cycles_per_step=1e16, out=tmp_path / "run")
     wirelessfl.run(config, on_note=told.append)
-    (note,) = told
+    note, energy = told
+    assert energy.startswith("a client spends")
     seconds = build(config).planner.plan(0).price.seconds.max()
     assert note.startswith(f"a round takes {seconds:.2g} s, {seconds / 86400:.3g} days, for 100 %")
     assert note.endswith("computes: see cpu_hz and cycles_per_step.")
+
+
+def test_a_client_that_empties_its_battery_is_a_note():
+    """4e9 cycles/s at 6.4 W for 20 steps of 1e3 s; kappa f^3 itself is usual."""
+    settings = SMALL | {"local_steps": 20, "cycles_per_step": 4e12, "cpu_hz": (4e9, 4e9)}
+    config = Config.from_flags("fedavg", **settings)
+    with pytest.warns(wirelessfl.Note, match=r"a client spends 1\.3e\+05 J in a round"):
+        joules = wirelessfl.price(config).rows[-1]["joules_max"]
+    assert joules == pytest.approx(20 * 4e12 * 1e-28 * 16e18, rel=1e-3)
 
 
 def test_published_settings_have_no_note():
@@ -89,4 +106,6 @@ def test_published_settings_have_no_note():
                     config = case.config(case.seeds[0])
                     network = build_network(config.network, Stream(1), config)
                     assert implausible(config, network) == [], study.name
+                    if config.frame.radio and config.network.step_seconds is None:
+                        assert network_notes(network, radio=config.uplink.radio) == [], study.name
     assert tried

@@ -1,0 +1,212 @@
+"""Plausible ranges of physical values, and notes on values outside of them.
+
+Such values are allowed, but probably in the wrong unit. Runs, prices, link budgets and the entry
+points of solvers look at their arguments here.
+"""
+
+from __future__ import annotations
+
+import inspect
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from functools import wraps
+from typing import Any, TypeVar, cast
+
+import numpy as np
+
+from channels.arrays import FloatArray
+from channels.decibels import watts_to_dbm
+from channels.network import ChannelDraw, Network
+from channels.notes import Notes, is_outside
+from channels.validation import as_numpy
+
+LEAST_BANDWIDTH_HZ = 1e3
+"""A quarter of the smallest subcarrier of cellular radio, 3.75 kHz (NB-IoT)."""
+LEAST_CPU_HZ = 1e6
+"""The clock of home computers of about 1980."""
+MOST_CPU_HZ = 1e10
+"""Overclocked processors, cooled with liquid helium, have reached 9.1 GHz."""
+MOST_COMPUTE_W = 1e3
+"""Power of a server with a GPU; kappa f^3 of a telephone is a few watts."""
+MOST_POWER_W = 2.0
+"""33 dBm, the most that handheld devices have had (GSM, power class 4)."""
+LEAST_SNR_DB = -50.0
+"""Received SNR of the best client; with it, a band of 10 MHz carries 144 bit/s."""
+MOST_SNR_DB = 100.0
+"""Received SNR; receivers saturate long before, and a rate of 33 bit/s/Hz has no modulation."""
+LEAST_SNR_HZ = 1e3
+"""SNR times band of the best client: no band carries more than 1.44 kbit/s with it."""
+LEAST_DISTANCE_M = 5.0
+"""Distance of the farthest client: smaller cells are rare, kilometres given as metres are not."""
+MOST_MBPS = 1e6
+"""1 Tbit/s on one link."""
+MOST_STEP_SECONDS = 100.0
+"""A local step, of one batch; milliseconds given as seconds are longer."""
+MOST_ROUND_SECONDS = 1e5
+"""A little more than a day."""
+MOST_ROUND_JOULES = 1e5
+"""Energy of a client in a round: two charges of a telephone's battery (15 Wh)."""
+
+Function = TypeVar("Function", bound=Callable[..., Any])
+
+
+def network_notes(network: Network, *, radio: bool = True, computes: bool = True) -> list[str]:
+    """One line for each value of a network outside of its range.
+
+    Args:
+        network: the network.
+        radio: whether its radio channel is used.
+        computes: whether its CPU clocks are used.
+    """
+    notes: list[str] = []
+    if radio:
+        notes += [*_band("bandwidth_hz", network.bandwidth_hz)]
+    if computes:
+        notes += _clock("cpu_hz", network.cpu_hz)
+        notes += _computing("switched_capacitance", network.switched_capacitance, network.cpu_hz)
+    if radio:
+        notes += [*_power("transmit_power_w", network.transmit_power_w)]
+        notes += [*_snr(network), *_distance(network)]
+    return notes
+
+
+def argument_notes(values: Mapping[str, Any]) -> list[str]:
+    """One line for each argument of a solver outside of its range.
+
+    Args:
+        values: valid arguments by name; those without a range are ignored.
+    """
+    given = {name: values[name] for name in _RANGED if values.get(name) is not None}
+    arrays = {name: np.asarray(as_numpy(value), dtype=np.float64) for name, value in given.items()}
+    notes = []
+    for name, value in arrays.items():
+        if name == "bandwidth_hz":
+            notes += [*_band(name, value)]
+        elif name == "max_cpu_hz":
+            notes += [*_clock(name, value)]
+        elif name == "max_power_watts":
+            notes += [*_power(name, value, dbm="10 ** (dBm / 10) / 1000")]
+    if {"kappa", "max_cpu_hz"} <= arrays.keys():
+        notes += _computing("kappa", arrays["kappa"], arrays["max_cpu_hz"])
+    snr_hz, name = arrays.get("snr_hz"), "snr_hz"
+    if {"gain_per_noise", "max_power_watts"} <= arrays.keys():
+        gain, power = arrays["gain_per_noise"], arrays["max_power_watts"]
+        snr_hz, name = gain.max(initial=0) * power.max(initial=0), "gain_per_noise x power"
+    if snr_hz is not None and "bandwidth_hz" in arrays:
+        notes += _snr_hz(name, float(np.max(snr_hz, initial=0)), arrays["bandwidth_hz"])
+    return notes
+
+
+_RANGED = ("bandwidth_hz", "snr_hz", "gain_per_noise", "max_power_watts", "max_cpu_hz", "kappa")
+"""Arguments of solvers that have a range."""
+
+
+def noted(function: Function) -> Function:
+    """Let a function warn of arguments outside of their ranges, where a user calls it.
+
+    Calls from within the packages do not warn: runs look at their network once, at the start. A
+    network, or the network of a channel draw, replaces the single arguments.
+    """
+    names = list(inspect.signature(function).parameters)
+
+    @wraps(function)
+    def noting(*args: Any, **others: Any) -> Any:
+        found = function(*args, **others)
+        if is_outside(sys._getframe(1)):
+            given = [*args, *others.values()]
+            network = next((e for e in given if isinstance(e, Network | ChannelDraw)), None)
+            if network is not None:
+                whole = network.network if isinstance(network, ChannelDraw) else network
+                Notes()(*network_notes(whole))
+            else:
+                Notes()(*argument_notes(dict(zip(names, args, strict=False)) | others))
+        return found
+
+    return cast(Function, noting)
+
+
+def _band(name: str, values: FloatArray) -> Iterator[str]:
+    least = float(np.min(values, initial=np.inf))
+    if least < LEAST_BANDWIDTH_HZ:
+        yield f"{name} is {least:g} Hz: for {least:g} MHz, give {least * 1e6:.3g}."
+
+
+def _clock(name: str, values: FloatArray) -> Iterator[str]:
+    clocks = values[values > 0]
+    if not clocks.size:
+        return
+    least, most = float(clocks.min()), float(clocks.max())
+    if least < LEAST_CPU_HZ:
+        yield f"{name} is {_span(clocks)} Hz: for {least:.3g} GHz, give {least * 1e9:.3g}."
+    if most > MOST_CPU_HZ:
+        yield (
+            f"{name} is {_span(clocks)} Hz, more than {MOST_CPU_HZ / 1e9:g} GHz, and the energy "
+            "grows with its square: divide clocks and cycles by the same number, which keeps the "
+            "seconds."
+        )
+
+
+def _computing(name: str, kappa: FloatArray, clocks: FloatArray) -> Iterator[str]:
+    most = float(np.max(kappa, initial=0))
+    clock = min(float(np.max(clocks, initial=0)), MOST_CPU_HZ)  # a higher one is another note
+    watts = most * clock**3
+    if watts > MOST_COMPUTE_W:
+        yield (
+            f"{name} is {most:.3g}: a CPU at {clock:.3g} Hz takes {watts:.2g} W, kappa f^3. Usual "
+            "values are 1e-29 to 1e-26."
+        )
+
+
+def _power(name: str, values: FloatArray, dbm: str = "transmit_power_dbm") -> Iterator[str]:
+    most = float(np.max(values, initial=0))
+    if most > MOST_POWER_W:
+        yield (
+            f"{name} is {most:.3g}, {float(watts_to_dbm(most)):.3g} dBm, more than handheld "
+            f"devices transmit: for {most:.3g} dBm, give {dbm}."
+        )
+
+
+def _snr(network: Network) -> Iterator[str]:
+    snr = float(network.mean_snr_db.max(initial=-np.inf))
+    if snr > MOST_SNR_DB:
+        yield (
+            f"the mean SNR at the edge server is up to {snr:.0f} dB, above {MOST_SNR_DB:.0f} dB: "
+            "snr_db and path_gain_db together must give the SNR at the receiver."
+        )
+    if snr < LEAST_SNR_DB:
+        yield (
+            f"the mean SNR at the edge server is at most {snr:.0f} dB, below {LEAST_SNR_DB:.0f} "
+            "dB: see snr_db, the gains, the powers and the band."
+        )
+
+
+def _snr_hz(name: str, snr_hz: float, bandwidth_hz: FloatArray) -> Iterator[str]:
+    band = float(np.max(bandwidth_hz, initial=0))
+    if 0 < snr_hz < LEAST_SNR_HZ:
+        yield (
+            f"{name} is at most {snr_hz:.3g} Hz, with which no band carries more than "
+            f"{snr_hz / np.log(2):.2g} bit/s: for an SNR in dB over the band, give bandwidth_hz * "
+            "10 ** (dB / 10)."
+        )
+    if band > 0 and snr_hz > band * 10 ** (MOST_SNR_DB / 10):
+        yield (
+            f"{name} is up to {snr_hz:.3g} Hz, an SNR of {10 * np.log10(snr_hz / band):.0f} dB in "
+            f"{band:.3g} Hz, above {MOST_SNR_DB:.0f} dB: it is transmit power x gain / noise "
+            "density."
+        )
+
+
+def _distance(network: Network) -> Iterator[str]:
+    if network.placement is None:
+        return
+    farthest = float(np.max(network.placement.distance_m, initial=0))
+    if 0 < farthest < LEAST_DISTANCE_M:
+        yield (
+            f"no client is more than {farthest:.2g} m from its edge server: distances are in "
+            "metres, 1000 for a kilometre."
+        )
+
+
+def _span(values: FloatArray) -> str:
+    low, high = float(np.min(values)), float(np.max(values))
+    return f"{low:.3g}" if low == high else f"{low:.3g} to {high:.3g}"
