@@ -150,7 +150,7 @@ def submodel_job(objective: Objective, clients: int, cells: int) -> Job:
 def trained(executor: Executor, job: Job) -> Tensor:
     """Train a job; returns the sum of the clients' updates at each node, [nodes, P]."""
     sums = torch.zeros_like(job.servers["params"])
-    with freed_memory_kept():  # as in a run
+    with freed_memory_kept:  # as in a run
         for chunk in executor.train(job):
             nodes = job.node[chunk.part].tolist()
             for node, update in zip(nodes, chunk.payloads["update"], strict=True):

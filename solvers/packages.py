@@ -7,13 +7,12 @@ import importlib
 import os
 import platform
 import sys
-import threading
-import warnings
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from functools import cache
 from typing import Any
 
+from channels.concurrency import SharedContext, ignored_warnings
 from solvers.solution import SolverUnavailableError
 
 
@@ -37,37 +36,28 @@ def import_solver(module: str, instead: str) -> Any:
         ) from error
 
 
-@contextmanager
-def quiet_cvxpy() -> Iterator[None]:
+def quiet_cvxpy() -> AbstractContextManager[None]:
     """Suppress cvxpy's warning about inaccurate solutions; the bounds are checked separately."""
-    with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", "Solution may be inaccurate", UserWarning)
-        yield
+    return ignored_warnings("Solution may be inaccurate", UserWarning)
 
 
-class _Silence:
-    """Discards what C's standard output gets while a thread is inside.
+@contextmanager
+def _silence() -> Iterator[None]:
+    """Discard what C's standard output gets inside.
 
     HiGHS writes a banner and lines for its developers there, whatever its options. Python and child
     processes write to file descriptor 1, which does not change.
     """
-
-    def __init__(self) -> None:
-        self._lock, self._inside = threading.Lock(), 0
-        self._usual: int | None = None
-
-    def __enter__(self) -> None:
-        with self._lock:
-            self._inside += 1
-            if self._inside == 1 and (found := _output()):
-                output, nowhere = found
-                self._usual, output.value = output.value, nowhere
-
-    def __exit__(self, *_: object) -> None:
-        with self._lock:
-            self._inside -= 1
-            if self._inside == 0 and (found := _output()):
-                found[0].value = self._usual
+    found = _output()
+    if found is None:
+        yield
+        return
+    output, nowhere = found
+    usual, output.value = output.value, nowhere
+    try:
+        yield
+    finally:
+        output.value = usual
 
 
 @cache
@@ -85,5 +75,5 @@ def _output() -> tuple[ctypes.c_void_p, int] | None:
     return (ctypes.c_void_p.in_dll(library, name), nowhere) if nowhere else None
 
 
-quiet_highs = _Silence()
+quiet_highs = SharedContext(_silence)
 """Context in which HiGHS prints nothing; several threads may be inside."""

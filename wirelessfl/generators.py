@@ -4,13 +4,26 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterator
-from contextlib import contextmanager, nullcontext
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 
 import numpy as np
 import torch
 
+from channels.concurrency import process_state
 from channels.streams import Stream
 from wirelessfl.deferred import is_loaded
+
+
+@contextmanager
+def kept_generators() -> Iterator[None]:
+    """Restore the global generators of Python, NumPy and torch at the end; other threads wait."""
+    with process_state, kept_torch_generators() if is_loaded("torch") else nullcontext():
+        python, numpy = random.getstate(), np.random.get_state()  # noqa: NPY002
+        try:
+            yield
+        finally:
+            random.setstate(python)
+            np.random.set_state(numpy)  # noqa: NPY002
 
 
 @contextmanager
@@ -21,17 +34,20 @@ def seeded_generators(stream: Stream) -> Iterator[None]:
     what they draw.
     """
     key = stream.key() >> 1
-    python, numpy = random.getstate(), np.random.get_state()  # noqa: NPY002
-    with torch.random.fork_rng(devices=[]) if is_loaded("torch") else nullcontext():
+    with kept_generators():
         if is_loaded("torch"):  # otherwise no code of users runs, see ``registry.import_path``
             seed_torch(key, cuda=torch.cuda.is_available())
         random.seed(key)
         np.random.seed(key % 2**32)  # noqa: NPY002
-        try:
-            yield
-        finally:
-            random.setstate(python)
-            np.random.set_state(numpy)  # noqa: NPY002
+        yield
+
+
+def kept_torch_generators() -> AbstractContextManager[None]:
+    """Restore torch's global generators at the end; the caller holds ``process_state``."""
+    # Those of GPUs that have not been used have no state yet.
+    initialized = torch.cuda.is_initialized()  # type: ignore[no-untyped-call]
+    used = torch.cuda.device_count() if initialized else 0
+    return torch.random.fork_rng(devices=range(used))
 
 
 def torch_state(x: torch.Tensor) -> torch.Tensor:

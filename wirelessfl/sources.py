@@ -5,7 +5,6 @@ from __future__ import annotations
 import ast
 import hashlib
 import sys
-import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -14,6 +13,7 @@ from importlib.util import find_spec, resolve_name
 from pathlib import Path
 from typing import Any
 
+from channels.concurrency import ignored_warnings, parsing
 from wirelessfl.guard import PROJECT
 
 INSTALLED = ("site-packages", "dist-packages")
@@ -117,8 +117,7 @@ def _read(name: str, spec: Any) -> Source:
     package = file.stem == "__init__"
     depth = name.count(".") + 1 + package
     imports: tuple[str, ...] = ()
-    with suppress(SyntaxError, ValueError), warnings.catch_warnings():  # the file is not Python
-        warnings.simplefilter("ignore")
+    with suppress(SyntaxError, ValueError), ignored_warnings(), parsing:  # the file is not Python
         parent = name if package else name.rpartition(".")[0]
         imports = tuple(dict.fromkeys(_imported(ast.parse(content), parent)))
     digest = hashlib.blake2b(content, digest_size=8).hexdigest()

@@ -158,7 +158,7 @@ def align_transmitters(
 
     from solvers.alignment.alignment_problem import read_arguments
     from solvers.alignment.direction_search import SearchSettings, solve
-    from solvers.beamforming.beamforming_problem import one_thread
+    from solvers.torch_threads import torch_threads
 
     given = read_arguments(h, weights, max_amplitude, noise_variance, correlation, unbiased_sum)
     exact = certificate == "exact"
@@ -169,7 +169,7 @@ def align_transmitters(
         )
     reached = (given.problems.g != 0).any(-1).any(-1)
     feasible = reached if given.unbiased else torch.ones_like(reached)
-    with one_thread():
+    with torch_threads(1):  # more do not help small products
         limit = time_limit_seconds if exact else None
         settings = SearchSettings(starts, seed, limit, PROVEN_GAP, bounded=certificate is not None)
         found = solve(given.problems.rows(feasible), settings)

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -169,14 +167,3 @@ def _replace(channels: torch.Tensor, absent: torch.Tensor) -> torch.Tensor:
     first = (~absent).to(torch.int8).argmax(-1)
     present = channels[torch.arange(len(channels), device=channels.device), first]
     return torch.where(absent[:, :, None], present[:, None], channels)
-
-
-@contextmanager
-def one_thread() -> Iterator[None]:
-    """Run torch on one CPU thread: more threads change rounding and do not help small products."""
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
-    try:
-        yield
-    finally:
-        torch.set_num_threads(threads)

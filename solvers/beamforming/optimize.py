@@ -137,13 +137,11 @@ def optimize_beamformer(
     proof = certificate
     if proof is not None and not isinstance(proof, Certificate):
         proof = CERTIFICATES.default(proof)
-    from solvers.beamforming.beamforming_problem import (  # torch: slow to import
-        one_thread,
-        read_problems,
-    )
+    from solvers.beamforming.beamforming_problem import read_problems  # torch: slow to import
+    from solvers.torch_threads import torch_threads
 
     problems = read_problems(h, scales)
-    with one_thread():
+    with torch_threads(1):  # more do not help small products
         found = _solve(problems, method, proof)
         return _solution(problems, found, method.name, start)
 

@@ -40,7 +40,13 @@ LAYERS: tuple[tuple[str, ...], ...] = (
         "wirelessfl.losses",
         "wirelessfl.metrics",
     ),
-    ("wirelessfl.figures", "wirelessfl.registry", "wirelessfl.returned", "wirelessfl.generators"),
+    (
+        "wirelessfl.figures",
+        "wirelessfl.registry",
+        "wirelessfl.returned",
+        "wirelessfl.generators",
+        "wirelessfl.torch_modes",
+    ),
     (
         "wirelessfl.guard",
         "wirelessfl.import_paths",

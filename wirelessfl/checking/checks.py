@@ -15,17 +15,20 @@ from wirelessfl.algorithms import find_algorithm
 from wirelessfl.checking.contract import BrokenError, Contract, NotTestedError
 from wirelessfl.checking.kinds import CHECKED, kind_of
 from wirelessfl.checking.report import NEEDS, Outcome, Report
-from wirelessfl.checking.subject import Subject, import_path_of, kept_generators
+from wirelessfl.checking.subject import Subject, import_path_of
 from wirelessfl.config.choices import KINDS
 from wirelessfl.errors import ConfigError, out_of_memory
+from wirelessfl.generators import kept_generators
 from wirelessfl.guard import NO_ERROR, ONE_LINE, located
 from wirelessfl.import_paths import is_import_path, path_of
 from wirelessfl.metrics import find_metric
 from wirelessfl.registry import import_path
+from wirelessfl.torch_modes import own_modes
 from wirelessfl.uplinks import Uplink
 from wirelessfl.wording import shown, suggestion
 
 
+@own_modes
 def check(
     thing: str | type | Callable[..., Any], *, kind: str | None = None, **settings: Any
 ) -> Report:

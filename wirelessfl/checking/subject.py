@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ast
 import itertools
-import random
 import shutil
 import sys
 import types
@@ -15,7 +14,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import torch
 
 from channels import Network, section_vi_c
 from channels.streams import Stream
@@ -184,15 +182,3 @@ def import_path_of(thing: Any) -> Iterator[str]:
         yield f"{holder.__name__}:{name}"
     finally:
         del sys.modules[holder.__name__]
-
-
-@contextmanager
-def kept_generators() -> Iterator[None]:
-    """Restore the global generators of Python, NumPy and torch at the end."""
-    python, numpy = random.getstate(), np.random.get_state()  # noqa: NPY002
-    with torch.random.fork_rng(devices=[]):
-        try:
-            yield
-        finally:
-            random.setstate(python)
-            np.random.set_state(numpy)  # noqa: NPY002

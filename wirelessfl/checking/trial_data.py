@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
@@ -12,6 +11,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from channels.concurrency import ignored_warnings
 from channels.streams import Stream
 from wirelessfl.checking.subject import CLIENTS, Settings, small_data
 from wirelessfl.data import Dataset
@@ -102,8 +102,7 @@ def of_network(network: Any) -> Dataset:
 @contextmanager
 def tried() -> Iterator[None]:
     """Try a function of the user with labels that may not fit it: warnings do not count."""
-    with warnings.catch_warnings(), seeded_generators(STREAM):
-        warnings.simplefilter("ignore")
+    with seeded_generators(STREAM), ignored_warnings():
         yield
 
 

@@ -62,12 +62,14 @@ from wirelessfl.setup.arguments import check_objects
 from wirelessfl.setup.given_objects import GivenObjects, configured, naming_network
 from wirelessfl.setup.planners import plan_without_data
 from wirelessfl.setup.plausible import implausible
+from wirelessfl.torch_modes import own_modes
 from wirelessfl.wording import shown
 
 LONGER = 2.0
 """Limit on the rounds of a designed run, relative to the predicted ones."""
 
 
+@own_modes
 def design(
     config: Config | Mapping[str, Any] | str | Path,
     *,

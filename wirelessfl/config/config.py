@@ -7,12 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, fields
-from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 import tomli_w
 
+from channels.concurrency import cached_property
 from wirelessfl.config.earlier import with_moved
 from wirelessfl.config.named import Trust, import_paths
 from wirelessfl.config.resolve import check, filled

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
-from functools import cached_property
 from typing import Any
 
+from channels.concurrency import cached_property
 from wirelessfl.config.build_choices import build_choices
 from wirelessfl.config.choices import CHOSEN, DEFAULTS, KINDS, Choices
 from wirelessfl.config.given import Given, chosen

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, make_dataclass, replace
-from functools import cache
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import Field
 
+from channels.concurrency import once
 from wirelessfl.data import (
     WITHOUT_IMAGES,
     Facts,
@@ -108,7 +108,7 @@ def _chosen(name: str, settings: Mapping[str, Any]) -> DatasetChoice:
     return dataset_choice(name)(**settings)
 
 
-@cache
+@once
 def dataset_choice(name: str) -> type[DatasetChoice]:
     """The class of a data set's settings.
 
@@ -126,7 +126,7 @@ def _given(name: str, _: Mapping[str, Any]) -> DatasetChoice:
     return given_dataset(name)()
 
 
-@cache
+@once
 def given_dataset(name: str) -> type[DatasetChoice]:
     """The class of a data set that is given to ``wirelessfl.run`` as an object, without settings.
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import make_dataclass
-from functools import cache
 
+from channels.concurrency import once
 from wirelessfl.errors import ConfigError
 from wirelessfl.losses.loss import Loss
 from wirelessfl.losses.own import FunctionLoss
@@ -19,7 +19,7 @@ def _chosen(name: str) -> Loss:
     return _function_loss(name)()
 
 
-@cache
+@once
 def _function_loss(name: str) -> type[FunctionLoss]:
     """The class of the choice of a user's function, which has no settings."""
     return make_dataclass(

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import ast
-from functools import cached_property
 from importlib import import_module
 from importlib.util import find_spec
 from inspect import Parameter, Signature
 from typing import TYPE_CHECKING, Any
+
+from channels.concurrency import cached_property, parsing
 
 if TYPE_CHECKING:
     import torch
@@ -38,11 +39,13 @@ class BuiltIn:
         spec = find_spec(self.module)
         assert spec is not None
         source = spec.loader.get_source(self.module)  # type: ignore[union-attr]
-        found = (node for node in ast.parse(source).body if isinstance(node, ast.ClassDef))
+        with parsing:
+            tree = ast.parse(source)
+        found = (node for node in tree.body if isinstance(node, ast.ClassDef))
         return next(node for node in found if node.name == self.name)
 
     @cached_property
-    def __doc__(self) -> str | None:  # type: ignore[override]
+    def __doc__(self) -> str | None:
         """The docstring of the class."""
         return ast.get_docstring(self._class)
 

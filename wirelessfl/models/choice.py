@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields, make_dataclass
-from functools import cache
 from inspect import Parameter
 from typing import Annotated, Any, ClassVar, Literal
 
 import torch
 from pydantic import BeforeValidator, Field
 
+from channels.concurrency import once
 from channels.streams import Stream
 from wirelessfl.models import MODELS, build_model, parameters_of
 from wirelessfl.needs import Needs
@@ -121,7 +121,7 @@ def _chosen(name: str, settings: Mapping[str, Any]) -> ModelChoice:
     return model_choice(name)(**settings)
 
 
-@cache
+@once
 def model_choice(name: str) -> type[ModelChoice]:
     """The class of a model's settings.
 

@@ -24,6 +24,7 @@ from wirelessfl.pricing.prices import Prices
 from wirelessfl.setup.arguments import check_objects
 from wirelessfl.setup.given_objects import GivenObjects, configured, naming_network
 from wirelessfl.setup.planners import Planned
+from wirelessfl.torch_modes import own_modes
 from wirelessfl.wording import shown
 
 ROUNDS = 5
@@ -184,6 +185,7 @@ class Options:
         return "\n".join([self.title, *lines, *self.notes()])
 
 
+@own_modes
 def plan(
     config: Config | Mapping[str, Any] | str | Path,
     rounds: int = ROUNDS,

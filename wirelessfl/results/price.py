@@ -26,6 +26,7 @@ from wirelessfl.results.priced_runs import PricedNetworks, PricedRun
 from wirelessfl.runs.result import RunResult
 from wirelessfl.setup.arguments import check_objects
 from wirelessfl.setup.given_objects import GivenObjects, configured
+from wirelessfl.torch_modes import own_modes
 from wirelessfl.wording import shown
 
 Configured = Config | Mapping[str, Any] | str | Path
@@ -82,6 +83,7 @@ def price(
     joules: bool = True,
     trust: bool = False,
 ) -> Any: ...
+@own_modes
 def price(
     run: RunResult | Configured,
     rounds: int | None = None,

@@ -117,7 +117,7 @@ class Execution:
         with (
             handled_by(self._signalled),
             torch_settings(setup.limits.threads),
-            freed_memory_kept(),
+            freed_memory_kept,
             self.observers.watching(),
         ):
             simulate(

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 import torch
 
+from channels.concurrency import parsing
 from wirelessfl.guard import of_project
 from wirelessfl.import_paths import path_of
 from wirelessfl.runs.fingerprints import digest
@@ -148,7 +149,8 @@ def _source(thing: Any) -> str:
     added. So they are without a source, if it is a function.
     """
     try:
-        text = textwrap.dedent(inspect.getsource(thing))
+        with parsing:
+            text = textwrap.dedent(inspect.getsource(thing))
     except (OSError, TypeError):
         text = NO_SOURCE
     code = getattr(thing, "__code__", None)

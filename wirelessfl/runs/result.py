@@ -5,13 +5,13 @@ from __future__ import annotations
 import csv
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import cached_property
 from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import torch
 
+from channels.concurrency import cached_property
 from channels.notes import Notes
 from channels.streams import Stream
 from wirelessfl.config import Config

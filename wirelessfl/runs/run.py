@@ -42,6 +42,7 @@ from wirelessfl.setup.building import build_resolved
 from wirelessfl.setup.computing import default_threads, fewer_workers, without_gpu
 from wirelessfl.setup.given_objects import GivenMetrics, GivenObjects, configured, naming_network
 from wirelessfl.setup.setups import Setup
+from wirelessfl.torch_modes import own_modes
 from wirelessfl.training.augmentation import AugmentFunction
 from wirelessfl.training.shards import ALONE, Shards
 from wirelessfl.training.torch_settings import torch_settings
@@ -49,6 +50,7 @@ from wirelessfl.training.workers.fork_server import leave_if_child
 from wirelessfl.training.workers.workers_executor import WorkerDiedError
 
 
+@own_modes
 def run(
     config: Config | Mapping[str, Any] | str | Path,
     *,
@@ -134,6 +136,7 @@ def run(
         return _go(setup, directory, on_row, on_note, watching)
 
 
+@own_modes
 def resume(
     path: str | Path,
     *,

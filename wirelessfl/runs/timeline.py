@@ -26,6 +26,7 @@ from wirelessfl.setup.untrained import UntrainedModel
 from wirelessfl.tasks.delays import Elements
 from wirelessfl.tasks.model import Untrained
 from wirelessfl.tasks.records import Merged, Records, Span
+from wirelessfl.torch_modes import own_modes
 from wirelessfl.wording import shown
 
 if TYPE_CHECKING:
@@ -149,6 +150,7 @@ class Timeline:
         )
 
 
+@own_modes
 def timeline(config: Config, seconds: float) -> Timeline:
     """Simulate the first ``seconds`` of a run of tasks without training.
 

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property, partial
+from functools import partial
 
 import numpy as np
 import torch
 
+from channels.concurrency import cached_property
 from wirelessfl.algorithms import Algorithm
 from wirelessfl.config.sections import RunSection
 from wirelessfl.errors import ConfigError

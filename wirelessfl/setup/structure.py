@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
 from typing import TYPE_CHECKING, Protocol
 
 import torch
 
+from channels.concurrency import cached_property
 from wirelessfl.data.dataset import widened
 from wirelessfl.errors import ConfigError
 from wirelessfl.rounds.plan import WholeModel

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from functools import cached_property
 from typing import TYPE_CHECKING
 
 import torch
 
+from channels.concurrency import cached_property
 from channels.streams import Stream
 from wirelessfl.config import Config
 from wirelessfl.data import Dataset

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import operator
+import threading
 from collections.abc import Callable, Collection, Sequence
 from functools import partial
 from typing import Any
@@ -11,6 +12,7 @@ import torch
 from torch import fx, nn
 from torch.nn import functional as F
 
+from channels.concurrency import process_state
 from wirelessfl.models.dropout import StreamDropout
 
 # Plain names: "leakyrelu" stands for nn.LeakyReLU and F.leaky_relu, "relu" also for x.relu_().
@@ -50,16 +52,34 @@ class Tracer(fx.Tracer):
         super().__init__()
         self.opaque = frozenset(opaque)
         self.failed = ""
+        self._thread = 0
 
     def trace(self, *args: Any, **kwargs: Any) -> fx.Graph:
-        """The graph of a module."""
-        fast = torch.backends.mha.get_fastpath_enabled()
-        try:
-            # The fused kernels of transformers depend on properties of tensors.
-            torch.backends.mha.set_fastpath_enabled(False)
-            return super().trace(*args, **kwargs)
-        finally:
-            torch.backends.mha.set_fastpath_enabled(fast)
+        """The graph of a module.
+
+        Meanwhile fx replaces methods of all modules; those of other threads work as before.
+        """
+        with process_state:
+            self._thread = threading.get_ident()
+            mha: Any = torch.backends.mha
+            enabled = mha.get_fastpath_enabled
+            try:
+                # The fused kernels of transformers depend on properties of tensors.
+                mha.get_fastpath_enabled = lambda: self._elsewhere and enabled()
+                return super().trace(*args, **kwargs)
+            finally:
+                mha.get_fastpath_enabled = enabled
+
+    @property
+    def _elsewhere(self) -> bool:
+        """Whether another thread calls a module meanwhile."""
+        return threading.get_ident() != self._thread
+
+    def getattr(self, attr: str, attr_val: Any, parameter_proxy_cache: dict[str, Any]) -> Any:
+        """The attribute of a module, as a part of the graph if it is a parameter."""
+        if self._elsewhere:
+            return attr_val
+        return super().getattr(attr, attr_val, parameter_proxy_cache)
 
     def is_leaf_module(self, m: nn.Module, module_qualified_name: str) -> bool:
         """Whether ``m`` is a single operation of the graph."""
@@ -75,6 +95,8 @@ class Tracer(fx.Tracer):
         kwargs: dict[str, Any],
     ) -> Any:
         """Trace a call of ``m``."""
+        if self._elsewhere:
+            return forward(*args, **kwargs)
         if type(m) is nn.TransformerEncoder and self.path_of_module(m) not in self.opaque:
             forward = partial(_one_after_another, m)
         try:

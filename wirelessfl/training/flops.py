@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
+from typing import Any
 
 import torch
 from torch import Tensor
-from torch.nn.attention import SDPBackend, sdpa_kernel
-from torch.utils.flop_counter import FlopCounterMode
+from torch.nn import functional as F
+from torch.overrides import TorchFunctionMode
+from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils.flop_counter import flop_registry
 
 from wirelessfl.data.dataset import widened
+from wirelessfl.generators import kept_generators
 from wirelessfl.training.batches import Batch
 from wirelessfl.training.objective import Objective
 
@@ -39,21 +42,72 @@ def step_flops(objective: Objective, inputs: Tensor, labels: Tensor, batch_size:
     batch = Batch(widened(inputs[rows]), labels[rows], weight, key)
     params = objective.spec.views(objective.spec.from_module(objective.module))
     objective.module.train()
-    with torch.random.fork_rng(), _plain_kernels(), FlopCounterMode(display=False) as counter:
+    counter = _Counter()
+    with kept_generators(), counter, _Products():
         objective.gradients(params, batch)
-    return int(counter.get_total_flops())
+    return counter.flops
 
 
-@contextmanager
-def _plain_kernels() -> Iterator[None]:
-    """Disable fused kernels of recurrent layers and attention, which torch does not count.
+class _Counter(TorchDispatchMode):
+    """Counts operations by torch's formulas.
 
-    The flags are set one by one because ``mkldnn.flags`` warns if there is no Intel GPU.
+    ``FlopCounterMode`` also adds hooks to the modules of all threads.
     """
-    before = torch.backends.mkldnn.enabled, torch.backends.cudnn.enabled
-    torch.backends.mkldnn.enabled = torch.backends.cudnn.enabled = False  # type: ignore[assignment]
-    try:
-        with sdpa_kernel(SDPBackend.MATH):
-            yield
-    finally:
-        torch.backends.mkldnn.enabled, torch.backends.cudnn.enabled = before
+
+    def __init__(self) -> None:
+        super().__init__()  # type: ignore[no-untyped-call]
+        self.flops = 0
+
+    def __torch_dispatch__(
+        self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: Any = None
+    ) -> Any:
+        kwargs = kwargs or {}
+        with self:
+            parts = func.decompose(*args, **kwargs)
+        if parts is not NotImplemented:
+            return parts
+        out = func(*args, **kwargs)
+        formula = flop_registry.get(func._overloadpacket)
+        self.flops += 0 if formula is None else int(formula(*args, **kwargs, out_val=out))
+        return out
+
+
+class _Products(TorchFunctionMode):
+    """Computes recurrent layers and attention by matrix products, whose FLOPs torch counts.
+
+    Torch's settings for this, such as ``torch.backends.mkldnn.enabled``, are those of all threads.
+    """
+
+    def __torch_function__(
+        self,
+        func: Callable[..., Any],
+        types: Sequence[type],
+        args: Sequence[Any] = (),
+        kwargs: dict[str, Any] | None = None,
+    ) -> Any:
+        """Call ``func``, or the products instead of it."""
+        kwargs = kwargs or {}
+        if func in RECURRENT:
+            return _recurrent(RECURRENT[func], *args)
+        if func is F.scaled_dot_product_attention:
+            return torch.ops.aten._scaled_dot_product_attention_math(*args, **kwargs)[0]
+        if func is F.multi_head_attention_forward and not kwargs.get("need_weights", True):
+            return func(*args, **kwargs | {"need_weights": True})[0], None
+        return func(*args, **kwargs)
+
+
+RECURRENT = {getattr(torch, name): name for name in ("lstm", "gru", "rnn_tanh", "rnn_relu")}
+"""Functions of recurrent layers, with their names."""
+
+
+def _recurrent(name: str, x: Tensor, second: Any, third: Any, *further: Any) -> Any:
+    """A recurrent layer of packed sequences, which have no fused kernel; others are packed."""
+    layer = getattr(torch.ops.aten, name).data.decompose
+    if isinstance(second, Tensor) and second.dim() == 1:  # batch sizes of packed sequences
+        return layer(x, second, third, *further)
+    *settings, batch_first = further
+    steps = x.transpose(0, 1) if batch_first else x
+    sizes = torch.full((len(steps),), steps.shape[1])
+    out, *states = layer(steps.flatten(0, 1), sizes, second, third, *settings)
+    out = out.unflatten(0, steps.shape[:2])
+    return out.transpose(0, 1) if batch_first else out, *states

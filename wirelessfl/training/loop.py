@@ -5,9 +5,10 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
+from channels.concurrency import process_state
 from channels.streams import Stream
 from wirelessfl.errors import TrainingError
-from wirelessfl.generators import seed_torch
+from wirelessfl.generators import kept_torch_generators, seed_torch
 from wirelessfl.submodels import ParamSpec
 from wirelessfl.training.batches import Batch
 from wirelessfl.training.cohort import Terms
@@ -19,7 +20,8 @@ from wirelessfl.training.rules import checked_step
 class LoopExecutor(Executor):
     """Trains clients one by one, for debugging and for modules that use torch's global generator.
 
-    The global generator is seeded per client and step, and restored afterwards.
+    The global generator is seeded per client and step, and restored afterwards. Several threads
+    take turns, step by step.
     """
 
     name = "loop"
@@ -58,7 +60,7 @@ class LoopExecutor(Executor):
         return after_training(job.rule, params, state, cohort)
 
     def _gradient(self, spec: ParamSpec, params: Tensor, batch: Batch, terms: Terms) -> Tensor:
-        with torch.random.fork_rng():
+        with process_state, kept_torch_generators():
             key = Stream(self.seed, tuple(batch.keys.tolist())).key()
             seed_torch(key >> 1, cuda=params.is_cuda)
             loss, gradient = self.objective.flat_gradient(spec, params, batch, terms)

@@ -7,22 +7,36 @@ from contextlib import contextmanager
 
 import torch
 
+from channels.concurrency import SharedContext
+from solvers.torch_threads import torch_threads
+
 
 @contextmanager
 def torch_settings(threads: int) -> Iterator[None]:
     """Set all torch settings that affect rounding, and restore them at the end.
 
-    On GPUs, convolutions use full float32 and deterministic algorithms.
+    Products and convolutions use full float32, and those of GPUs deterministic algorithms.
 
     Args:
-        threads: CPU threads of this process.
+        threads: CPU threads of the calling thread's operations.
     """
+    with torch_threads(threads), _of_all_threads:
+        yield
+
+
+@contextmanager
+def _exact() -> Iterator[None]:
     cudnn = torch.backends.cudnn
-    before = torch.get_num_threads(), cudnn.allow_tf32, cudnn.deterministic
-    torch.set_num_threads(threads)
+    before = cudnn.allow_tf32, cudnn.deterministic
+    precision = torch.get_float32_matmul_precision()
     cudnn.allow_tf32, cudnn.deterministic = False, True
+    torch.set_float32_matmul_precision("highest")
     try:
         yield
     finally:
-        torch.set_num_threads(before[0])
-        cudnn.allow_tf32, cudnn.deterministic = before[1:]
+        cudnn.allow_tf32, cudnn.deterministic = before
+        torch.set_float32_matmul_precision(precision)
+
+
+_of_all_threads = SharedContext(_exact)
+"""Settings that torch has for all threads; all runs need the same."""

@@ -21,6 +21,7 @@ from wirelessfl.errors import ConfigError
 from wirelessfl.runs.result import RunResult
 from wirelessfl.runs.sweep import OnEnd, OnFound, OnRow
 from wirelessfl.setup.given_objects import GivenObjects, check_given
+from wirelessfl.torch_modes import own_modes
 from wirelessfl.training.augmentation import AugmentFunction
 
 if TYPE_CHECKING:
@@ -143,6 +144,7 @@ class Pilots:
         return found
 
 
+@own_modes
 def pilot(
     config: Config,
     *,

@@ -7,6 +7,8 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+from channels.concurrency import SharedContext
+
 TRIM_THRESHOLD, MMAP_THRESHOLD = -1, -3
 """Parameters of mallopt in glibc."""
 DYNAMIC = {TRIM_THRESHOLD: 1 << 26, MMAP_THRESHOLD: 1 << 25}
@@ -25,8 +27,7 @@ def keep_freed_memory() -> None:
 
 
 @contextmanager
-def freed_memory_kept() -> Iterator[None]:
-    """Keep freed memory inside, and return it to the system at the end."""
+def _kept() -> Iterator[None]:
     keep_freed_memory()
     try:
         yield
@@ -34,6 +35,10 @@ def freed_memory_kept() -> Iterator[None]:
         _set(DYNAMIC)
         if (trim := _function("malloc_trim")) is not None:
             trim(0)
+
+
+freed_memory_kept = SharedContext(_kept)
+"""Context in which the process keeps freed memory, which it returns to the system at the end."""
 
 
 def _set(thresholds: dict[int, int]) -> None:

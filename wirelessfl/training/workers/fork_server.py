@@ -14,6 +14,7 @@ from typing import Any
 
 import torch
 
+from channels.concurrency import process_state
 from wirelessfl.signals import ignored
 
 PRELOADED = tuple(
@@ -86,15 +87,17 @@ fork_server = ForkServer()
 def safe_path() -> Iterator[None]:
     """Keep interpreters started inside from searching the current folder, unless this one does.
 
-    Python itself would search it first, e.g. for the modules of the standard library.
+    Python itself would search it first, e.g. for the modules of the standard library. Other threads
+    wait before they start processes.
     """
-    before = os.environ.get("PYTHONSAFEPATH")
-    if sys.path[:1] not in ([""], [os.getcwd()]):
-        os.environ["PYTHONSAFEPATH"] = "1"
-    try:
-        yield
-    finally:
-        if before is None:
-            os.environ.pop("PYTHONSAFEPATH", None)
-        else:
-            os.environ["PYTHONSAFEPATH"] = before
+    with process_state:
+        before = os.environ.get("PYTHONSAFEPATH")
+        if sys.path[:1] not in ([""], [os.getcwd()]):
+            os.environ["PYTHONSAFEPATH"] = "1"
+        try:
+            yield
+        finally:
+            if before is None:
+                os.environ.pop("PYTHONSAFEPATH", None)
+            else:
+                os.environ["PYTHONSAFEPATH"] = before

@@ -18,6 +18,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from channels.concurrency import process_state
 from wirelessfl.errors import ConfigError, TrainingError
 from wirelessfl.signals import ignored
 from wirelessfl.training.executor import KEPT, Chunk, Executor, Job
@@ -114,7 +115,8 @@ class Worker:
         if self.process.is_alive():
             self.process.kill()
             self.process.join()
-        self.process.close()
+        with process_state:  # a process that another thread starts looks at all processes
+            self.process.close()
 
 
 class WorkersExecutor(Executor):

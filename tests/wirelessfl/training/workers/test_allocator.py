@@ -27,7 +27,7 @@ def resident():
 
 used()
 apart = used()
-with freed_memory_kept():
+with freed_memory_kept:
     used()
     kept, inside = used(), resident()
 print(apart, kept, inside - resident())
