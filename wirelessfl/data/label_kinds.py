@@ -130,7 +130,8 @@ def check_values(where: str, labels: torch.Tensor, classes: int) -> None:
         return
     several = tuple(labels.shape[1:]) == (classes,)  # 0 or 1 for each of the model's outputs
     if low < 0 or high >= (max(classes, 2) if several else classes):
+        remedy = f", by subtracting {int(low)}" if low > 0 and high - low < classes else ""
         raise DataError(
             f"{where} span {int(low)}..{int(high)}; with classes={classes} give labels in "
-            f"0..{classes - 1}."
+            f"0..{classes - 1}{remedy}."
         )

@@ -6,7 +6,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import torch
-from torch import Tensor
 
 from wirelessfl.errors import ConfigError
 from wirelessfl.generators import other_states, torch_state
@@ -15,7 +14,7 @@ from wirelessfl.import_paths import is_import_path, module_and_name
 from wirelessfl.registry import import_path
 from wirelessfl.wording import shown
 
-AugmentFunction = Callable[["Tensor", "torch.Generator"], "Tensor"]
+AugmentFunction = Callable[["torch.Tensor", "torch.Generator"], "torch.Tensor"]
 WANTED = "a function f(x, generator) of a client's samples x [batch, ...] and a torch.Generator"
 
 
@@ -64,7 +63,7 @@ class Augmentation:
             raise ConfigError(f"augment {path!r} is {shown(found)}: give {WANTED}.")
         return cls(found, module_and_name(path)[1])
 
-    def batches(self, x: Tensor, sizes: Sequence[int], seeds: Sequence[int]) -> Tensor:
+    def batches(self, x: torch.Tensor, sizes: Sequence[int], seeds: Sequence[int]) -> torch.Tensor:
         """Augmented samples of several clients.
 
         Args:
@@ -84,18 +83,18 @@ class Augmentation:
             found[client, :size] = self._batch(x[client, :size], generator.manual_seed(seed))
         return found
 
-    def _batch(self, x: Tensor, generator: torch.Generator) -> Tensor:
+    def _batch(self, x: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
         shape, kind = x.shape, x.dtype
         with torch.no_grad(), calling(f"augment {self.called!r}"):
             found = self.function(x, generator)
-        if not isinstance(found, Tensor) or found.shape != shape or found.dtype != kind:
+        if not isinstance(found, torch.Tensor) or found.shape != shape or found.dtype != kind:
             raise ConfigError(
                 f"augment {self.called!r} returned {described(found)}: return samples of the shape "
                 f"and dtype that it gets, {kind} {list(shape)}."
             )
         return found
 
-    def check(self, x: Tensor) -> None:
+    def check(self, x: torch.Tensor) -> None:
         """Try the function on a few samples ``x`` [batch, ...].
 
         Raises:

@@ -307,6 +307,18 @@ def test_random_samples_are_noted_and_read_under_seeded_generators(kind):
     assert len({*(one.train_inputs - TENSORS[0])[:, 0].tolist()}) > 6, "each sample has its own"
 
 
+class RandomTable(Table):
+    def __iter__(self):
+        return ({**row, "x": row["x"] + np.random.uniform()} for row in self._rows)  # noqa: NPY002
+
+
+def test_random_rows_of_tables_are_noted():
+    parts = {"train": Table(x=X, y=Y), "test": RandomTable(x=X_TEST, y=Y_TEST)}
+    one, two = as_dataset(parts), as_dataset(parts)
+    assert torch.equal(one.test_inputs, two.test_inputs)
+    assert [note[:23] for note in one.notes] == ["test samples are random"]
+
+
 LABELS = {
     (0, 1, 2): [],
     (1, 2, 3): ["no sample has the label 0. Labels start at 0: subtract 1."],
@@ -329,6 +341,13 @@ def test_labels_without_samples_are_named_with_a_remedy(labels):
     assert len(notes) == len(LABELS[labels])
     for note, start in zip(notes, LABELS[labels], strict=True):
         assert note.startswith(start)
+
+
+def test_labels_above_the_number_of_classes_have_a_remedy():
+    with pytest.raises(DataError, match=r"span 1\.\.3; .* in 0\.\.2, by subtracting 1\.$"):
+        as_dataset((X, Y + 1, X_TEST, Y_TEST + 1), classes=3)
+    with pytest.raises(DataError, match=r"span 0\.\.2; with classes=2 give labels in 0\.\.1\.$"):
+        as_dataset((X, Y, X_TEST, Y_TEST), classes=2)
 
 
 @pytest.mark.parametrize(

@@ -183,14 +183,17 @@ def test_every_named_object_has_hashes(own, tmp_path):
         "@dataclass(frozen=True)\nclass Rule(FedAvg): pass\n"
         "@dataclass(frozen=True)\nclass Split(IID): pass\n"
         "def data(folder): return load_digits(folder)\n"
+        "def noise(x, generator): return x\n"
     )
     rule, split, data = (f"own_rules:{name}" for name in ("Rule", "Split", "data"))
-    run = Config.from_flags(rule, model="own_model:make", split=split, dataset=data)
+    own = {"model": "own_model:make", "split": split, "dataset": data}
+    run = Config.from_flags(rule, **own, augment="own_rules:noise")
     assert named_hashes(run).keys() == {
         f"algorithm {rule}",
         "model own_model:make",
         f"split {split}",
         f"dataset {data}",
+        "augment own_rules:noise",
     }
     local = Config.from_flags("hist", local=rule)
     assert named_hashes(local).keys() == {f"local {rule}"}
