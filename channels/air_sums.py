@@ -16,6 +16,7 @@ from channels.arguments import checked
 from channels.arrays import ComplexArray, FloatArray, IntArray
 from channels.precoders import Convention, check_convention, numbers
 from channels.streams import Stream
+from channels.validation import MOST
 
 LARGEST_PHASE_ERROR = 1e6
 """Largest standard deviation of the phase, whose square is finite; far above a full turn."""
@@ -220,7 +221,7 @@ def _cell(
         ValueError: a shape does not fit, or a value is not finite or negative.
     """
     channels, a = np.asarray(h, np.complex128), np.asarray(receive, np.complex128)
-    q = numbers("weights", weights, min_value=0)
+    q = numbers("weights", weights, min_value=0, limit=MOST)
     if channels.ndim != 2 or a.shape != channels.shape[1:]:
         raise ValueError(
             f"h has shape {channels.shape} and {name} {a.shape}: give [clients, antennas] and "
@@ -244,7 +245,7 @@ def _imperfect(csi_error: ArrayLike, phase_error: float, clients: int) -> FloatA
     Raises:
         ValueError: a value is out of range, or the shape does not fit.
     """
-    csi = numbers("csi_error", csi_error, min_value=0)
+    csi = numbers("csi_error", csi_error, min_value=0, limit=1e30)
     if csi.shape not in {(), (clients,)}:
         raise ValueError(f"csi_error has shape {csi.shape}: give one number, or [clients].")
     if np.ndim(phase_error) or not 0 <= phase_error <= LARGEST_PHASE_ERROR:

@@ -14,7 +14,15 @@ from typing import Any, Literal, TypeVar, get_origin
 
 import numpy as np
 
-from channels.validation import MOST_AXES, as_numpy, instead_of, is_tensor, public_path, shown
+from channels.validation import (
+    MOST_AXES,
+    as_numpy,
+    instead_of,
+    is_tensor,
+    public_path,
+    shown,
+    too_large,
+)
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 NUMBERS = ("int", "float", "complex")
@@ -47,7 +55,7 @@ def checked(
         real = {name for name, kind in kinds.items() if {"ArrayLike", "int", "float"} & {*kind}}
         real -= {*complex_valued}
         numeric = {name for name, kind in kinds.items() if "ArrayLike" in kind}
-        arrays = {n for n, kind in kinds.items() if "ArrayLike" in kind and "Tensor" not in kind}
+        arrays = {n for n, kind in kinds.items() if ARRAYS & {*kind} and "Tensor" not in kind}
         # Types that were accepted before; for most calls this lookup is the whole check.
         passed: dict[str, set[type]] = {name: set() for name in kinds}
 
@@ -57,7 +65,7 @@ def checked(
             # The call itself rejects missing or surplus arguments.
             for name, value in (*zip(order, args, strict=False), *kwargs.items()):
                 known = passed.get(name)
-                if known is None or type(value) in known:
+                if known is None or (type(value) in known and not too_large(value)):
                     continue
                 if name in numeric and _is_plain(value):
                     continue
@@ -102,7 +110,7 @@ def _needed(kinds: list[str], value: Any, names: dict[str, Any]) -> str:
             instead = instead_of(value)
             return instead or ("" if is_numeric(value) else "numbers, or an array of numbers")
         if kind in NUMBERS:
-            return "" if is_number(value) else "a number"
+            return instead_of(value) or ("" if is_number(value) else "a number")
         strings = get_origin(names.get(kind)) is Literal  # an alias of a Literal of strings
         if kind == "str" or kind.startswith("Literal['") or strings:
             return "" if isinstance(value, str) else "a string"
@@ -126,7 +134,7 @@ def is_number(value: Any) -> bool:
     """Whether ``value`` is one number."""
     if isinstance(value, np.ndarray) or is_tensor(value):
         return bool(value.ndim == 0) and not instead_of(value)
-    return isinstance(value, Number)
+    return isinstance(value, Number) and not too_large(value)
 
 
 def check_number(name: str, value: Any, unit: str) -> None:

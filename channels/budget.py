@@ -17,7 +17,7 @@ from channels.loads import BITS_PER_ELEMENT, Load
 from channels.network import ChannelDraw, Network
 from channels.plausible import noted
 from channels.summaries import cells_of, counted, html_table, span, text_table
-from channels.validation import shown
+from channels.validation import in_range, shown
 
 ACCESSES: Mapping[str, Access] = {
     "equal slots": EqualSlots(),
@@ -245,7 +245,7 @@ def link_budget(
         )
     network = network.network if isinstance(network, ChannelDraw) else network
     cells = network.cell_of
-    size = None if bits is None else _sizes(bits, network.clients)
+    size = None if bits is None else in_range("bits", bits, ("clients", network.clients), above=0)
     rise = None
     if network.interference is not None:
         rise = 1 + network.interference.mean_watts() / dbm_to_watts(network.noise_dbm)
@@ -282,13 +282,3 @@ def link_budget(
         seconds={} if size is None else served,
         bits=size,
     )
-
-
-def _sizes(bits: ArrayLike, clients: int) -> FloatArray:
-    given = np.asarray(bits, dtype=np.float64)
-    if given.shape not in {(), (clients,)}:
-        raise ValueError(f"bits has shape {given.shape}: give one number or [clients].")
-    bad = ~(np.isfinite(given) & (given > 0))
-    if bad.any():
-        raise ValueError(f"bits contains {given[bad].flat[0]:g}: give finite numbers > 0.")
-    return np.broadcast_to(given, clients)

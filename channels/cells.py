@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from channels.arguments import checked
 from channels.arrays import BoolArray, ComplexArray, FloatArray, IntArray
-from channels.validation import Scalar, whole_number
+from channels.validation import Scalar, number_of
 
 
 @checked()
@@ -32,8 +32,8 @@ def even_cells(clients: int, cells: int) -> IntArray:
         ValueError: some cell would be empty.
         TypeError: an argument is not an integer.
     """
-    clients, cells = whole_number("clients", clients), whole_number("cells", cells)
-    if cells < 1 or clients < cells:
+    clients, cells = number_of("clients", clients), number_of("cells", cells)
+    if clients < cells:
         raise ValueError(
             f"clients is {clients} and cells is {cells}: give at least one cell, and at least one "
             "client per cell."

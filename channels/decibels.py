@@ -7,7 +7,7 @@ from numpy.typing import ArrayLike
 
 from channels.arguments import checked
 from channels.arrays import FloatArray
-from channels.validation import in_range
+from channels.validation import LEAST, MOST, in_range
 
 THERMAL_DBM_PER_HZ = -174.0
 """Density of thermal noise at 290 K, k T, rounded as in 3GPP link budgets."""
@@ -55,7 +55,7 @@ def watts_to_dbm(power_w: ArrayLike) -> FloatArray:
         ValueError: a power is not finite and positive.
     """
     power = np.asarray(power_w, dtype=np.float64)
-    bad = ~((power > 0) & np.isfinite(power))
+    bad = ~((power >= LEAST) & (power <= MOST))
     if bad.any():
         raise ValueError(
             f"power_w contains {power[bad].flat[0]}: give finite watts > 0. A power in dBm is a "
@@ -85,7 +85,7 @@ def noise_power_dbm(
         ValueError: an argument is out of range.
     """
     band = np.asarray(bandwidth_hz, dtype=np.float64)
-    bad = ~((band > 0) & np.isfinite(band))
+    bad = ~((band >= LEAST) & (band <= MOST))
     if bad.any():
         raise ValueError(f"bandwidth_hz contains {band[bad].flat[0]}: give finite hertz > 0.")
     check_noise(noise_figure_db, noise_dbm_per_hz)

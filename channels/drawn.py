@@ -30,7 +30,8 @@ class DrawnChannels:
         given = as_array("h", self.h)
         if not is_numeric(given):
             raise TypeError(f"h is {shown(self.h)}: give an array of numbers.")
-        h = np.array(given, dtype=np.complex64, order="C")  # a copy, as gain is cached
+        with np.errstate(over="ignore"):  # infinity is refused below
+            h = np.array(given, dtype=np.complex64, order="C")  # a copy, as gain is cached
         shape = (self.network.clients, self.network.antennas)
         if h.shape[-2:] != shape:
             raise ValueError(f"h has shape {h.shape}: its last axes must be {shape}.")

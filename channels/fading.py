@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike
 from channels.arguments import checked, is_complex, is_number
 from channels.arrays import ComplexArray, FloatArray, IntArray
 from channels.streams import Stream
-from channels.validation import shown
+from channels.validation import LEAST, MOST, number_of, shown
 
 _ROWS = 512  # channels correlated per block; the block must fit in the cache
 
@@ -238,8 +238,7 @@ def correlation_root(antennas: int, rho: complex) -> ComplexArray:
     Raises:
         ValueError: ``antennas`` or ``rho`` is out of range.
     """
-    if isinstance(antennas, bool) or not isinstance(antennas, int | np.integer) or antennas < 1:
-        raise ValueError(f"antennas is {antennas!r}: give an integer >= 1.")
+    antennas = number_of("antennas", antennas, most=10_000)
     check_correlation("rho", rho)
     steps = np.subtract.outer(np.arange(antennas), np.arange(antennas))
     root = np.tril(np.power(complex(rho), np.maximum(steps, 0)))
@@ -280,7 +279,7 @@ def path_loss_db(
             negative, which would be a gain.
     """
     distance = np.asarray(distance_m, dtype=np.float64)
-    if not (math.isfinite(reference_m) and reference_m > 0):
+    if not LEAST <= reference_m <= MOST:
         raise ValueError(f"reference_m is {reference_m}: give finite metres > 0.")
     for name, value in (("exponent", exponent), ("reference_db", reference_db)):
         if not math.isfinite(value):

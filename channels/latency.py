@@ -16,9 +16,9 @@ from channels.access.access import times
 from channels.arguments import checked
 from channels.arrays import FloatArray
 from channels.links import sending
-from channels.loads import Load, amounts
+from channels.loads import Load, usual_amounts
 from channels.network import ChannelDraw, Network
-from channels.validation import common_shape
+from channels.validation import LEAST, MANY, MOST, common_shape
 
 
 @checked()
@@ -147,8 +147,8 @@ def global_round_seconds(
     Raises:
         ValueError: as :func:`edge_round_seconds`, or ``edge_rounds`` is not an integer >= 0.
     """
-    if not (np.isfinite(edge_rounds) and edge_rounds >= 0 and edge_rounds == int(edge_rounds)):
-        raise ValueError(f"edge_rounds is {edge_rounds}: give an integer >= 0.")
+    if not (0 <= edge_rounds <= MANY and edge_rounds == int(edge_rounds)):
+        raise ValueError(f"edge_rounds is {edge_rounds}: give an integer >= 0, up to {MANY:,}.")
     seconds = edge_round_seconds(
         draw,
         parameters,
@@ -216,9 +216,9 @@ def _edge_round_seconds(
     active: ArrayLike | None,
 ) -> FloatArray:
     """As :func:`edge_round_seconds`, for any number of parameters."""
-    if not 0 < model_parameters < np.inf:
+    if not LEAST <= model_parameters <= MOST:
         raise ValueError(f"model_parameters is {model_parameters}: give a finite number > 0.")
-    if not 0 <= bits_per_parameter < np.inf:
+    if not 0 <= bits_per_parameter <= MOST:
         raise ValueError(f"bits_per_parameter is {bits_per_parameter}: give a finite number >= 0.")
     count = _per_client(network, "parameters", parameters)
     steps = _per_client(network, "local_steps", local_steps)
@@ -263,7 +263,7 @@ def _times(network: Network, name: str, values: ArrayLike) -> FloatArray:
 
 def _per_client(network: Network, name: str, values: ArrayLike) -> FloatArray:
     """Expand ``values``, one number, [..., cells] or [..., clients], to [..., clients]."""
-    given = amounts(name, values)
+    given = usual_amounts(name, values)
     if given.ndim == 0:
         return np.full(network.clients, given)
     if given.shape[-1] == network.clients:

@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike
 from channels.arguments import checked
 from channels.arrays import BoolArray, FloatArray
 from channels.network import ChannelDraw, Network
-from channels.validation import common_shape
+from channels.validation import LEAST, MOST, common_shape
 
 Scheme = Literal["tdma", "ofdma"]
 SUBCARRIER_HZ = 15e3
@@ -57,7 +57,7 @@ def rate_bps(bandwidth_hz: ArrayLike, snr: ArrayLike, gain: ArrayLike) -> FloatA
     arguments = {"bandwidth_hz": bandwidth_hz, "snr": snr, "gain": gain}
     for name, values in arguments.items():
         given = np.asarray(values, dtype=np.float64)
-        bad = ~(np.isfinite(given) & (given >= 0))
+        bad = ~((given >= 0) & (given <= MOST))
         if bad.any():
             raise ValueError(f"{name} contains {given[bad].flat[0]}: give finite numbers >= 0.")
     shapes = {name: np.shape(values) for name, values in arguments.items()}
@@ -164,7 +164,7 @@ def aircomp_seconds_per_element(
         ("subcarrier_hz", subcarrier_hz),
         ("symbol_seconds", symbol_seconds),
     ):
-        if not 0 < value < np.inf:
+        if not LEAST <= value <= MOST:
             raise ValueError(f"{name} is {value}: give a finite number > 0.")
     symbols_at_once = _band(draw.network) / subcarrier_hz
     seconds = symbol_seconds / (symbols_at_once * elements_per_symbol)

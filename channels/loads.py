@@ -12,7 +12,7 @@ from channels.arguments import checked
 from channels.arrays import BoolArray, ComplexArray, FloatArray, IntArray
 from channels.network import ChannelDraw, Network
 from channels.summaries import span
-from channels.validation import common_shape
+from channels.validation import LEAST, MOST, common_shape
 
 BITS_PER_ELEMENT = 32
 """Bits per element (one number), in digital and analog transmission."""
@@ -82,15 +82,15 @@ class Load:
         bits_per_element: float = BITS_PER_ELEMENT,
     ) -> None:
         values = {
-            "cycles": amounts("cycles", cycles),
-            "elements": amounts("elements", elements),
-            "vectors": amounts("vectors", vectors),
-            "jointly": amounts("jointly", elements if jointly is None else jointly),
-            "weights": None if weights is None else amounts("weights", weights),
-            "start_seconds": amounts("start_seconds", start_seconds),
-            "after_seconds": amounts("after_seconds", after_seconds),
+            "cycles": usual_amounts("cycles", cycles),
+            "elements": usual_amounts("elements", elements),
+            "vectors": usual_amounts("vectors", vectors),
+            "jointly": usual_amounts("jointly", elements if jointly is None else jointly),
+            "weights": None if weights is None else usual_amounts("weights", weights),
+            "start_seconds": usual_amounts("start_seconds", start_seconds),
+            "after_seconds": usual_amounts("after_seconds", after_seconds),
             "deadline_seconds": _ends(deadline_seconds),
-            "bits_per_element": float(amounts("bits_per_element", bits_per_element)),
+            "bits_per_element": float(usual_amounts("bits_per_element", bits_per_element)),
         }
         for name, value in values.items():
             object.__setattr__(self, name, value)
@@ -269,4 +269,20 @@ def amounts(name: str, values: ArrayLike) -> FloatArray:
     bad = ~(np.isfinite(given) & (given >= 0))
     if bad.any():
         raise ValueError(f"{name} contains {given[bad].flat[0]}: give finite numbers >= 0.")
+    return given
+
+
+def usual_amounts(name: str, values: ArrayLike) -> FloatArray:
+    """As :func:`amounts`, and neither too small nor too large to compute with.
+
+    Raises:
+        ValueError: one of them is.
+    """
+    given = amounts(name, values)
+    bad = (given != 0) & ~((given >= LEAST) & (given <= MOST))
+    if bad.any():
+        raise ValueError(
+            f"{name} contains {given[bad].flat[0]}: give 0 or finite numbers from {LEAST:g} to "
+            f"{MOST:g}."
+        )
     return given

@@ -13,7 +13,7 @@ from channels.network import Network
 from channels.path_loss import PathLoss, Uma, Umi
 from channels.placed import placed_network
 from channels.streams import Stream
-from channels.validation import whole_number
+from channels.validation import number_of
 
 
 @checked()
@@ -120,8 +120,8 @@ def _placed(
     antennas: int,
 ) -> Network:
     """A network with what UMi and UMa have in common."""
-    clients = whole_number("clients", clients)
-    cpu_hz = 1e9 + 3e9 * stream.child("cpu").uniforms(0, np.arange(max(clients, 0)), 1)[:, 0]
+    clients = number_of("clients", clients)
+    cpu_hz = 1e9 + 3e9 * stream.child("cpu").uniforms(0, np.arange(clients), 1)[:, 0]
     return placed_network(
         layout,
         path_loss,

@@ -44,7 +44,7 @@ class Stream:
 
     def __post_init__(self) -> None:
         # NumPy integers and strings become Python's, because the digest depends on their repr.
-        if type(self.seed) is not int:
+        if type(self.seed) is not int or abs(self.seed) >> 1023:
             object.__setattr__(self, "seed", whole_number("seed", self.seed))
         if not isinstance(self.names, tuple | list):
             raise TypeError(f"names is {shown(self.names)}: give a tuple of strings and integers.")

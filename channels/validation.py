@@ -21,23 +21,49 @@ MOST_AXES = 30
 """Maximum number of axes of an array; NumPy 1 has up to 32, and some functions add two."""
 
 
+MANY = 10**9
+"""Maximum number of clients, cells or candidates."""
+LEAST, MOST = 1e-60, 1e60
+"""Magnitudes with which no product overflows."""
+_LARGEST = int(sys.float_info.max)
+
+
+def number_of(name: str, value: Any, least: int = 1, most: int = MANY) -> int:
+    """``value`` as a number of things.
+
+    Raises:
+        TypeError: ``value`` is not an integer.
+        ValueError: ``value`` is out of range.
+    """
+    number = whole_number(name, value)
+    if not least <= number <= most:
+        raise ValueError(
+            f"{name} is {shown(number)}: give a whole number >= {least}, and at most {most:,}."
+        )
+    return number
+
+
 def whole_number(name: str, value: Any) -> int:
     """``value`` as an int, if it is a Python or NumPy integer.
 
     Raises:
         TypeError: ``value`` is anything else; floats such as 2.0 and Booleans are rejected too.
     """
-    if type(value) is int:  # of most calls
+    if type(value) is int and not too_large(value):  # of most calls
         return value
-    if not (isinstance(value, bool) or instead_of(value)):
+    instead = instead_of(value)
+    if not (isinstance(value, bool) or instead):
         with suppress(TypeError):
             return int(operator.index(value))
-    raise TypeError(f"{name} is {shown(value)}: give an integer.")
+    raise TypeError(f"{name} is {shown(value)}: give {instead or 'an integer'}.")
 
 
 def shown(value: Any) -> str:
     """The repr of ``value`` on one line, shortened."""
-    text = " ".join(repr(value).split())
+    try:
+        text = " ".join(repr(value).split())
+    except ValueError:  # an integer of more digits than Python prints
+        text = f"a {type(value).__name__} of thousands of digits"
     return text if len(text) <= LONGEST else text[: LONGEST - 3] + "..."
 
 
@@ -57,8 +83,10 @@ def is_tensor(values: Any) -> bool:
 
 def instead_of(values: Any) -> str:
     """What to give instead of an array or tensor whose numbers cannot be read; "" if they can."""
-    if isinstance(values, int | float) or (type(values) is np.ndarray and values.ndim <= MOST_AXES):
+    if isinstance(values, float) or (type(values) is np.ndarray and _usual(values)):
         return ""  # of most calls
+    if too_large(values):
+        return f"numbers of magnitudes up to {sys.float_info.max:.2g}"
     if _masked(values):
         return "an array without a mask, e.g. with the method filled"
     if is_tensor(values):
@@ -69,6 +97,20 @@ def instead_of(values: Any) -> str:
     if _axes(values) > MOST_AXES:
         return f"at most {MOST_AXES} axes"
     return ""
+
+
+def too_large(values: Any) -> bool:
+    """Whether ``values`` is an integer that no float can hold, or contains one."""
+    if isinstance(values, int):
+        return abs(values) > _LARGEST
+    if isinstance(values, list | tuple):
+        return any(map(too_large, values))
+    objects = isinstance(values, np.ndarray) and values.dtype.kind == "O"
+    return objects and any(map(too_large, values.flat))
+
+
+def _usual(values: NDArray[Any]) -> bool:
+    return values.ndim <= MOST_AXES and values.dtype.kind != "O"
 
 
 def check_readable(name: str, values: Any) -> None:
@@ -261,6 +303,8 @@ def in_range(
         raise ValueError(f"{name} has shape {given.shape}: give {wanted}.")
     low = max(min_value, -limit)
     bad = ~(np.isfinite(given) & (given > above) & (given >= low) & (given <= limit))
+    if 0 in (above, min_value):
+        bad |= (given != 0) & ~((given >= LEAST) & (given <= MOST))
     if bad.any():
         index = f"[{np.flatnonzero(bad)[0]}]" if given.ndim else ""
         wanted = "a finite number"
@@ -270,5 +314,7 @@ def in_range(
             wanted += f" >= {min_value:g}"
         if limit < np.inf:
             wanted += f" within [{-limit:g}, {limit:g}]"
+        if 0 in (above, min_value):
+            wanted += f", from {LEAST:g} to {MOST:g}"
         raise ValueError(f"{name}{index} is {given[bad].flat[0]}: give {wanted}.")
     return compact(np.broadcast_to(given, count))

@@ -9,10 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from channels.arrays import FloatArray
-from channels.validation import as_array, common_shape, is_tensor
-
-LEAST, MOST = 1e-60, 1e60
-"""Magnitudes with which no product overflows."""
+from channels.validation import LEAST, MOST, as_array, common_shape, is_tensor
 
 
 def numbers(name: str, values: Any) -> NDArray[np.float64]:

@@ -12,7 +12,7 @@ from torch import Tensor
 
 from channels.arguments import is_complex, is_number
 from channels.arrays import BoolArray, FloatArray
-from channels.validation import shown
+from channels.validation import as_numpy, shown
 from solvers.arrays import finite
 from solvers.channel_arrays import clients_shape, read_channels
 
@@ -177,9 +177,9 @@ def _shape(channels: Tensor, given: dict[str, FloatArray], noise: FloatArray) ->
 
 
 def _correlation(value: Any) -> float:
-    if not is_number(value) or is_complex(value) or not 0 <= float(value) < 1:
+    if not is_number(value) or is_complex(value) or not 0 <= as_numpy(value) < 1:
         raise ValueError(f"correlation is {shown(value)}: give a number from 0 to below 1.")
-    return float(value)
+    return float(as_numpy(value))
 
 
 def _flag(value: Any) -> bool:

@@ -17,7 +17,7 @@ from numpy.typing import ArrayLike
 from channels.arguments import is_complex, is_number
 from channels.arrays import BoolArray, FloatArray
 from channels.plausible import noted
-from channels.validation import shown
+from channels.validation import LEAST, as_numpy, shown
 from solvers.arrays import broadcast, finite
 from solvers.bands.least_band import LN2, excess, least_band
 from solvers.bands.shared import shared_band
@@ -160,8 +160,9 @@ def optimize_widths_and_bands(
         "snr_hz": finite("snr_hz", snr_hz, "Hz: transmit power x gain / noise density"),
         "weights": finite("weights", weights, "the unit of the objective", above=True),
     }
-    if not (is_number(cap) and not is_complex(cap) and 0 < cap <= 1):
-        raise ValueError(f"cap is {shown(cap)}: give a number above 0, up to 1.")
+    if not (is_number(cap) and not is_complex(cap) and LEAST <= cap <= 1):
+        raise ValueError(f"cap is {shown(cap)}: give a number above 0, from {LEAST:g} to 1.")
+    cap = float(as_numpy(cap))
     scalars = {
         "bandwidth_hz": shared_band(bandwidth_hz, arrays),
         "deadline_seconds": finite("deadline_seconds", deadline_seconds, "seconds", above=True),

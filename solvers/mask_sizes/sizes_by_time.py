@@ -17,7 +17,7 @@ from numpy.typing import ArrayLike
 
 from channels.arguments import checked
 from channels.arrays import BoolArray, FloatArray, IntArray
-from channels.validation import shown, whole_number
+from channels.validation import number_of, shown
 from solvers.arrays import numbers
 from solvers.mask_sizes.mask_size_problem import MaskSizeProblem, read_problem
 from solvers.solution import Solution, Status
@@ -78,11 +78,7 @@ def optimize_sizes_by_time(
     start = time.perf_counter()
     if not callable(seconds):
         raise TypeError(f"seconds is {shown(seconds)}: give a function of sizes.")
-    count, rows = whole_number("cells", cells), whole_number("candidates", candidates)
-    if count < 1:
-        raise ValueError(f"cells is {count}: give a whole number >= 1.")
-    if rows < 2:
-        raise ValueError(f"candidates is {rows}: give a whole number >= 2.")
+    count, rows = number_of("cells", cells), number_of("candidates", candidates, 2)
     problem = read_problem(np.ones(count), total, 0.0, cap, lower, granularity)
     if not problem.feasible()[0]:
         return _infeasible(problem.explain(0), start)

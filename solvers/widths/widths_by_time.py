@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 
 from channels.arguments import checked
 from channels.arrays import BoolArray, FloatArray, IntArray
-from channels.validation import checked_rows, shown, whole_number
+from channels.validation import checked_rows, number_of, shown
 from solvers.arrays import numbers
 from solvers.solution import Solution, Status
 from solvers.widths.width_problem import check_deadline, missed, read_neurons
@@ -77,9 +77,7 @@ def optimize_widths_by_time(
     if not callable(seconds):
         raise TypeError(f"seconds is {shown(seconds)}: give a function of levels.")
     widths, limit = read_neurons(neurons), check_deadline(deadline)
-    cells, rows = checked_rows("cell_of", cell_of), whole_number("candidates", candidates)
-    if rows < 1:
-        raise ValueError(f"candidates is {rows}: give a whole number >= 1.")
+    cells, rows = checked_rows("cell_of", cell_of), number_of("candidates", candidates)
     search = _Search(seconds, limit, cells, widths.shape[1] - 1, rows)
     smallest = search.times(np.zeros((1, len(cells)), dtype=np.int64))[0]
     if (smallest > limit).any():

@@ -1,6 +1,7 @@
 """Public functions of channels and solvers reject wrong types and name the argument."""
 
 import inspect
+import re
 from fractions import Fraction
 from itertools import product
 
@@ -12,6 +13,7 @@ import channels
 import solvers
 from channels.arguments import checked
 from tests.channels.good_arguments import GOOD, function, numbers_of
+from tests.channels.test_argument_ranges import REMEDY
 
 COMPLEX = {"h", "beamformer", "receive", "precoders", "white", "root", "rho", "antenna_correlation"}
 WRONG = {"string": "x", "object": object(), "ragged": [[1, 2], [3]], "class": int}
@@ -74,6 +76,8 @@ UNREADABLE = {
     "33 axes": lambda values: values.reshape((1,) * (33 - values.ndim) + values.shape),
     "33 axes of a tensor": lambda values: torch.tensor(values).reshape((1,) * 33 + values.shape),
     "objects": lambda values: np.array([object()] * values.size, dtype=object),
+    "more than a float holds": lambda values: np.full(values.shape, 10**400).tolist(),
+    "of objects": lambda values: np.full(values.shape, -(10**5000), dtype=object),
     "strings": lambda values: values.astype(str).tolist(),
 }
 
@@ -97,6 +101,48 @@ def test_tensors_of_other_kinds_are_read():
     assert channels.snr_linear(torch.zeros((1,) * 30, dtype=torch.float16)).shape == (1,) * 30
     ready = torch.zeros((*(1,) * 29, 2), dtype=torch.float16)
     assert solvers.schedule_uplink(ready, np.ones((*(1,) * 29, 2))).objective == 2
+
+
+@pytest.mark.parametrize("name", [*filter(numbers_of, GOOD)])
+@pytest.mark.filterwarnings("error")
+def test_gradients_are_ignored(name):
+    """Of numbers too: a tensor that requires a gradient, and one that is a result of such."""
+    for argument, values in numbers_of(name).items():
+        tensor = torch.tensor(values)
+        if tensor.is_floating_point() or tensor.is_complex():
+            function(name)(**GOOD[name] | {argument: 1 * tensor.requires_grad_()})
+
+
+@pytest.mark.parametrize("name", [*filter(numbers_of, GOOD)])
+def test_extreme_numbers_are_refused_or_computed_with(name):
+    """Nothing is NaN: not 0 / 0, nor 0 x inf."""
+    for argument, values in numbers_of(name).items():
+        for extreme in (5e-324, 4e307) if argument not in COMPLEX else (5e-324,):
+            wrong = values.astype(np.result_type(values, float))
+            wrong[(-1,) * wrong.ndim] = extreme
+            with np.errstate(over="ignore"):
+                message, result = outcome(name, argument, wrong if wrong.ndim else extreme)
+            assert "\n" not in message
+            assert not message or re.search(REMEDY, message), message
+            assert not any(np.isnan(array).any() for array in arrays_in(result)), argument
+
+
+def outcome(name, argument, given):
+    """The error of a call, or its result."""
+    try:
+        result = function(name)(**GOOD[name] | {argument: given})
+    except (TypeError, ValueError) as error:
+        return str(error), None
+    return "", getattr(result, "value", result)
+
+
+def arrays_in(value):
+    """Arrays of numbers in a result; costs of points that were left out are NaN on purpose."""
+    if isinstance(value, torch.Tensor | np.ndarray | float):
+        return [np.asarray(value)] if np.asarray(value).dtype.kind in "fc" else []
+    inside = vars(value) if hasattr(value, "__dict__") else {}
+    inside = dict(enumerate(value)) if isinstance(value, list | tuple) else inside
+    return [a for key, part in inside.items() if key != "costs" for a in arrays_in(part)]
 
 
 def test_complex_arguments_are_shown_with_the_remedy():
