@@ -7,7 +7,7 @@ annotations. Each function checks shapes and ranges itself.
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import wraps
 from numbers import Complex, Number, Real
 from typing import Any, Literal, TypeVar, get_origin
@@ -52,6 +52,11 @@ def checked(
             for name, parameter in inspect.signature(function).parameters.items()
         }
         order = tuple(kinds)
+        parameters = inspect.signature(function).parameters.values()
+        named = [p.name for p in parameters if p.kind is p.KEYWORD_ONLY]
+        unnamed = [p.name for p in parameters if p.kind is p.POSITIONAL_OR_KEYWORD]
+        if any(p.kind is p.VAR_POSITIONAL for p in parameters):
+            named = []
         real = {name for name, kind in kinds.items() if {"ArrayLike", "int", "float"} & {*kind}}
         real -= {*complex_valued}
         numeric = {name for name, kind in kinds.items() if "ArrayLike" in kind}
@@ -61,6 +66,8 @@ def checked(
 
         @wraps(function)
         def inner(*args: Any, **kwargs: Any) -> Any:
+            if named and len(args) > len(unnamed):
+                raise _surplus(function, args, unnamed, named)
             tensors: set[str] = set()
             # The call itself rejects missing or surplus arguments.
             for name, value in (*zip(order, args, strict=False), *kwargs.items()):
@@ -92,6 +99,22 @@ def checked(
         return inner  # type: ignore[return-value]
 
     return decorate
+
+
+def _surplus(
+    function: Callable[..., Any], args: Sequence[Any], unnamed: Sequence[str], named: Sequence[str]
+) -> TypeError:
+    """The error for arguments that must be named."""
+    owner = [name for name in unnamed if name in ("self", "cls")]
+    first = ", ".join(unnamed[len(owner) :])
+    title = function.__qualname__
+    if owner:
+        of_class = owner == ["cls"]
+        title = public_path(args[0] if of_class else type(args[0]))
+        title += f".{function.__name__}" if function.__name__ != "__init__" else ""
+    example = f"{named[0]}={shown(args[len(unnamed)])}"
+    before = f"only {first} may be given" if first else "no argument may be given"
+    return TypeError(f"{title}: {before} without a name. Name the others, such as {example}.")
 
 
 def _is_plain(value: Any) -> bool:

@@ -20,7 +20,7 @@ from typing import BinaryIO, cast
 
 from safetensors import SafetensorError
 
-from wirelessfl.errors import ConfigError
+from wirelessfl.errors import FULL, ConfigError
 
 MODES = {
     "rb": os.O_RDONLY,
@@ -40,7 +40,7 @@ DRAFT = re.compile(
     r"|(.+\.(json|toml|safetensors|npz)|.*best\.before)\.part"  # of earlier versions
 )
 """Names of unfinished files."""
-FULL, FORBIDDEN = (errno.ENOSPC, errno.EDQUOT), (errno.EACCES, errno.EPERM, errno.EROFS)
+FORBIDDEN = (errno.EACCES, errno.EPERM, errno.EROFS)
 
 
 class NotWrittenError(ConfigError):
@@ -157,6 +157,10 @@ def replacing(path: Path) -> Iterator[Path]:
                     os.chmod(draft, stat.S_IMODE(mode))
             os.fsync(file.fileno())
         os.replace(draft, path)
+    except OSError as error:
+        if error.filename is None:  # of a write, e.g. on a full disk
+            error.filename = str(path)
+        raise
     finally:
         draft.unlink(missing_ok=True)
 

@@ -1,5 +1,10 @@
 """Errors that a user can fix: each message names the problem, the value and the remedy."""
 
+import errno
+
+FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+"""Numbers of errors of a full disk."""
+
 
 class _Listed(type):
     """Leaves what all exceptions have out of ``help`` and of completions of the class."""
@@ -48,3 +53,8 @@ def out_of_memory(error: BaseException) -> bool:
     """Whether an allocation failed, by Python or NumPy, or by torch on the CPU or the GPU."""
     on_gpu = type(error).__name__ == "OutOfMemoryError"  # torch's: importing torch takes a second
     return isinstance(error, MemoryError) or on_gpu or "DefaultCPUAllocator" in str(error)
+
+
+def disk_full(error: BaseException) -> bool:
+    """Whether there is no space for a file."""
+    return getattr(error, "errno", None) in FULL

@@ -287,5 +287,10 @@ def save_figure(figure: Figure, path: Path | str) -> list[Path]:
     files = [path.with_suffix(suffix) for suffix in (".png", ".pdf")]
     with rc_context(style().rc):
         for file in files:
-            figure.savefig(file, dpi=200)
+            try:
+                figure.savefig(file, dpi=200)
+            except OSError as error:  # e.g. on a full disk
+                file.unlink(missing_ok=True)
+                error.filename = error.filename or str(file)
+                raise
     return files

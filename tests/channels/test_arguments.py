@@ -174,6 +174,12 @@ def test_all_numeric_types_are_accepted():
         area([1], np.ones(2))
     with pytest.raises(TypeError, match="positional arguments"):
         area(torch.ones(1), 2, 3)
+    with pytest.raises(
+        TypeError,
+        match=r"^channels\.Network: only cell_of may be given without a name\. Name the others, "
+        r"such as cpu_hz=1000000000\.0\.$",
+    ):
+        channels.Network([0, 0], 1e9, -90.0)
     with pytest.raises(TypeError, match="multiple values"):
         area([1], 2, scale=2)
     with pytest.raises(TypeError, match="unexpected keyword"):

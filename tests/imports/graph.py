@@ -65,7 +65,13 @@ LAYERS: tuple[tuple[str, ...], ...] = (
         "wirelessfl.figure_style",
         "wirelessfl.figure_colours",
     ),
-    ("wirelessfl.errors", "wirelessfl.version", "wirelessfl.signals", "wirelessfl.deferred"),
+    (
+        "wirelessfl.errors",
+        "wirelessfl.version",
+        "wirelessfl.signals",
+        "wirelessfl.deferred",
+        "wirelessfl.terminal",
+    ),
     ("solvers",),
     ("channels",),
 )

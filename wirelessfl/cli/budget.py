@@ -7,7 +7,6 @@ import json
 import math
 from typing import Any
 
-from rich.console import Console
 from rich.table import Table
 
 from channels import Access, LinkBudget, Network, link_budget
@@ -19,6 +18,7 @@ from wirelessfl.config import Config
 from wirelessfl.errors import ConfigError
 from wirelessfl.setup.build_network import build_network
 from wirelessfl.setup.plausible import implausible
+from wirelessfl.terminal import Terminal, say
 from wirelessfl.uplinks import Uplink
 from wirelessfl.wording import counted
 from wirelessfl.wording import shown as shown_value
@@ -92,12 +92,12 @@ def budget_command(config: Config, arguments: argparse.Namespace) -> int:
             "quantiles": found.table(),
             "clients": found.rows(),
         }
-        print(json.dumps(_finite(result), indent=2, allow_nan=False))
+        say(json.dumps(_finite(result), indent=2, allow_nan=False))
         return 0
-    console = Console()
+    console = Terminal()
     lines = notes(network, arguments.upload_mib)
     if arguments.per_client and network.clients > FEW:
-        console = Console(width=max(console.width, WIDTH))
+        console = Terminal(width=max(console.width, WIDTH))
         table, same = _by_client(found)
         lines += same
     else:
@@ -107,7 +107,7 @@ def budget_command(config: Config, arguments: argparse.Namespace) -> int:
     table.title = f"link budget of {counted(network.clients, 'client')} in {cells}{over}"
     console.print(table)
     for line in lines:
-        console.print(line, markup=False, highlight=False, soft_wrap=True)
+        console.tell(line)
     return 0
 
 
@@ -152,7 +152,7 @@ def _by_client(found: LinkBudget) -> tuple[Table, list[str]]:
     shown = {name: [_cell(name, row[name]) for row in rows] for name in rows[0]}
     several = [name for name, cells in shown.items() if len(set(cells)) > 1]
     same = [
-        f"{_title(name)} of all clients: {cells[0]}".replace("\\[", "[")
+        f"{_title(name)} of all clients: {cells[0]}"
         for name, cells in shown.items()
         if name not in several and cells[0]
     ]
@@ -165,8 +165,7 @@ def _by_client(found: LinkBudget) -> tuple[Table, list[str]]:
 
 
 def _title(name: str) -> str:
-    """Name of a quantity, with brackets that rich does not read as markup."""
-    return name.replace("[bit/s]", "[Mbit/s]").replace("[", r"\[")
+    return name.replace("[bit/s]", "[Mbit/s]")
 
 
 def _cell(name: str, value: Any) -> str:

@@ -7,6 +7,7 @@ import json
 from typing import Any
 
 from wirelessfl.errors import ConfigError
+from wirelessfl.terminal import say
 
 
 def add_check(subparsers: Any) -> None:
@@ -43,9 +44,9 @@ def check_command(arguments: argparse.Namespace) -> int:
         report = check(thing, kind=arguments.kind, **settings)
         reports.append(report)
         if not arguments.json:
-            print(report, flush=True)
+            say(report, flush=True)
     if arguments.json:
-        print(json.dumps([report.as_dict() for report in reports], indent=2))
+        say(json.dumps([report.as_dict() for report in reports], indent=2))
     return 0 if all(report.passed for report in reports) else 2
 
 

@@ -11,9 +11,8 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from rich.console import Console
-
 from wirelessfl.errors import ConfigError
+from wirelessfl.terminal import Terminal, say
 from wirelessfl.training.workers.processes import launched
 
 if TYPE_CHECKING:
@@ -67,12 +66,12 @@ def timeline(arguments: argparse.Namespace) -> int:
             f"picture is {arguments.picture}: {error.strerror}. Choose another file."
         ) from error
     if arguments.json:
-        print(json.dumps(found.summary(), indent=2))
+        say(json.dumps(found.summary(), indent=2))
     elif isinstance(found, RoundTimeline):
         for line in found.lines():
-            _say(Console(), line)
+            say(line)
     for file in drawn:
-        _say(Console(stderr=arguments.json), f"drawn: {file}")
+        say(f"drawn: {file}", error=arguments.json)
     return 0
 
 
@@ -215,14 +214,14 @@ def _watch(
     if shards.rank > 0:
         start(shards=shards)
         return None
-    console = Console(stderr=True, quiet=arguments.quiet)
+    console = Terminal(stderr=True, quiet=arguments.quiet)
     progress = Progress(console, quiet=arguments.quiet)
-    say = None if arguments.quiet else partial(_say, console)  # notes are warnings, and are shown
-    result = start(observers=[progress], on_note=say, shards=shards)
+    tell = None if arguments.quiet else console.tell  # notes are warnings, and are shown
+    result = start(observers=[progress], on_note=tell, shards=shards)
     summary = _summary(result)
     if shown and arguments.json:
         each = result.summaries()
-        print(json.dumps({**summary, "tasks": each} if len(each) > 1 else summary, indent=2))
+        say(json.dumps({**summary, "tasks": each} if len(each) > 1 else summary, indent=2))
     elif shown:
         _close(result, summary)
     return summary
@@ -247,18 +246,18 @@ def _close(result: RunResult, summary: dict[str, Any]) -> None:
     from wirelessfl.rounds.equal_shares import compared
 
     changes, predicted = _changes(result), summary.get("predicted")
-    console = Console()
+    console = Terminal()
     console.print(closing_table(result.summaries()))
     bought = compared(summary)
     if bought is not None:
-        _say(console, bought)
+        console.tell(bought)
     if predicted is not None:
         console.print(predictions_table(predicted))
     if changes:
         console.print(transitions_table(changes))
     if result.ended is not None:
-        _say(console, f"the run {result.ended}.")
-    _say(console, f"rows, parameters and settings: {summary['directory']}")
+        console.tell(f"the run {result.ended}.")
+    console.tell(f"rows, parameters and settings: {summary['directory']}")
 
 
 def _changes(result: RunResult) -> list[Transition]:
@@ -272,11 +271,6 @@ def _changes(result: RunResult) -> list[Transition]:
         return result.transitions()
     except ValueError:  # several tasks, or the first rounds of sessions were not evaluated
         return []
-
-
-def _say(console: Console, text: str) -> None:
-    """Print a line unchanged: paths may contain brackets and must not be wrapped."""
-    console.print(text, markup=False, emoji=False, highlight=False, soft_wrap=True)
 
 
 def bench(arguments: argparse.Namespace) -> int:

@@ -8,6 +8,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from wirelessfl.terminal import say
+
 Build = Callable[[Sequence[str]], argparse.ArgumentParser]
 HOW = {
     "bash": 'eval "$(wirelessfl completion bash)"  # in ~/.bashrc',
@@ -51,7 +53,7 @@ def add_completion(subparsers: Any, build: Build) -> None:
 def completion(arguments: argparse.Namespace) -> int:
     """Print the script of a shell."""
     script = {"bash": _bash, "zsh": _zsh, "fish": _fish}[arguments.shell]
-    print("\n".join(script(commands(arguments.build))))
+    say("\n".join(script(commands(arguments.build))))
     return 0
 
 

@@ -8,9 +8,8 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from rich.console import Console
-
 from wirelessfl.errors import ConfigError
+from wirelessfl.terminal import Terminal, say
 
 if TYPE_CHECKING:
     from wirelessfl.config import Config
@@ -145,34 +144,34 @@ def design_command(
             options[name] = _integer(name, getattr(arguments, name))
     if merging:
         _settle_buffer(tables, flags)
-    console = Console(stderr=True)
+    console = Terminal(stderr=True)
 
-    def say(text: str) -> None:
+    def tell(text: str) -> None:
         if not arguments.quiet:
-            console.print(text, markup=False, highlight=False, soft_wrap=True)
+            console.tell(text)
 
-    on_note = None if arguments.quiet else say
+    on_note = None if arguments.quiet else tell
     solution = design(Config.merged(tables, flags), **options, on_note=on_note)
     found = solution.value
     assert found is not None
     redesign = None if every is None else found.closed_loop(every)
     facts = found.facts() | {"solution": str(solution)}
     if arguments.json and not arguments.run:
-        print(json.dumps(facts, indent=2))
+        say(json.dumps(facts, indent=2))
     elif not arguments.json:
-        print(found.table())
-        print(solution)
+        say(found.table())
+        say(solution)
     if arguments.save is not None:
-        say(f"to train it: wirelessfl run --config {found.save(arguments.save)}")
+        tell(f"to train it: wirelessfl run --config {found.save(arguments.save)}")
     if arguments.picture is not None:
         from wirelessfl.figures import save_figure
 
         for file in save_figure(found.plot(), arguments.picture):
-            say(f"drawn: {file}")
+            tell(f"drawn: {file}")
     if arguments.run:
         summary = train(found.config, redesign)
         if arguments.json:
-            print(json.dumps(facts | {"run": summary}, indent=2))
+            say(json.dumps(facts | {"run": summary}, indent=2))
     return 0
 
 

@@ -13,6 +13,7 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any
 
+from wirelessfl.terminal import say
 from wirelessfl.training.workers.processes import cores
 
 NEEDED = ("numpy", "scipy", "torch", "pydantic", "scikit-learn", "matplotlib")
@@ -57,11 +58,11 @@ def doctor(arguments: argparse.Namespace) -> int:
     for title, part in parts.items():
         found[title] = _tried(part)
         if not arguments.json:
-            print(f"{title}:", flush=True)
+            say(f"{title}:", flush=True)
             for name, value in found[title].items():
-                print(f"  {name:<15} {value}", flush=True)
+                say(f"  {name:<15} {value}", flush=True)
     if arguments.json:
-        print(json.dumps(found, indent=2))
+        say(json.dumps(found, indent=2))
     return 0
 
 

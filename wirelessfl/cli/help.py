@@ -15,6 +15,7 @@ from wirelessfl.config.kinds import chosen_classes, owner_names, words
 from wirelessfl.config.settings import Settings
 from wirelessfl.config.tables import named_tables
 from wirelessfl.config.unused import unused
+from wirelessfl.terminal import say
 
 HEADINGS: Mapping[str, Sequence[str]] = {
     "data": ("data",),
@@ -231,5 +232,5 @@ class Help(argparse.Action):
         usage = f"{parser.prog} {name} [--config FILE [--trust]] [--json] [--flag value ...]"
         if self.usage is not None:
             usage, closing = f"{parser.prog} {self.usage}", ""
-        print(page(usage, parser.description or "", groups, closing))
+        say(page(usage, parser.description or "", groups, closing))
         parser.exit()

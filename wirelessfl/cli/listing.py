@@ -7,11 +7,11 @@ import inspect
 from collections.abc import Collection, Iterator, Mapping
 from typing import Any
 
-from rich.console import Console
-from rich.markup import escape
 from rich.table import Table
+from rich.text import Text
 
 from wirelessfl.errors import ConfigError
+from wirelessfl.terminal import Terminal
 
 Lines = Mapping[str, str]
 PLAIN = {"algorithm": "algorithms", "dataset": "data sets", "model": "models"}
@@ -32,7 +32,7 @@ def add_list(subparsers: Any) -> None:
 def list_choices(arguments: argparse.Namespace) -> int:
     """Print the names of all choices, those of one kind, or the settings of one choice."""
     names = dict(_kinds())
-    console, wanted = Console(), arguments.name
+    console, wanted = Terminal(), arguments.name
     if wanted is None:
         console.print(_table(names))
         return 0
@@ -50,7 +50,7 @@ def list_choices(arguments: argparse.Namespace) -> int:
         )
     for kind in owners:
         for line in _details(kind, wanted, names[kind][wanted]):
-            console.print(line, markup=False, highlight=False, soft_wrap=True)
+            console.tell(line)
     return 0
 
 
@@ -87,9 +87,9 @@ def _table(names: Mapping[str, Lines]) -> Table:
     table = Table(show_header=False, box=None, padding=(0, 2))
     for kind, things in names.items():
         heading = PLAIN.get(kind, f"--{kind.replace('_', '-')}")
-        table.add_row(f"[bold]{heading}[/bold]", "")
+        table.add_row(Text(heading, style="bold"), "")
         for name, text in sorted(things.items()):
-            table.add_row(f"  {name}", escape(text))
+            table.add_row(f"  {name}", text)
     return table
 
 

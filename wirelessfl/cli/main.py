@@ -6,7 +6,6 @@ import argparse
 import errno
 import gc
 import os
-import select
 import sys
 import warnings
 from collections.abc import Iterator, Sequence
@@ -27,8 +26,9 @@ from wirelessfl.cli.plan import add_plan, add_plan_arguments
 from wirelessfl.cli.price import add_price
 from wirelessfl.cli.results import add_result_commands
 from wirelessfl.deferred import defer
-from wirelessfl.errors import ConfigError, DataError, TrainingError, out_of_memory
+from wirelessfl.errors import ConfigError, DataError, TrainingError, disk_full, out_of_memory
 from wirelessfl.signals import Terminated
+from wirelessfl.terminal import OutputError, Stream, say, standard_streams
 from wirelessfl.training.workers.processes import launched
 
 USER_ERRORS = (ConfigError, DataError, TrainingError, ImportError)
@@ -43,33 +43,28 @@ GONE = {errno.EPIPE: 141, errno.EIO: 129}
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run a command; for a user's error, print one line on stderr and return exit status 2."""
-    try:
+    """Run a command; for a user's error, print one line on stderr and return exit status 2.
+
+    The status is 1 if the standard output cannot be written.
+    """
+    with standard_streams():
         try:
-            return _main(list(sys.argv[1:] if arguments is None else arguments))
-        finally:
-            sys.stdout.flush()
-    except OSError as error:
-        gone = [stream for stream in (sys.stdout, sys.stderr) if _reader_gone(stream)]
-        if error.errno not in GONE or not gone:
-            raise  # another pipe
-        with open(os.devnull, "w", encoding="utf-8") as nowhere:
-            for stream in gone:
-                os.dup2(nowhere.fileno(), stream.fileno())  # Python flushes once more at its end
-        return GONE[error.errno]
-
-
-def _reader_gone(stream: TextIO) -> bool:
-    """Whether the reader of a stream is gone: `wirelessfl run --help | head`, or a hang-up."""
-    output = select.poll()
-    output.register(stream.fileno(), 0)
-    return any(event & select.POLLERR for _, event in output.poll(0))
+            try:
+                return _main(list(sys.argv[1:] if arguments is None else arguments))
+            finally:
+                Stream("stdout").flush()
+        except OutputError as error:
+            if error.errno in GONE:
+                return GONE[error.errno]
+            say(f"OSError: standard output: {error.strerror}.", error=True)
+            return 1
 
 
 def _main(words: list[str]) -> int:
-    leads = launched()[0] == 0  # all processes under torchrun raise the same errors
+    leads = True
     defer("torch")
     try:
+        leads = launched()[0] == 0  # all processes under torchrun raise the same errors
         check_packages()
         # Otherwise a file there could stand for a package that is not installed.
         import_paths.search_current_folder(at_once="--trust" in words)
@@ -79,24 +74,28 @@ def _main(words: list[str]) -> int:
             status: int = parsed.command(parsed)
     except USER_ERRORS as error:
         if leads or isinstance(error, TrainingError):
-            print(f"{type(error).__name__}: {error}", file=sys.stderr)
+            say(f"{type(error).__name__}: {error}", error=True)
         return 2
+    except OutputError:
+        raise
     except OSError as error:
-        if error.filename is None:
+        if error.filename is None and not disk_full(error):
             raise
-        print(f"OSError: {error.filename}: {error.strerror}. Give another path.", file=sys.stderr)
+        place = "" if error.filename is None else f"{os.fsdecode(error.filename)}: "
+        remedy = "Free disk space." if disk_full(error) else "Give another path."
+        say(f"OSError: {place}{error.strerror}. {remedy}", error=True)
         return 2
     except (MemoryError, RuntimeError) as error:
         if not out_of_memory(error):
             raise
         cause = str(error).partition("\n")[0]
-        print(f"MemoryError: {SMALLER} {cause}".rstrip(), file=sys.stderr)
+        say(f"MemoryError: {SMALLER} {cause}".rstrip(), error=True)
         return 2
     except KeyboardInterrupt:
-        print("interrupted", file=sys.stderr)
+        say("interrupted", error=True)
         return 130
     except Terminated:
-        print("interrupted", file=sys.stderr)
+        say("interrupted", error=True)
         raise
     return status
 
@@ -119,7 +118,7 @@ def _notes_shown() -> Iterator[None]:
             line: str | None = None,
         ) -> None:
             if issubclass(category, Note):
-                print(message, file=sys.stderr)
+                say(message, error=True)
             else:
                 show(message, category, filename, lineno, file, line)
 

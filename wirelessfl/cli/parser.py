@@ -8,6 +8,8 @@ import sys
 from collections.abc import Sequence
 from typing import Any, NoReturn
 
+from wirelessfl.terminal import say
+
 NEGATIVE = re.compile(r"-[\d.][\d.,;eE+-]*")
 """A negative number, or a list that begins with one."""
 
@@ -53,6 +55,10 @@ class Parser(argparse.ArgumentParser):
         """Print the message and exit with status 2."""
         end = "" if message.endswith((".", "?")) else "."
         self.exit(2, f"{self.prog}: error: {message}{end} See {self.prog} --help.\n")
+
+    def _print_message(self, message: str, file: Any = None) -> None:
+        if message:
+            say(message, error=file is not sys.stdout, end="")
 
     def _refuse(self, words: Sequence[str]) -> NoReturn:
         """Exit with an error that suggests the flag nearest to the first unknown flag."""

@@ -8,11 +8,11 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from rich.console import Console
 from rich.table import Table
 
 from wirelessfl.cli.parser import Parser
 from wirelessfl.errors import ConfigError
+from wirelessfl.terminal import Terminal, say
 
 if TYPE_CHECKING:
     from wirelessfl.codesign.pilots import Pilots
@@ -116,20 +116,19 @@ def pilot_command(
         raise ConfigError(
             "narrower_widths conflicts with capacities, which they replace: leave one of them out."
         )
-    console = Console(stderr=True, quiet=arguments.quiet)
+    console = Terminal(stderr=True, quiet=arguments.quiet)
     pilots = _trained(config, _options(lists, arguments), arguments, console)
-    _say(
-        console,
+    console.tell(
         f"{counted(len(pilots), 'training')} in {pilots.wall_seconds:.1f} wall s: "
         f"{pilots.trained} now, {pilots.kept} read",
     )
     if not arguments.json:
-        Console().print(_table(pilots))
+        Terminal().print(_table(pilots))
     try:
         curve = pilots.curve()
     except ConfigError:
         if arguments.json:
-            print(json.dumps(_as_json(pilots), indent=2))
+            say(json.dumps(_as_json(pilots), indent=2))
         raise
     if arguments.json:
         fitted = {
@@ -138,10 +137,10 @@ def pilot_command(
             "targets": curve.targets.tolist(),
             "coefficients": {name: value.tolist() for name, value in curve.coefficients.items()},
         }
-        print(json.dumps(_as_json(pilots) | {"curve": fitted}, indent=2))
+        say(json.dumps(_as_json(pilots) | {"curve": fitted}, indent=2))
     else:
-        print(curve.table())
-        print(f"pilots: {arguments.out or DEFAULT_ROOT}")
+        say(curve.table())
+        say(f"pilots: {arguments.out or DEFAULT_ROOT}")
     return 0
 
 
@@ -184,7 +183,7 @@ def _number(name: str, word: str) -> int | float:
 
 
 def _trained(
-    config: Config, options: Mapping[str, Any], arguments: argparse.Namespace, console: Console
+    config: Config, options: Mapping[str, Any], arguments: argparse.Namespace, console: Terminal
 ) -> Pilots:
     """The pilots, with bars on a terminal and otherwise a line per pilot."""
     from wirelessfl.cli.show import sweep_progress
@@ -202,14 +201,14 @@ def _trained(
     def on_found(finished: Sequence[int], others: Sequence[int]) -> None:
         if not config.data.validation_fraction:
             share = plan.configs[0].data.validation_fraction
-            _say(console, f"validation_fraction={share:g}: held out, since the settings have none")
+            console.tell(f"validation_fraction={share:g}: held out, since the settings have none")
         if finished:
-            _say(console, f"reading {counted(len(finished), 'pilot')}, training {len(others)}")
+            console.tell(f"reading {counted(len(finished), 'pilot')}, training {len(others)}")
 
     def on_end(place: int) -> None:
         if place in last and not console.is_terminal:
             row = last[place]
-            _say(console, f"{runs[place][0]}: round {row['round']}  {metrics_of(row, SHOWN)}")
+            console.tell(f"{runs[place][0]}: round {row['round']}  {metrics_of(row, SHOWN)}")
 
     with sweep_progress(runs, console, SHOWN) as show:
 
@@ -255,8 +254,3 @@ def _as_json(pilots: Pilots) -> dict[str, Any]:
         "target": pilots.target,
         "pilots": pilots.rows(),
     }
-
-
-def _say(console: Console, text: str) -> None:
-    """Print a line unchanged: paths may contain brackets and must not be wrapped."""
-    console.print(text, markup=False, emoji=False, highlight=False, soft_wrap=True)

@@ -6,6 +6,8 @@ import argparse
 import json
 from typing import Any
 
+from wirelessfl.terminal import say
+
 HELP = "compare accesses and masks by the costs of a round: wirelessfl plan hist [--flag value ...]"
 
 
@@ -42,16 +44,12 @@ def plan_command(config: Any, arguments: argparse.Namespace, rounds: int | None)
         arguments: parsed command line.
         rounds: number of rounds; None for the default.
     """
-    from rich.console import Console
-
     from wirelessfl.pricing.options import ROUNDS, plan
 
     found = plan(config, ROUNDS if rounds is None else rounds, air_joules=arguments.air_joules)
     if arguments.json:
         options = [vars(option) | {"flags": option.flags} for option in found]
-        print(
-            json.dumps({"plan": found.title, "rounds": found.rounds, "options": options}, indent=2)
-        )
+        say(json.dumps({"plan": found.title, "rounds": found.rounds, "options": options}, indent=2))
         return 0
-    Console().print(found.table(), markup=False, emoji=False, highlight=False, soft_wrap=True)
+    say(found.table())
     return 0

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from wirelessfl.errors import ConfigError
+from wirelessfl.terminal import say
 
 USAGE = "RUN [--uplink NAME] [--target X] [--json] [--trust] [--flag value ...]"
 OWN = ("directory", "json", "trust", "command", "target")
@@ -71,8 +72,6 @@ def _add_flags(command: argparse.ArgumentParser, words: Sequence[str]) -> None:
 
 def price_command(arguments: argparse.Namespace) -> int:
     """Print a run beside its price."""
-    from rich.console import Console
-
     from wirelessfl.cli.flags import given_flags
     from wirelessfl.results.elsewhere import price_over
     from wirelessfl.results.load import load
@@ -91,13 +90,12 @@ def price_command(arguments: argparse.Namespace) -> int:
         trained, now = found.costs(target)
         changes = {name: list(pair) for name, pair in found.changes.items()}
         told = {"run": str(run.directory), "trained": trained, "priced": now}
-        print(json.dumps(told | {"changes": changes, "rows": found.rows}, indent=2))
+        say(json.dumps(told | {"changes": changes, "rows": found.rows}, indent=2))
         return 0
-    console = Console()
     lines = [f"{found.label}: {found.differences()}", found.table(target)]
     bought = compared(found.rows[-1])
     for line in [*lines, *([] if bought is None else [bought])]:
-        console.print(line, markup=False, emoji=False, highlight=False, soft_wrap=True)
+        say(line)
     return 0
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -21,19 +20,20 @@ from wirelessfl.results.tables import number_text
 from wirelessfl.results.text import rendered
 from wirelessfl.runs.files import check_writable
 from wirelessfl.runs.predictions import prediction_rows
+from wirelessfl.terminal import say
 
 
 def runs(arguments: argparse.Namespace) -> int:
     """List all runs below a folder."""
     lines = listed(arguments.directory)
     if arguments.json:
-        print(json.dumps(lines, indent=2))
+        say(json.dumps(lines, indent=2))
         return 0
     head = ["folder", "algorithm", "data", "uplink", "seed", "round", "accuracy", "state", "date"]
-    print(rendered(head, [_listed_cells(line) for line in lines], left=4))
+    say(rendered(head, [_listed_cells(line) for line in lines], left=4))
     for line in lines:
         if "error" in line:
-            print(f"{line['folder']}: {line['error']}", file=sys.stderr)
+            say(f"{line['folder']}: {line['error']}", error=True)
     return 0
 
 
@@ -70,48 +70,48 @@ def show(arguments: argparse.Namespace) -> int:
         _check_figure("partition", arguments.partition)
         facts["partition"] = [*map(str, draw_partition(run.directory, arguments.partition))]
     if arguments.json:
-        print(json.dumps(facts, indent=2))
+        say(json.dumps(facts, indent=2))
         return 0
-    print(f"{facts['run']}: {facts['state']}, {run.directory}")
+    say(f"{facts['run']}: {facts['state']}, {run.directory}")
     of = "" if facts["rounds"] is None else f" of {facts['rounds']}"
-    print(f"round {facts['round']}{of}" if run.rows else "no rows yet")
+    say(f"round {facts['round']}{of}" if run.rows else "no rows yet")
     if facts["ended"]:
-        print(f"the run {facts['ended']}")
+        say(f"the run {facts['ended']}")
     for note in facts["notes"]:
-        print(f"note: {note}")
+        say(f"note: {note}")
     for name, given in facts["given"].items():
-        print(f"given from Python: {name} = {given}")
+        say(f"given from Python: {name} = {given}")
     if facts["without_defaults"]:
-        print("\nsettings that differ from defaults, and the algorithm:")
+        say("\nsettings that differ from defaults, and the algorithm:")
     else:
-        print("\nsettings (--trust imports the code that they name, to leave out defaults):")
+        say("\nsettings (--trust imports the code that they name, to leave out defaults):")
     for section, table in facts["settings"].items():
         _print_table(section, table)
-    print("\nresults:")
+    say("\nresults:")
     for summary in facts["summaries"]:
         _print_summary(summary)
     if facts["predicted"]:
         head = ["", "predicted", "realised", "difference"]
-        print(f"\nthe design and its run:\n{rendered(head, prediction_rows(facts['predicted']))}")
+        say(f"\nthe design and its run:\n{rendered(head, prediction_rows(facts['predicted']))}")
     if facts["clients"]:
-        print("\nwhere the time goes:")
+        say("\nwhere the time goes:")
     for line in facts["clients"]:
-        print(f"  {line}")
+        say(f"  {line}")
     if facts["last_rows"]:
-        print("\nlast row:" if len(facts["last_rows"]) == 1 else "\nlast rows:")
+        say("\nlast row:" if len(facts["last_rows"]) == 1 else "\nlast rows:")
     for row in facts["last_rows"]:
-        print("  " + ", ".join(f"{key} {_shown(value)}" for key, value in row.items()))
-    print("\ncomputed with: " + _words(facts["computed_with"]))
-    print("versions: " + _words(facts["versions"]))
+        say("  " + ", ".join(f"{key} {_shown(value)}" for key, value in row.items()))
+    say("\ncomputed with: " + _words(facts["computed_with"]))
+    say("versions: " + _words(facts["versions"]))
     for task, text in facts["data"].items():
-        print(f"data {task}: {text}")
+        say(f"data {task}: {text}")
     for name in facts["named"]:
-        print(f"code or files: {name}")
+        say(f"code or files: {name}")
     if facts["resumed"]:
-        print(f"resumed {facts['resumed']} times")
-    print("files: " + ", ".join(f"{name} ({size_text(n)})" for name, n in facts["files"].items()))
+        say(f"resumed {facts['resumed']} times")
+    say("files: " + ", ".join(f"{name} ({size_text(n)})" for name, n in facts["files"].items()))
     if "partition" in facts:
-        print("partition drawn: " + ", ".join(facts["partition"]))
+        say("partition drawn: " + ", ".join(facts["partition"]))
     return 0
 
 
@@ -129,14 +129,14 @@ def _check_figure(name: str, path: Path) -> None:
 def _print_table(section: str, table: Any) -> None:
     """Print a table of settings, or the tables of tasks."""
     for one in table if isinstance(table, list) else [table]:
-        print(f"  [{section}] " + ", ".join(f"{k} = {value_text(v)}" for k, v in one.items()))
+        say(f"  [{section}] " + ", ".join(f"{k} = {value_text(v)}" for k, v in one.items()))
 
 
 def _print_summary(summary: dict[str, Any]) -> None:
     """Print accuracy and costs of a run or of one of its tasks."""
     label = f"{summary['label']}: " if "task" in summary else ""
     field = "accuracy" if "accuracy" in summary else "loss"
-    print(
+    say(
         f"  {label}{field} {_accuracy(summary[field])}, best "
         f"{_accuracy(summary[f'best_{field}'])}, {number_text(summary['sim_seconds'])} s "
         f"simulated, {number_text(summary['uplink_mib'])} MiB and {number_text(summary['joules'])} "
@@ -150,7 +150,7 @@ def _print_summary(summary: dict[str, Any]) -> None:
             else f"round {rounds}, {number_text(summary['seconds_to_target'])} s, "
             f"{number_text(summary['mib_to_target'])} MiB per client"
         )
-        print(f"  target {summary['target']}: {costs}")
+        say(f"  target {summary['target']}: {costs}")
 
 
 def _shown(value: Any) -> str:
@@ -171,7 +171,7 @@ def compare(arguments: argparse.Namespace) -> int:
         cases = load_all(arguments.runs).cases(_names(arguments.by))
         groups = {case.label: Runs(case.runs) for case in cases}
     found = compared(groups, target=arguments.target, field=arguments.field, tests=arguments.tests)
-    print(json.dumps(found.to_dict(), indent=2) if arguments.json else found)
+    say(json.dumps(found.to_dict(), indent=2) if arguments.json else found)
     return 0
 
 
@@ -188,13 +188,13 @@ def table(arguments: argparse.Namespace) -> int:
         tests=arguments.tests,
     )
     if arguments.json:
-        print(found.to_json())
+        say(found.to_json())
     elif arguments.csv:
-        print(found.to_csv(), end="")
+        say(found.to_csv(), end="")
     elif arguments.latex:
-        print(found.to_latex(), end="")
+        say(found.to_latex(), end="")
     else:
-        print(found)
+        say(found)
     return 0
 
 
@@ -220,15 +220,15 @@ def plot(arguments: argparse.Namespace) -> int:
         files = save_figure(figure, output)
     for case in chosen.cases(by):
         for note in case.notes:
-            print(f"Note: {note}.", file=sys.stderr)
+            say(f"Note: {note}.", error=True)
     for file in files:
-        print(f"drawn: {file}")
+        say(f"drawn: {file}")
     return 0
 
 
 def export(arguments: argparse.Namespace) -> int:
     """Write parameters or rows to a file."""
-    print(f"written: {exported(load_all(arguments.runs), arguments.output, best=arguments.best)}")
+    say(f"written: {exported(load_all(arguments.runs), arguments.output, best=arguments.best)}")
     return 0
 
 

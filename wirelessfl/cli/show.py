@@ -7,14 +7,15 @@ from contextlib import contextmanager
 from types import MappingProxyType
 from typing import Any
 
-from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table
 
+from wirelessfl.import_paths import short
 from wirelessfl.observers.console import DIVERGED, metrics_of
 from wirelessfl.runs.directory import Row
 from wirelessfl.runs.predictions import prediction_rows
 from wirelessfl.runs.transitions import Transition
+from wirelessfl.terminal import Terminal
 
 ABSENT = dict.fromkeys(("accuracy", "validation_accuracy", "loss", "validation_loss"), DIVERGED)
 """Text of missing values by key of a summary; others are costs of a target not reached."""
@@ -83,7 +84,7 @@ def closing_table(summaries: Sequence[dict[str, Any]]) -> Table:
     for summary, target in zip(summaries, targets, strict=True):
         cells = [f"{target:g}"] if several else []
         cells += cells_of(summary, columns)
-        table.add_row(summary.get("label", summary["algorithm"]), *cells)
+        table.add_row(short(summary.get("label", summary["algorithm"])), *cells)
     return table
 
 
@@ -116,7 +117,7 @@ def transitions_table(changes: Sequence[Transition]) -> Table:
 @contextmanager
 def sweep_progress(
     runs: Sequence[tuple[str, int]],
-    console: Console,
+    console: Terminal,
     fields: Mapping[str, str] = MappingProxyType({"accuracy": ".3f"}),
 ) -> Iterator[Callable[[int, Row], None]]:
     """A progress bar for all runs and one per active run; shows nothing outside a terminal.
@@ -130,9 +131,9 @@ def sweep_progress(
         A function that receives the index of a run and each of its rows.
     """
     bar = Progress(
-        TextColumn("{task.description}"),
+        TextColumn("{task.description}", markup=False),
         BarColumn(),
-        TextColumn("{task.completed}/{task.total}  {task.fields[note]}"),
+        TextColumn("{task.completed}/{task.total}  {task.fields[note]}", markup=False),
         TimeRemainingColumn(),
         console=console,
         disable=not console.is_terminal,

@@ -8,8 +8,6 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, get_origin
 
-from rich.console import Console
-
 from wirelessfl.cli.flags import all_flags, given_flags
 from wirelessfl.cli.show import sweep_progress
 from wirelessfl.cli.sweep_table import print_tables
@@ -18,11 +16,13 @@ from wirelessfl.config.combinations import configurations, points
 from wirelessfl.config.kinds import first_names
 from wirelessfl.config.sections import WITHOUT_RESULTS
 from wirelessfl.errors import ConfigError
+from wirelessfl.import_paths import short
 from wirelessfl.observers.console import line_of
 from wirelessfl.runs.directory import Row
 from wirelessfl.runs.priced import priced_from
 from wirelessfl.runs.result import RunResult
 from wirelessfl.signals import Terminated
+from wirelessfl.terminal import Terminal, say
 
 OWN = (
     *("config", "json", "trust", "command", "quiet", "jobs", "ray", "out"),
@@ -90,29 +90,29 @@ def sweep_command(arguments: argparse.Namespace, tables: dict[str, Any]) -> int:
             )
     described = [{name: config_value(config, name) for name in varied} for config in configs]
     labels = [
-        ", ".join(f"{k} {v}" for k, v in entry.items() if v is not None) or "run"
+        ", ".join(f"{k} {short(str(v))}" for k, v in entry.items() if v is not None) or "run"
         for entry in described
     ]
     root = Path(arguments.out or "runs/sweep")
     runs = [(label, c.total_rounds) for label, c in zip(labels, configs, strict=True)]
-    console = Console(stderr=True, quiet=arguments.quiet)
+    console = Terminal(stderr=True, quiet=arguments.quiet)
     executed: list[int] = []
 
-    def say(text: str) -> None:
-        console.print(text, markup=False, highlight=False, soft_wrap=True)
+    def tell(text: str) -> None:
+        console.tell(text)
 
     def on_found(found: Sequence[int], others: Sequence[int]) -> None:
         executed.extend(others)
         if found:
             few = "; ".join(first_names([labels[place] for place in found]))
             number = "1 finished run" if len(found) == 1 else f"{len(found)} finished runs"
-            say(f"reading {number} from {root} ({few}), executing {len(others)}")
+            tell(f"reading {number} from {root} ({few}), executing {len(others)}")
 
     last: dict[int, Row] = {}
 
     def on_end(place: int) -> None:
         if place in last and not console.is_terminal:
-            say(f"{labels[place]}: {line_of(last[place])}")
+            tell(f"{labels[place]}: {line_of(last[place])}")
 
     from wirelessfl.runs.sweep import Failure, SweepError, sweep  # loads PyTorch
 
@@ -131,7 +131,7 @@ def sweep_command(arguments: argparse.Namespace, tables: dict[str, Any]) -> int:
     except SweepError as error:
         outcomes, failed = error.outcomes, error
     except (KeyboardInterrupt, Terminated):
-        console.print("interrupted; to resume: repeat the command")
+        tell("interrupted; to resume: repeat the command")
         raise
     rows: list[dict[str, Any]] = []
     for entry, outcome in zip(described, outcomes, strict=True):
@@ -142,22 +142,22 @@ def sweep_command(arguments: argparse.Namespace, tables: dict[str, Any]) -> int:
             told = {} if source is None else {"priced_from": source}
             rows.append({**entry, **outcome.summary(), **entry, **told})
     finished = [row for row in rows if "error" not in row]
-    _say_priced(say, [rows[place] for place in executed if "error" not in rows[place]])
+    _say_priced(tell, [rows[place] for place in executed if "error" not in rows[place]])
     if arguments.json:
-        print(json.dumps(rows, indent=2))
+        say(json.dumps(rows, indent=2))
     elif finished:
         print_tables(varied, finished)
-        print(f"runs: {root}")
+        say(f"runs: {root}")
     if failed is not None:
         raise failed
     return 0
 
 
-def _say_priced(say: Callable[[str], None], rows: Sequence[Mapping[str, Any]]) -> None:
+def _say_priced(tell: Callable[[str], None], rows: Sequence[Mapping[str, Any]]) -> None:
     """Say how many of the executed runs have been priced, if any."""
     priced = sum("priced_from" in row for row in rows)
     if priced:
-        say(
+        tell(
             f"trained {len(rows) - priced}, priced {priced}: runs that differ only in an "
             "error-free radio train the same model (--train-all trains each)"
         )

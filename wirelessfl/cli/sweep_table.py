@@ -7,10 +7,11 @@ import statistics
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
-from rich.console import Console
 from rich.table import Table
 
 from wirelessfl.cli.show import TO_TARGET, TOTALS, cells_of, with_validation
+from wirelessfl.import_paths import short
+from wirelessfl.terminal import Terminal
 
 HEADINGS = {
     "uplink_mib": "MiB per client",
@@ -84,7 +85,7 @@ def _shown(value: Any) -> str:
     """The value of a setting; empty if it has no effect on a run."""
     if value is None:
         return ""
-    return f"{value:.10g}" if isinstance(value, float) else str(value)
+    return f"{value:.10g}" if isinstance(value, float) else short(str(value))
 
 
 def _cells(row: Summary, columns: Mapping[str, tuple[str, str]]) -> list[str]:
@@ -211,16 +212,16 @@ def _width(heading: str, values: Sequence[str]) -> int:
 
 def print_tables(varied: Sequence[str], rows: Sequence[Summary]) -> None:
     """Print the table of the runs, how it is sorted, and means over seeds."""
-    console = Console()
+    console = Terminal()
     ordered, line = sorted_by_cost(rows)
     _print(console, *runs_table(varied, ordered, console.width))
-    console.print(line, markup=False, highlight=False, soft_wrap=True)
+    console.tell(line)
     means = seeds_table(varied, ordered, console.width)
     if means is not None:
         _print(console, *means)
 
 
-def _print(console: Console, table: Table, needed: int) -> None:
+def _print(console: Terminal, table: Table, needed: int) -> None:
     """Print a table; wider than the console if its headings and values need it."""
-    wide = console if needed <= console.width else Console(width=needed)
+    wide = console if needed <= console.width else Terminal(width=needed)
     wide.print(table)

@@ -120,10 +120,11 @@ def decoding_progress(
         images: number of images to decode.
         console: console of the bar; None for standard error.
     """
-    from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 
-    console = console or Console(stderr=True)
+    from wirelessfl.terminal import Terminal
+
+    console = console or Terminal(stderr=True)
     columns = (TextColumn("{task.description}", markup=False), BarColumn(), MofNCompleteColumn())
     with Progress(*columns, console=console, disable=not console.is_terminal) as progress:
         task = progress.add_task(f"{name}: decoding", total=images)

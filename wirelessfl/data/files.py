@@ -161,14 +161,15 @@ def download(file: Published, place: Place, console: Console | None = None) -> b
         DataError: the download fails, or the content differs from the published one.
     """
     import pooch
-    from rich.console import Console
     from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TransferSpeedColumn
+
+    from wirelessfl.terminal import Terminal
 
     title = f"{place.dataset}/{file.name}"
     target = place.folder / file.name
     # A unique name, so that two processes that download at once write to different files.
     partial = place.folder / f".{file.name}.{secrets.token_hex(4)}.part"
-    console = console or Console(stderr=True)
+    console = console or Terminal(stderr=True)
     columns = (TextColumn(title), BarColumn(), DownloadColumn(), TransferSpeedColumn())
     try:
         place.folder.mkdir(parents=True, exist_ok=True)

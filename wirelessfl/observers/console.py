@@ -10,10 +10,12 @@ from typing import TYPE_CHECKING
 from wirelessfl.config import Config
 from wirelessfl.config.task_tables import ENDLESS
 from wirelessfl.divergence import has_diverged
+from wirelessfl.import_paths import short
 from wirelessfl.observers.observer import Observer, Row, Running
+from wirelessfl.terminal import Terminal
 
 if TYPE_CHECKING:
-    from rich.console import Console as Terminal
+    from rich.console import Console as RichConsole
     from rich.progress import Progress, TaskID
 
 DIVERGED = "diverged"
@@ -69,7 +71,7 @@ class _Scale:
     def of(cls, config: Config, task: str | None, label: str | None) -> _Scale:
         """The scale of a run, or of one of its tasks."""
         trained = config if task is None else config.tasks[task]
-        name, limit = config.named("algorithm"), config.training.max_seconds
+        name, limit = short(config.named("algorithm")), config.training.max_seconds
         endless = trained.training.rounds == ENDLESS
         rounds = None if endless else float(trained.total_rounds)
         if task is not None:
@@ -109,7 +111,7 @@ class Console(Observer):
         quiet: whether to show nothing, instead of the bar that is the default in notebooks.
     """
 
-    terminal: Terminal | None = None
+    terminal: RichConsole | None = None
     label: str | None = None
     lines: bool = True
     quiet: bool = False
@@ -123,18 +125,16 @@ class Console(Observer):
         self._scales, self._bars, self._length = {}, {}, 0
         self._notebook = self.terminal is None and in_notebook()
         if self.terminal is None and not self._notebook:
-            from rich.console import Console as Terminal
-
             self.terminal = Terminal(stderr=True)
         if self.quiet or self.terminal is None or not self.terminal.is_terminal:
             return
         from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
         self._progress = Progress(
-            TextColumn("{task.description}"),
+            TextColumn("{task.description}", markup=False),
             BarColumn(),
             TextColumn("{task.fields[unit]} {task.completed:.0f}{task.fields[of]}"),
-            TextColumn("{task.fields[note]}"),
+            TextColumn("{task.fields[note]}", markup=False),
             TimeRemainingColumn(),
             console=self.terminal,
         )

@@ -34,7 +34,8 @@ class Comparison:
 
     Args:
         labels: label of each group.
-        settings: by setting that differs, its values in each group.
+        settings: by setting that differs, its values in each group; seeds only if nothing else
+            differs.
         table: accuracies and costs of the groups.
         effects: by label of the other groups, the differences to the reference, paired by seed.
         notes: why runs may not be comparable, one line each.
@@ -160,6 +161,9 @@ def _different(cases: Sequence[Case]) -> dict[str, list[list[Any]]]:
             each.append(sorted(values, key=order_key))
         if any(values != each[0] for values in each):
             found[name] = each
+    seeds: list[list[Any]] = [sorted({*case.seeds}) for case in cases]
+    if not found and any(some != seeds[0] for some in seeds):
+        found["seed"] = seeds
     return found
 
 

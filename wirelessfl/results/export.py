@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import io
 import json
 import os
 from collections.abc import Mapping, Sequence
@@ -73,15 +74,17 @@ def export(runs: Runs, path: Path, *, best: bool = False) -> Path:
         )
     params, note = _best(runs[0]) if best else (runs[0].params, _last(runs[0]))
     metadata = description(runs[0]) | note
-    with replacing(path) as draft:
-        if suffix == ".pt":
-            with draft.open("wb") as file:  # the name of the draft would be in it
-                torch.save(dict(params), file)
-        else:
-            from safetensors.torch import save_file  # loads PyTorch
+    if suffix == ".pt":
+        file = io.BytesIO()
+        torch.save(dict(params), file)
+        content = file.getvalue()
+    else:
+        from safetensors.torch import save  # loads PyTorch
 
-            # A tied parameter has several names, which a .safetensors file stores separately.
-            save_file({k: v.clone().contiguous() for k, v in params.items()}, draft, metadata)
+        # A tied parameter has several names, which a .safetensors file stores separately.
+        content = save({k: v.clone().contiguous() for k, v in params.items()}, metadata)
+    with replacing(path) as draft:
+        draft.write_bytes(content)
     return path
 
 

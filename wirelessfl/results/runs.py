@@ -41,10 +41,19 @@ class Runs(Sequence[RunResult]):
 
     Args:
         runs: the runs.
+
+    Raises:
+        ConfigError: one of them is not a result.
     """
 
     def __init__(self, runs: Iterable[RunResult]) -> None:
         self._runs = tuple(runs)
+        for place, run in enumerate(self._runs):
+            if not isinstance(run, RunResult):
+                raise ConfigError(
+                    f"runs[{place}] is {shown(run)}: give results of runs. wirelessfl.load_all "
+                    "reads those in folders."
+                )
 
     @overload
     def __getitem__(self, place: int) -> RunResult: ...

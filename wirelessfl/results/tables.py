@@ -73,7 +73,7 @@ class Table:
         if key not in self.means:
             return value_text(value)
         if value is None:
-            return NOT_REACHED
+            return "-" if key in ("accuracy", "loss", "final") else NOT_REACHED
         low, high = row[f"{key}_low"], row[f"{key}_high"]
         shape = accuracy_text if key in ("accuracy", "loss") else number_text
         if high is None:
@@ -163,6 +163,8 @@ def summarised(
     def order(row: dict[str, Any]) -> tuple[float, ...]:
         if target is None and sort is None:
             best = row.get("final", row[shown_first])
+            if best is None:  # no row has the field
+                return (float("inf"),)
             return (-best if monitor.larger else best,)
         value = row[sort or "seconds"]
         missed = 1 - row["reached"] / row["runs"] if target is not None else 0.0

@@ -9,6 +9,8 @@ from rich.console import Console
 from rich.table import Table as Drawn
 from rich.text import Text
 
+from wirelessfl.terminal import escaped
+
 LATEX = str.maketrans(
     {
         "&": r"\&", "%": r"\%", "$": r"\$", "#": r"\#", "_": r"\_", "{": r"\{", "}": r"\}",
@@ -39,12 +41,17 @@ def rendered(
     drawn = Drawn() if lines else Drawn(box=None, pad_edge=False, padding=(0, 2, 0, 0))
     for place, heading in enumerate(headings):
         numbers = place >= left and all(_number(cells[place]) for cells in rows)
-        drawn.add_column(Text(heading), justify="right" if numbers else "left", no_wrap=True)
+        drawn.add_column(_text(heading), justify="right" if numbers else "left", no_wrap=True)
     for cells in rows:
-        drawn.add_row(*map(Text, cells))
+        drawn.add_row(*map(_text, cells))
     file = io.StringIO()
     Console(file=file, width=WIDEST).print(drawn)
     return "\n".join(line.rstrip() for line in file.getvalue().rstrip("\n").split("\n"))
+
+
+def _text(cell: str) -> Text:
+    """A cell on one line, without characters that control the terminal."""
+    return Text(escaped(cell).replace("\n", "\\n"))
 
 
 def _number(text: str) -> bool:

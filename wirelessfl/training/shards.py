@@ -119,9 +119,14 @@ def sharded(environment: Mapping[str, str] = os.environ) -> Iterator[Shards]:
     importlib.import_module("torch.distributed.nn.functional")
     if torch.cuda.is_available():
         torch.cuda.set_device(int(environment.get("LOCAL_RANK", "0")))
-    torch.distributed.init_process_group(
-        "cpu:gloo,cuda:nccl" if torch.cuda.is_available() else "gloo"
-    )
+    backend = "cpu:gloo,cuda:nccl" if torch.cuda.is_available() else "gloo"
+    try:
+        torch.distributed.init_process_group(backend)
+    except ValueError as error:
+        raise ConfigError(
+            f"RANK={rank} and WORLD_SIZE={count} are set, as by torchrun, but: {error}. Unset "
+            "them, or start with torchrun."
+        ) from error
     try:
         yield Shards(rank, count)
     finally:

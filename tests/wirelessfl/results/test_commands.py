@@ -2,6 +2,7 @@
 
 import csv
 import json
+import resource
 
 import pyarrow.parquet
 import pytest
@@ -209,3 +210,58 @@ def test_what_cannot_be_exported_is_one_line(command, two_algorithms, words, mes
     text = command("export", *words, status=2)
     assert message in text
     assert text.count("\n") == 1
+
+
+def test_runs_that_differ_in_seeds_alone_name_them(command, stored):
+    for seed in (1, 2):
+        stored("fedavg", [0.1, 0.3], seed=seed)
+    lines = command("compare", "runs/fedavg-1", "runs/fedavg-2").splitlines()
+    assert "│ seed    │             1 │             2 │" in lines
+    facts = json.loads(command("compare", "runs/fedavg-1", "runs/fedavg-2", "--json"))
+    assert facts["settings"] == {"seed": [[1], [2]]}
+
+
+def test_a_metric_of_one_run_can_be_compared(command, stored, tmp_path):
+    """The group without it is last, and has no value there."""
+    stored("fedprox", [], rows=rows_of([0.1, 0.3]))
+    stored("fedavg", [], rows=rows_of([0.1, 0.3], macro_f1=0.25))
+    words = "runs/fedprox-1", "runs/fedavg-2", "--field", "macro_f1"
+    values = [row["final"] for row in json.loads(command("compare", *words, "--json"))["table"]]
+    assert values == [None, 0.25]
+    assert [line.split("│")[4].strip() for line in command("compare", *words).splitlines()
+            if "runs/" in line and "│" in line and "0.3" in line] == ["-", "0.250"]  # fmt: skip
+    table = json.loads(command("table", "runs", "--field", "macro_f1", "--json"))
+    assert [row["final"] for row in table] == [0.25, None]
+
+
+@pytest.mark.parametrize("file", ["x.png", "x.safetensors", "x.pt", "x.csv", "x.jsonl"])
+def test_a_full_disk_leaves_nothing(file, command, stored, tmp_path):
+    """One line names the file, and nothing of it is left."""
+    stored("fedavg", [0.1, 0.3])
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    words = ["plot" if file == "x.png" else "export", "runs/fedavg-1", "-o", file]
+    try:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (10, hard))
+        assert main(words) == 2
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+    assert not [*tmp_path.glob(f"{file}*")]
+
+
+def test_names_in_folders_do_not_control_the_terminal(command, stored, tmp_path):
+    """Not those of folders, data sets, settings, versions, fields or given objects."""
+    escape = "\x1b]0;x\x07\x1b[31m\x9b"
+    path = stored("fedavg", [], rows=rows_of([0.1, 0.3], **{f"my{escape}": 1.0}))
+    about = json.loads((path / "about.json").read_text())
+    about |= {"python": escape, "data": {escape: escape}, "named": {f"model {escape}": escape}}
+    (path / "about.json").write_text(json.dumps(about))
+    named = path.rename(path.with_name(f"a{escape}"))
+    other = stored("fedavg", [0.1, 0.3], lr=0.2)
+    for words in (
+        ["runs"], ["show", named], ["table", "runs", "--field", f"my{escape}"],
+        ["compare", named, other], ["export", "runs", "-o", f"x{escape}.csv"],
+    ):  # fmt: skip
+        text = command(*words)
+        assert not {"\x1b", "\x07", "\x9b"} & {*text}
+        assert r"\x1b]0;x\x07\x1b[31m\x9b" in text
+    assert r"runs/b\x1b]0;x" in command("show", f"runs/b{escape}", status=2)

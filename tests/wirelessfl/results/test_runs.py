@@ -39,6 +39,8 @@ def test_selection_by_settings(stored, tmp_path):
         runs.where(algoritm="hist")
     with pytest.raises(ConfigError, match="test is 3: give a function of a run, or settings"):
         runs.where(3)
+    with pytest.raises(ConfigError, match=r"runs\[0\] is 'a': give results of runs\. wirelessfl"):
+        Runs(["a"])
     assert isinstance(runs[1:], Runs)
     assert runs[0].settings["lr"] == 0.1
     assert list(runs.by("lr")) == [0.1, 0.2, 0.3]

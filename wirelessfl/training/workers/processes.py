@@ -8,6 +8,8 @@ import threading
 from collections.abc import Mapping
 from pathlib import Path
 
+from wirelessfl.errors import ConfigError
+
 
 def cores() -> int:
     """Number of CPU cores that this process can use."""
@@ -17,9 +19,20 @@ def cores() -> int:
 
 
 def launched(environment: Mapping[str, str] = os.environ) -> tuple[int, int]:
-    """Rank of this process and number of processes started by ``torchrun``; (0, 1) without it."""
+    """Rank of this process and number of processes started by ``torchrun``; (0, 1) without it.
+
+    Raises:
+        ConfigError: its environment variables are not whole numbers, or do not fit together.
+    """
     rank, count = environment.get("RANK"), environment.get("WORLD_SIZE")
-    return (int(rank), int(count)) if rank and count else (0, 1)
+    if not (rank and count):
+        return 0, 1
+    if not (rank.isdecimal() and count.isdecimal() and int(rank) < int(count)):
+        raise ConfigError(
+            f"RANK is {rank!r} and WORLD_SIZE {count!r}: torchrun sets them to whole numbers "
+            "0 <= RANK < WORLD_SIZE. Unset both, or start with torchrun."
+        )
+    return int(rank), int(count)
 
 
 def from_standard_input() -> bool:

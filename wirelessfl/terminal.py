@@ -1,0 +1,160 @@
+"""The one way of text to the terminal: control characters are escaped, and failures are told.
+
+A display (stderr) that fails is given up, and the run continues. Standard output that fails ends
+the command.
+"""
+
+from __future__ import annotations
+
+import codecs
+import io
+import os
+import re
+import sys
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, suppress
+from typing import IO, Any, Literal, cast
+
+from rich.console import Console, ConsoleOptions, RenderableType
+from rich.segment import Segment
+
+CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff]")
+"""Characters that are escaped: all but tabs and line ends, and bytes of undecodable paths."""
+PLAIN = {**dict.fromkeys("━─╌╍", "-"), **dict.fromkeys("┃│╎", "|"), "█": "#", "░": ".", "…": "."}
+"""Replacements of characters that a terminal's encoding lacks."""
+REPLACED = "wirelessfl.replaced"
+Name = Literal["stdout", "stderr"]
+
+
+def escaped(text: str) -> str:
+    """The text with control characters as ``\\x1b``, so that a terminal obeys none of them."""
+    return CONTROL.sub(_escape, text)
+
+
+def _escape(found: re.Match[str]) -> str:
+    code = ord(found[0])
+    if code < 0x100 or 0xDC80 <= code <= 0xDCFF:  # a byte that is not UTF-8
+        return f"\\x{code & 0xFF:02x}"
+    return f"\\u{code:04x}"
+
+
+def _replaced(error: UnicodeError) -> tuple[str, int]:
+    assert isinstance(error, UnicodeEncodeError)
+    some = error.object[error.start : error.end]
+    text = (PLAIN.get(one, "+" if "─" <= one <= "╿" else "?") for one in some)
+    return "".join(text), error.end
+
+
+codecs.register_error(REPLACED, _replaced)
+
+
+class OutputError(OSError):
+    """Standard output cannot be written."""
+
+
+class Stream:
+    """The standard output, or stderr, which is not written any more once it has failed.
+
+    Args:
+        name: name of the stream in ``sys``.
+    """
+
+    def __init__(self, name: Name) -> None:
+        self.name, self.failed = name, False
+
+    def write(self, text: str) -> int:
+        """Write text.
+
+        Raises:
+            OutputError: this is the standard output, and it is full or has no reader.
+        """
+        self._attempt("write", text)
+        return len(text)
+
+    def flush(self) -> None:
+        """Pass on what is written; errors are those of ``write``."""
+        self._attempt("flush")
+
+    def _attempt(self, method: str, *arguments: str) -> None:
+        stream = self._stream
+        if self.failed or stream is None or stream.closed:
+            return
+        try:
+            getattr(stream, method)(*arguments)
+        except OSError as error:
+            self.failed = True
+            if self.name == "stdout":
+                raise OutputError(error.errno, error.strerror) from error
+
+    @property
+    def _stream(self) -> Any:
+        stream = getattr(sys, self.name)
+        return getattr(stream, "rich_proxied_file", stream)  # while rich shows bars
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._stream, name)
+
+
+class Terminal(Console):
+    """A console that shows text as it is: without markup, emoji, and control characters.
+
+    Args:
+        stderr: whether it writes to stderr.
+        options: further arguments of ``rich.console.Console``.
+    """
+
+    def __init__(self, *, stderr: bool = False, **options: Any) -> None:
+        file = cast(IO[str], Stream("stderr" if stderr else "stdout"))
+        super().__init__(file=file, markup=False, emoji=False, highlight=False, **options)
+
+    def render(
+        self, renderable: RenderableType, options: ConsoleOptions | None = None
+    ) -> Iterable[Segment]:
+        """The segments of anything that is shown, escaped unless they control the terminal."""
+        for segment in super().render(renderable, options):
+            hostile = not segment.control and CONTROL.search(segment.text)
+            yield Segment(escaped(segment.text), segment.style) if hostile else segment
+
+    def tell(self, text: str) -> None:
+        """Print a line, which is not wrapped."""
+        self.print(text, soft_wrap=True)
+
+
+def say(text: object = "", *, error: bool = False, end: str = "\n", flush: bool = False) -> None:
+    """Print text on the standard output, or with ``error`` on stderr.
+
+    Raises:
+        OutputError: the standard output is full or has no reader.
+    """
+    stream = Stream("stderr" if error else "stdout")
+    stream.write(escaped(str(text)) + end)
+    if flush or error:
+        stream.flush()
+
+
+@contextmanager
+def standard_streams() -> Iterator[None]:
+    """Make stdout and stderr take any text, and end without an error of the interpreter.
+
+    Characters that their encodings lack are replaced, and a closed one discards what is written.
+    """
+    if sys.stdout is None or sys.stderr is None:
+        while (nowhere := os.open(os.devnull, os.O_RDWR)) < 3:
+            pass  # files that are opened later do not get the numbers of standard streams
+        os.close(nowhere)
+    before = []
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            before.append((stream, stream.errors))
+            stream.reconfigure(errors=REPLACED)
+    try:
+        yield
+    finally:
+        for stream, errors in before:
+            try:
+                stream.flush()
+            except OSError:  # Python flushes once more at its end
+                with suppress(OSError), open(os.devnull, "w", encoding="utf-8") as file:
+                    os.dup2(file.fileno(), stream.fileno())
+            with suppress(OSError, ValueError):
+                stream.reconfigure(errors=errors)
