@@ -116,11 +116,8 @@ def _given(tables: Mapping[str, Any]) -> dict[str, Any]:
     given = tables.get("given")
     if not isinstance(given, Mapping):
         return {}
-    found = {
-        flag: given[name]
-        for name, flag in (("model", "model"), ("data", "dataset"), ("loss", "loss"))
-        if given.get(name) is not None
-    }
+    flags = {"model": "model", "data": "dataset", "loss": "loss", "augment": "augment"}
+    found = {flag: given[name] for name, flag in flags.items() if given.get(name) is not None}
     network = given.get("network")
     return found | (dict(network) if isinstance(network, Mapping) else {})
 

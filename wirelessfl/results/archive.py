@@ -176,8 +176,10 @@ def effective(config: Config) -> Tables:
     """
     tables = _plain(kept_tables(config, config.unused()))
     given = tables.pop("given", None) or {}
-    if "redesign" in given:  # the other objects replace settings that the run then lacks
-        tables["given"] = {"redesign": given["redesign"]}
+    # The other objects replace settings that the run then lacks.
+    kept = {name: given[name] for name in ("redesign", "augment") if name in given}
+    if kept:
+        tables["given"] = kept
     if tables.pop("task", None):
         tables["tasks"] = {name: effective(task) for name, task in config.tasks.items()}
     tables["run"] = {key: v for key, v in tables["run"].items() if key not in MACHINE}

@@ -15,6 +15,7 @@ from tests.wirelessfl.training.jobs import job_for, training_data, updates
 from wirelessfl.config import Config
 from wirelessfl.errors import ConfigError, TrainingError
 from wirelessfl.models import FCNN
+from wirelessfl.results.archive import effective
 from wirelessfl.setup import build
 from wirelessfl.training.augmentation import Augmentation
 from wirelessfl.training.stacked import StackedExecutor
@@ -81,10 +82,10 @@ def test_executors_train_on_the_same_augmented_batches(name):
 
 STEPS = {"local_steps": 3}
 REGIMES = {
-    "epochs": {"algorithm": "scaffold", "local_epochs": 0.4, "rounds": 3},
-    "sessions": {"algorithm": "fedavg", "sessions": 2, "rounds": 2, **STEPS},
-    "buffered": {"algorithm": "fedbuff", "requests": 3, "buffer": 2, "eval_every": 1, **STEPS},
-    "cells": {"algorithm": "hist", "cells": 2, "rounds": 3, "executor": "loop", **STEPS},
+    "epochs": {"algorithm": "scaffold", "local_epochs": 0.4},
+    "sessions": STEPS | {"algorithm": "fedavg", "sessions": 2, "rounds": 2},
+    "buffered": STEPS | {"algorithm": "fedbuff", "requests": 3, "buffer": 2, "rounds": 4},
+    "cells": STEPS | {"algorithm": "hist", "cells": 2, "edge_rounds": 2, "executor": "loop"},
 }
 
 
@@ -93,8 +94,9 @@ def test_augmented_runs_resume_to_the_bit(regime, toy, same, halt_at, tmp_path):
     """In every regime, and they differ from runs without augmentation."""
 
     def settings(name):
-        shared = {"clients": 6, "batch_size": 8, "split": "iid", "checkpoint_seconds": 0}
-        return Config.from_flags(**shared, **REGIMES[regime], out=tmp_path / name)
+        shared = {"clients": 6, "batch_size": 8, "split": "iid", "rounds": 3, "eval_every": 1}
+        own = {"checkpoint_seconds": 0, "out": tmp_path / name}
+        return Config.from_flags(**(shared | REGIMES[regime]), **own)
 
     whole = wirelessfl.run(settings("whole"), data=toy, augment=noisy)
     with pytest.raises(KeyboardInterrupt):
@@ -113,7 +115,8 @@ def test_the_function_is_an_object_or_a_setting(config, toy, same, tmp_path):
     one = wirelessfl.run(given, data=toy, augment=noisy)
     two = wirelessfl.run(named, data=toy)
     same(one, two)
-    assert one.config.given.augment == "noisy"
+    assert one.config.given.augment == one.settings["augment"] == "noisy"
+    assert effective(one.config)["given"] == {"augment": "noisy"}
     assert f'augment = "{__name__}:noisy"' in (named.run.out / "config.toml").read_text()
     same(wirelessfl.resume(named.run.out, data=toy, trust=True), two)
     halted = config("fedavg", rounds=2, checkpoint_seconds=0)
