@@ -48,22 +48,26 @@ def read(network, total, others=None, weights=(1.0, 0.0), limit=None, **changes)
 
 
 def solved(network, others, weights, limit):
-    """All points of the grid [largest, local steps, edge rounds], solved to the end."""
-    return GridSearch(read(network, 6, others, weights, limit)).run(np.inf)
+    """The grid [largest, local steps, edge rounds], solved at all points, and at few of them."""
+    problem = read(network, 6, others, weights, limit)
+    return [GridSearch(problem).run(within) for within in (np.inf, 0.0)]
 
 
 def assert_bounds(found, costs):
-    """Bounds and costs of a solved grid enclose those of the enumeration.
+    """Bounds and costs enclose those of the enumeration, where points are solved or left out.
 
     Sizes of points that are not the best are rounded from fractions.
     """
     known = np.isfinite(costs)
-    assert (found.bounds[known] <= costs[known] * (1 + 1e-9)).all()
-    assert (found.bounds[known] >= costs[known] * 0.85).all()
-    assert np.isinf(found.costs[~known]).all()
-    assert (found.costs[known] >= costs[known] * (1 - 1e-9)).all()
-    assert (found.costs[known] <= costs[known] * 1.1).all()
-    assert found.costs.min() == pytest.approx(costs.min(), rel=1e-4)
+    every, few = found
+    assert (every.costs[known] <= costs[known] * 1.1).all()
+    assert (every.bounds[known] >= costs[known] * 0.85).all()
+    for one in found:
+        assert (one.bounds[known] <= costs[known] * (1 + 1e-9)).all()
+        assert np.isinf(one.costs[~known]).all()
+        assert not (one.costs[known] < costs[known] * (1 - 1e-9)).any()
+        assert np.nanmin(one.costs) == pytest.approx(costs.min(), rel=1e-4)
+    assert np.isnan(few.costs).any()
 
 
 @pytest.mark.parametrize("others", UNEQUAL)
@@ -84,9 +88,10 @@ def test_bounds_of_seconds_hold_at_every_point(others):
 
 @pytest.mark.parametrize("others", ["none", "extra per unit", "start"])
 def test_bounds_of_joules_hold_at_every_point_with_a_limit(others):
-    """A round may take max_seconds / R, so that more rounds have shorter phases."""
+    """Rounds take max_seconds / R: where uploads cost most, more local steps may cost less."""
     network, others = drawn(33, spread=1.0), UNEQUAL[others]
-    fastest = solved(network, others, (1.0, 0.0), None)
+    network["cycles_per_unit"] = network["cycles_per_unit"] / 100
+    fastest = solved(network, others, (1.0, 0.0), None)[0]
     limit = 1.6 * float(np.sort(fastest.costs.ravel())[6])
     costs = np.full((3, 2, 2), np.inf)
     for (m, cap), (h, local), (e, edge) in itertools.product(
