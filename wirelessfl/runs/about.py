@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 import torch
 
+from channels.concurrency import ignored_warnings
 from wirelessfl.version import version
 from wirelessfl.wording import shown
 
@@ -116,15 +117,16 @@ def _git(folder: Path, *words: str) -> str | None:
     environment = {key: value for key, value in os.environ.items() if not key.startswith("GIT_")}
     environment["GIT_OPTIONAL_LOCKS"] = "0"
     try:
-        done = subprocess.run(
-            ["git", "-C", str(folder), *words],
-            env=environment,
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            timeout=10,
-            check=True,
-        )
+        with ignored_warnings(category=BytesWarning):  # as subprocess does, but not in turn
+            done = subprocess.run(
+                ["git", "-C", str(folder), *words],
+                env=environment,
+                stdin=subprocess.DEVNULL,
+                capture_output=True,
+                text=True,
+                timeout=10,
+                check=True,
+            )
     except (OSError, ValueError, subprocess.SubprocessError):
         return None
     return done.stdout.strip()

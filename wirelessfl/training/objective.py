@@ -52,8 +52,8 @@ class Objective:
 
         Raises:
             ConfigError: a layer has running statistics, which would leak between clients, or is
-                compiled by TorchScript, a parameter has hooks, or the parameters cannot be trained,
-                see ``ParamSpec.of``.
+                compiled by TorchScript, a parameter has hooks or was made in inference mode, or the
+                parameters cannot be trained, see ``ParamSpec.of``.
         """
         for name, layer in module.named_modules():
             if isinstance(layer, nn.modules.batchnorm._NormBase) and layer.track_running_stats:
@@ -69,6 +69,11 @@ class Objective:
                     "torch.jit.script or torch.jit.trace."
                 )
         for name, parameter in module.named_parameters():
+            if parameter.is_inference():
+                raise ConfigError(
+                    f"parameter {name!r} was made in torch.inference_mode, so it cannot be "
+                    "trained: make the model outside of it."
+                )
             if parameter._backward_hooks or parameter._post_accumulate_grad_hooks:
                 raise ConfigError(
                     f"parameter {name!r} has hooks, but clients train copies of it without them: "

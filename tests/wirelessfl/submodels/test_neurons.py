@@ -1,6 +1,7 @@
 """Neurons are found by tracing, and models without some of them compute the right function."""
 
 import math
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
@@ -360,3 +361,30 @@ def test_finding_neurons_changes_neither_the_model_nor_the_sample():
     again = find_neurons(module.eval(), ParamSpec.of(module), sample)
     assert (first.layers, first.uses) == (again.layers, again.uses)
     assert [layer.name for layer in first.layers] == ["fc1"]
+
+
+class Meeting(nn.Module):
+    """A model that lets another thread use a second one during its forward pass."""
+
+    other, seen = nn.Linear(4, 2), []
+
+    def __init__(self):
+        super().__init__()
+        self.first, self.last = nn.Linear(4, 5), nn.Linear(5, 3)
+
+    def forward(self, x):
+        def use():
+            return self.other(torch.ones(4)), torch.backends.mha.get_fastpath_enabled()
+
+        with ThreadPoolExecutor(1) as thread:
+            self.seen.append(thread.submit(use).result())
+        return self.last(self.first(x).relu())
+
+
+def test_models_of_other_threads_run_while_one_is_traced():
+    expected = Meeting.other(torch.ones(4))
+    assert [layer.width for layer in found(Meeting(), 4).layers] == [5]
+    assert len(Meeting.seen) == 1
+    output, fast = Meeting.seen[0]
+    assert torch.equal(output, expected)
+    assert fast

@@ -105,6 +105,20 @@ def test_fused_kernels_are_counted_as_matrix_products():
     assert count(Attending(), (5, 6)) == 2 * 7 * (projection + attention + 3 * 24)
 
 
+class Watching(nn.Linear):
+    """A layer that sees settings of torch for all threads while it is counted."""
+
+    def forward(self, x):
+        self.seen = [torch.backends.mkldnn.enabled, *nn.modules.module._global_forward_hooks]
+        return super().forward(x)
+
+
+def test_counting_changes_nothing_for_other_threads():
+    module = Watching(12, 4)
+    assert count(module, (12,)) == layers(7, 48)
+    assert module.seen == [True]
+
+
 def test_counting_has_no_side_effects():
     """Gradients, parameters and torch's global generator are unchanged."""
     module = nn.Sequential(nn.Linear(12, 9), nn.Dropout(0.5), StreamDropout(0.5), nn.Linear(9, 4))

@@ -160,6 +160,13 @@ def test_hooks_of_parameters_are_refused(kind):
         Objective.of(module)
 
 
+def test_parameters_made_in_inference_mode_are_refused():
+    with torch.inference_mode():
+        module = Two()
+    with pytest.raises(ConfigError, match=r"was made in torch\.inference_mode.*outside"):
+        Objective.of(module)
+
+
 def test_torchscript_modules_are_refused():
     with pytest.warns(DeprecationWarning, match="jit"):
         scripted = torch.jit.script(nn.Linear(9, 8))
