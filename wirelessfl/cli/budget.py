@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 import math
+from collections.abc import Mapping
 from typing import Any
 
 from rich.table import Table
@@ -15,7 +16,9 @@ from channels.notes import Notes
 from channels.streams import Stream
 from solvers import OverTheAir
 from wirelessfl.config import Config
+from wirelessfl.config.tables import flag_places
 from wirelessfl.errors import ConfigError
+from wirelessfl.pricing.same_training import TABLES
 from wirelessfl.setup.build_network import build_network
 from wirelessfl.setup.plausible import implausible
 from wirelessfl.terminal import Terminal, say
@@ -46,6 +49,21 @@ def add_budget_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--per-client", action="store_true", help="print one line per client, not quantiles"
     )
+
+
+def check_flags(config: Config, flags: Mapping[str, Any]) -> None:
+    """Refuse settings of training, which have no effect on a link budget.
+
+    Args:
+        config: the settings.
+        flags: those that are given as flags.
+
+    Raises:
+        ConfigError: one of them is of training.
+    """
+    for flag, (section, key) in flag_places(config.given_tables(), flags).items():
+        if section not in (*TABLES, "algorithm") and (section, key) != ("run", "seed"):
+            raise ConfigError(f"{flag}={flags[flag]} has no effect on a link budget: leave it out.")
 
 
 def budget_of(config: Config, upload_mib: float) -> tuple[Network, LinkBudget]:

@@ -28,8 +28,7 @@ OF_COMMANDS = ("config", "json", "trust", "command", "quiet")
 
 def timeline(arguments: argparse.Namespace) -> int:
     """Draw each client's work over simulated time, without training."""
-    from wirelessfl.cli.flags import given_flags
-    from wirelessfl.config import Config
+    from wirelessfl.cli.flags import given_flags, merged
     from wirelessfl.pricing.round_timeline import RoundTimeline, round_timeline
     from wirelessfl.runs.files import check_writable
     from wirelessfl.runs.timeline import SECONDS, Timeline
@@ -38,7 +37,7 @@ def timeline(arguments: argparse.Namespace) -> int:
     if launched()[0] > 0:  # under torchrun, the first process draws
         return 0
     flags = given_flags(arguments, [*OF_COMMANDS, "seconds", "picture"])
-    config = Config.merged(_tables(arguments), flags)
+    config = merged(_tables(arguments), flags)
     if arguments.picture.suffix not in (".png", ".pdf"):
         raise ConfigError(f"picture is {arguments.picture}: name a .png or .pdf; both are written.")
     if "out" in flags:  # in a stored configuration, out is ignored
@@ -77,12 +76,11 @@ def timeline(arguments: argparse.Namespace) -> int:
 
 def run(arguments: argparse.Namespace) -> int:
     """Train."""
-    from wirelessfl.cli.flags import given_flags
-    from wirelessfl.config import Config
+    from wirelessfl.cli.flags import given_flags, merged
 
     tables = _tables(arguments)
     flags = given_flags(arguments, OF_COMMANDS)
-    config = Config.merged(tables, flags)
+    config = merged(tables, flags)
 
     from wirelessfl.runs.run import run as run_settings  # loads PyTorch, for correct settings only
     from wirelessfl.setup.computing import fewer_workers
@@ -99,29 +97,29 @@ def run(arguments: argparse.Namespace) -> int:
 
 def plan(arguments: argparse.Namespace) -> int:
     """Print what a round costs with each access, without training."""
-    from wirelessfl.cli.flags import given_flags
+    from wirelessfl.cli.flags import given_flags, merged
     from wirelessfl.cli.plan import plan_command
-    from wirelessfl.config import Config
 
     flags = given_flags(arguments, [*OF_COMMANDS, "air_joules"])
     if "out" in flags:
         raise ConfigError(
             f"out={flags['out']} conflicts with plan, which stores no run: omit --out."
         )
-    config = Config.merged(_tables(arguments), flags)
+    config = merged(_tables(arguments), flags)
     return plan_command(config, arguments, config.training.rounds if "rounds" in flags else None)
 
 
 def budget(arguments: argparse.Namespace) -> int:
     """Print the link budget of the network."""
-    from wirelessfl.cli.budget import ALGORITHM, FLAGS, budget_command
-    from wirelessfl.cli.flags import given_flags
-    from wirelessfl.config import Config
+    from wirelessfl.cli.budget import ALGORITHM, FLAGS, budget_command, check_flags
+    from wirelessfl.cli.flags import given_flags, merged
 
     if arguments.algorithm is None and arguments.config is None:
         arguments.algorithm = ALGORITHM
     flags = given_flags(arguments, [*OF_COMMANDS, *FLAGS])
-    return budget_command(Config.merged(_tables(arguments), flags), arguments)
+    config = merged(_tables(arguments), flags)
+    check_flags(config, flags)
+    return budget_command(config, arguments)
 
 
 def design(arguments: argparse.Namespace) -> int:
@@ -144,9 +142,8 @@ def design(arguments: argparse.Namespace) -> int:
 
 def pilot(arguments: argparse.Namespace) -> int:
     """Train pilots, and fit the learning curve."""
-    from wirelessfl.cli.flags import given_flags
+    from wirelessfl.cli.flags import given_flags, merged
     from wirelessfl.cli.pilot import FLAGS, LISTS, check_flags, pilot_command
-    from wirelessfl.config import Config
 
     flags = given_flags(arguments, [*OF_COMMANDS, *FLAGS])
     check_flags(flags)
@@ -156,7 +153,7 @@ def pilot(arguments: argparse.Namespace) -> int:
             *others, flags[name] = lists[name]
             if not others:
                 del lists[name]
-    return pilot_command(Config.merged(_tables(arguments), flags), lists, arguments)
+    return pilot_command(merged(_tables(arguments), flags), lists, arguments)
 
 
 def _tables(arguments: argparse.Namespace, *, named: bool = False) -> dict[str, Any]:

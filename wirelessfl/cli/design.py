@@ -100,8 +100,8 @@ def design_command(
     Raises:
         ConfigError: an argument is wrong, or no design meets the goal.
     """
+    from wirelessfl.cli.flags import merged
     from wirelessfl.codesign.design import design
-    from wirelessfl.config import Config
 
     for name in CHOSEN:
         if name in flags:
@@ -151,7 +151,7 @@ def design_command(
             console.tell(text)
 
     on_note = None if arguments.quiet else tell
-    solution = design(Config.merged(tables, flags), **options, on_note=on_note)
+    solution = design(merged(tables, flags), **options, on_note=on_note)
     found = solution.value
     assert found is not None
     redesign = None if every is None else found.closed_loop(every)

@@ -11,14 +11,28 @@ from typing import Annotated, Any, Literal, get_args, get_origin, get_type_hints
 
 from pydantic.fields import FieldInfo
 
+from channels.notes import Notes
 from wirelessfl.algorithms import algorithm_classes
+from wirelessfl.config import Config
 from wirelessfl.config.choices import KINDS
+from wirelessfl.config.dropped import dropped_notes
 from wirelessfl.config.kinds import PARTS, flag_names, section_homes
 from wirelessfl.config.sections import SECTIONS, WITHOUT_RESULTS
 from wirelessfl.registry import Choice
 from wirelessfl.wording import without_none
 
 METAVARS: dict[Any, str] = {Path: "PATH", int: "N", float: "X"}
+
+
+def merged(tables: Mapping[str, Any], flags: Mapping[str, Any]) -> Config:
+    """The configuration of a file's tables and flags, with notes on what the flags drop.
+
+    Raises:
+        ConfigError: a wrong setting.
+    """
+    config = Config.merged(tables, flags)
+    Notes()(*dropped_notes(tables, config))
+    return config
 
 
 @dataclass(frozen=True)

@@ -160,8 +160,9 @@ def _parser(words: Sequence[str]) -> argparse.ArgumentParser:
         "sweep",
         help="run all combinations: wirelessfl sweep hist,hfedavg --cells 2,4 --seed 1,2,3",
         description="Run every combination of the given values once. Each run is stored in a "
-        "folder below --out (default: runs/sweep), named by the hash of its settings. Flags are "
-        "those of `run`; separate values by commas, or by semicolons if a value contains commas. "
+        "folder below --out (default: out of the file, or runs/sweep), named by the hash of its "
+        "settings. Flags are those of `run`; separate values by commas, or by semicolons if a "
+        "value contains commas. "
         "A run ignores flags that do not apply to its choices. --with NAME=X,NAME=Y sets values "
         "that vary together; repeat it for each point. Runs that differ only in an error-free "
         "radio are trained once and priced for each radio; --train-all trains each. --jobs N sets "

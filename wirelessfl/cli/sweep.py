@@ -93,7 +93,9 @@ def sweep_command(arguments: argparse.Namespace, tables: dict[str, Any]) -> int:
         ", ".join(f"{k} {short(str(v))}" for k, v in entry.items() if v is not None) or "run"
         for entry in described
     ]
-    root = Path(arguments.out or "runs/sweep")
+    from wirelessfl.runs.sweep import Failure, SweepError, root_of, sweep  # loads PyTorch
+
+    root = root_of(configs, arguments.out)
     runs = [(label, c.total_rounds) for label, c in zip(labels, configs, strict=True)]
     console = Terminal(stderr=True, quiet=arguments.quiet)
     executed: list[int] = []
@@ -113,8 +115,6 @@ def sweep_command(arguments: argparse.Namespace, tables: dict[str, Any]) -> int:
     def on_end(place: int) -> None:
         if place in last and not console.is_terminal:
             tell(f"{labels[place]}: {line_of(last[place])}")
-
-    from wirelessfl.runs.sweep import Failure, SweepError, sweep  # loads PyTorch
 
     outcomes: Sequence[RunResult | Failure]
     failed: SweepError | None = None

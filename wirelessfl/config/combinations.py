@@ -7,7 +7,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from channels.notes import Notes
 from wirelessfl.config.config import Config
+from wirelessfl.config.dropped import dropped_notes
 from wirelessfl.config.named import Trust
 from wirelessfl.config.tables import read_toml
 from wirelessfl.errors import ConfigError
@@ -119,6 +121,9 @@ def configurations(tables: Mapping[str, Any], choices: Sequence[Mapping[str, Any
         Config.merged(tables, choice, dropped)
         for choice, dropped in zip(choices, ignored, strict=True)
     ]
+    notes = Notes()
+    for config in configs if tables else ():
+        notes(*dropped_notes(tables, config))
     for name in dict.fromkeys(name for choice in choices for name in choice):
         having = [place for place, choice in enumerate(choices) if name in choice]
         if all(name in ignored[place] for place in having):  # raise the error for this flag

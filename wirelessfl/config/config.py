@@ -326,7 +326,8 @@ class Config(Settings):
     ) -> Config:
         """The configuration in ``tables``, overridden by flags.
 
-        Settings in ``tables`` that have no effect because of a flag are dropped.
+        Settings in ``tables`` that have no effect because of a flag are dropped, and so are the
+        predictions of a design whose settings a flag changes.
 
         Args:
             tables: settings by table.
@@ -338,6 +339,20 @@ class Config(Settings):
         """
         if not flags:
             return cls.of(tables)
+        config = cls._merged(tables, flags, dropped)
+        if config.run.predicted is not None and "predicted" not in flags:
+            try:
+                alone = cls.of(tables).given_tables()
+            except ConfigError:  # incomplete without the flags
+                alone = {}
+            if _without_run(alone) != _without_run(config.given_tables()):
+                config = config.with_run({"predicted": None})
+        return config
+
+    @classmethod
+    def _merged(
+        cls, tables: Mapping[str, Any], flags: Mapping[str, Any], dropped: set[str] | None
+    ) -> Config:
         tables = with_moved(tables)
         merged = tables_from_flags(tables, flags, dropped)
         loose = _used_places(tables)
@@ -391,6 +406,10 @@ def _without(tables: Mapping[str, Any], idle: Collection[Place]) -> dict[str, An
             table = {key: value for key, value in table.items() if (section, key) not in idle}
         kept[section] = table
     return kept
+
+
+def _without_run(tables: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: table for name, table in tables.items() if name != "run"}
 
 
 def _used_places(tables: Mapping[str, Any]) -> set[Place]:

@@ -27,6 +27,7 @@ from wirelessfl.training.workers.fork_server import leave_if_child
 from wirelessfl.training.workers.processes import launched
 from wirelessfl.wording import shown
 
+ROOT = Path("runs/sweep")
 LISTED = 3  # runs named per reason of a failure
 
 OnRow = Callable[[int, Row], None]
@@ -106,7 +107,7 @@ def _first(runs: Sequence[str]) -> str:
 
 def sweep(
     configs: Sequence[Config],
-    root: str | Path = "runs/sweep",
+    root: str | Path | None = None,
     *,
     jobs: int = 1,
     ray: str | None = None,
@@ -133,7 +134,8 @@ def sweep(
 
     Args:
         configs: settings of each run, for example from ``wirelessfl.combinations``.
-        root: folder of all runs.
+        root: folder of all runs; None for the common ``out`` of ``configs`` or, if they have none,
+            for ``runs/sweep``.
         jobs: number of local processes; with more than one, each run uses one CPU thread.
         ray: address of a Ray cluster, or ``local`` to start one on this machine; ``jobs`` is then
             ignored. Runs that are not trained are priced on this machine.
@@ -164,7 +166,7 @@ def sweep(
             "torchrun shares the clients of one run between processes, but a sweep has many runs. "
             "Start the sweep without torchrun, and use jobs or ray."
         )
-    root = Path(root)
+    root = root_of(configs, root)
     check_writable(root)
     if RunDirectory.holds_run(root):
         raise ConfigError(
@@ -215,6 +217,22 @@ def sweep(
     if failures:
         raise SweepError(failures, outcomes)
     return [outcome for outcome in outcomes if isinstance(outcome, RunResult)]
+
+
+def root_of(configs: Sequence[Config], root: str | Path | None) -> Path:
+    """The folder of all runs of a sweep, see ``sweep``.
+
+    Raises:
+        ConfigError: none is given, and the configurations have several.
+    """
+    if root is not None:
+        return Path(root)
+    first, *others = dict.fromkeys(config.run.out for config in configs) or [None]
+    if others:
+        raise ConfigError(
+            f"out is {first} and {others[0]}: a sweep has one folder for all runs. Give it as root."
+        )
+    return first or ROOT
 
 
 def _check_configs(configs: Any) -> None:

@@ -78,6 +78,8 @@ def test_networks_without_positions_have_a_budget(printed):
         ("--upload-mib 0", "upload_mib is 0.0: give a finite number"),
         ("--layout ring --distance-m 0.3", "distance_m is '0.3': give a number >= 1"),
         ("--layout hexagonal --snr-db 3", "snr_db=3.0 conflicts with layout"),
+        ("--rounds 5", "rounds=5 has no effect on a link budget: leave it out."),
+        ("fedavg --dataset mnist --clients 4", "dataset=mnist has no effect on a link budget"),
     ],
 )
 def test_wrong_words_are_one_line(capsys, words, message):

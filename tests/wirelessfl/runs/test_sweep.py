@@ -241,6 +241,20 @@ def test_invalid_arguments_are_refused(tmp_path, monkeypatch):
 
 
 @pytest.mark.thorough(every=8)
+def test_the_folder_of_a_sweep_is_that_of_its_settings(tmp_path, monkeypatch, capsys):
+    """``out`` of the configurations, or of the base file; a folder that is given has priority."""
+    monkeypatch.chdir(tmp_path)
+    first = configs(rounds=1, seeds=(1,), out="one")
+    assert sweep(first)[0].directory.parent == Path("one")
+    assert sweep(first, "two")[0].directory.parent == Path("two")
+    with pytest.raises(ConfigError, match="out is one and three: a sweep has one folder"):
+        sweep([*first, *configs(rounds=1, seeds=(2,), out="three")])
+    Path("base.toml").write_text(first[0].to_toml())
+    assert main(["sweep", "--config", "base.toml", "--quiet"]) == 0
+    assert capsys.readouterr().out.endswith("runs: one\n")
+    assert not Path("runs").exists()
+
+
 @pytest.mark.parametrize("address", ["127.0.0.1:1", "ray://127.0.0.1:1", "127.0.0.1:many"])
 def test_an_unreachable_cluster_is_reported_immediately(tmp_path, address):
     """An address without a cluster is an error at once, without Ray's retries."""
