@@ -84,6 +84,16 @@ def test_bounds_of_seconds_hold_at_every_point(others):
             seconds = (edge * phases + besides(others, sizes, edge)).max(-1).mean()
             costs[m, h, e] = min(costs[m, h, e], reached * seconds)
     assert_bounds(solved(network, others, (1.0, 0.0), None), costs)
+    if others == {}:  # a plan has the least of all masks, for each H and E
+        plan = optimize_rounds(
+            rounds(LOCAL, EDGE, LARGEST), **network, total=6, largest=LARGEST,
+            local_steps=LOCAL, edge_rounds=EDGE, within=np.inf,
+        ).value  # fmt: skip
+        least = costs.min(0)
+        assert (plan.bounds <= least * (1 + 1e-9)).all()
+        assert (plan.costs >= least * (1 - 1e-9)).all()
+        assert (plan.costs <= least * 1.1).all()
+        assert (costs.max(0) > least * 1.15).any()
 
 
 @pytest.mark.parametrize("others", ["none", "extra per unit", "start"])

@@ -76,6 +76,9 @@ def test_absent_classes_by_hand():
     logits = torch.tensor([[1.0, -1.0, -1.0], [1.0, -1.0, 2.0]])
     marks = torch.tensor([[1, 0, 0], [1, 0, 0]])
     assert value("macro-f1", logits, marks, "signs") == pytest.approx((1 + 0 + 0) / 3)
+    zeros = torch.zeros(2, 1)  # a logit of 0 predicts no label
+    assert value("class-accuracy", zeros, torch.tensor([[0], [0]]), "signs") == [1.0]
+    assert value("macro-f1", zeros, torch.tensor([[0], [1]]), "signs") == 0
     each = value("class-accuracy", outputs, labels, "classes")
     assert each[:2] == [1.0, 0.5]
     assert math.isnan(each[2])
