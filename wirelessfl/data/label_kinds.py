@@ -53,21 +53,25 @@ def class_remedy(labels: torch.Tensor) -> str:
     return f".{hint} If not, choose" if hint else ": choose"
 
 
-def label_notes(train: torch.Tensor, test: torch.Tensor) -> list[str]:
+def label_notes(train: torch.Tensor, test: torch.Tensor, classes: int | None = None) -> list[str]:
     """Lines on labels without samples: those of no sample at all, and those of test samples only.
 
     >>> import torch
     >>> from wirelessfl.data.label_kinds import label_notes
-    >>> label_notes(torch.tensor([1, 2, 3]), torch.tensor([2]))
+    >>> label_notes(torch.tensor([1, 2, 3]), torch.tensor([2]), classes=4)
     ['no sample has the label 0. Labels start at 0: subtract 1.']
 
     Args:
         train: [n], classes of the training samples.
         test: [m], classes of the test samples.
+        classes: number of classes; None if it does not come from the labels. It may come from them
+            if it is the largest one plus 1; only then may labels without samples be a mistake.
     """
     known = np.unique(train.numpy())
     values = np.union1d(known, test.numpy()).tolist()
     gaps = [(low + 1, high - 1) for low, high in pairwise([-1, *values]) if high - low > 1]
+    if classes != values[-1] + 1:
+        gaps = []
     notes = []
     if gaps:
         names = [str(low) if low == high else f"{low}..{high}" for low, high in gaps]

@@ -170,8 +170,11 @@ def build_model_of(
     if augmentation is not None:
         augmentation.check(widened(inputs[:TRIED]))
     source = BatchSource(samples, batch_size, stream, augmentation)
-    one_class = is_one_class(data.train_labels)
-    unlabelled = label_notes(data.train_labels, data.test_labels) if one_class else []
+    own = given.data is not None or is_import_path(config.dataset.name)
+    unlabelled: list[str] = []
+    if is_one_class(data.train_labels):
+        classes = data.classes if own else None
+        unlabelled = label_notes(data.train_labels, data.test_labels, classes)
     label_hint = class_hint(data.train_labels)
     if unlabelled:
         label_hint = f" Of data set {data.name!r}, {unlabelled[0]}"
@@ -197,7 +200,7 @@ def build_model_of(
     if step_cost is not None:
         notes.append(step_cost.note)
     notes += [f"data set {data.name}: {note}" for note in data.notes]
-    if given.data is not None or is_import_path(config.dataset.name):
+    if own:
         note = range_note(data.train_inputs)
         notes += [] if note is None else [f"data set {data.name}: {note}"]
     notes += [f"data set {data.name}: {note}" for note in unlabelled]

@@ -76,7 +76,7 @@ LEAKS = re.compile(r"Input should|_parsing|extra_forbidden|valid (integer|number
         ),
         (
             "[[task]]\nfoo = 3",
-            "unknown setting 'foo' of task 'digits'. Choose algorithm, batch_size, buffer, ",
+            "unknown setting 'foo' of task 'digits'. Choose algorithm, augment, batch_size, ",
         ),
     ],
 )

@@ -48,6 +48,7 @@ VALUES = {
     "eval_seconds": 1.0,
     "target": 0.5,
     "metric": ("macro-f1",),
+    "augment": "tests.gate.given:noisy",
     "monitor": "loss",
     "patience": 3,
     "track": "tensorboard",

@@ -337,7 +337,11 @@ LABELS = {
 def test_labels_without_samples_are_named_with_a_remedy(labels):
     """Negative numbers in the table are labels of test samples."""
     train = torch.tensor([label for label in labels if label >= 0])
-    notes = label_notes(train, torch.tensor([abs(label) for label in labels]))
+    test = torch.tensor([abs(label) for label in labels])
+    notes = label_notes(train, test, int(test.max()) + 1)
+    for classes in (None, int(test.max()) + 2):  # a data set with these classes, or its author
+        fixed = [note for note in notes if "no training sample" in note]
+        assert label_notes(train, test, classes) == fixed
     assert len(notes) == len(LABELS[labels])
     for note, start in zip(notes, LABELS[labels], strict=True):
         assert note.startswith(start)
