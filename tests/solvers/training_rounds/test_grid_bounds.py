@@ -190,3 +190,15 @@ def test_clients_without_work_do_not_count_in_the_fixed_part():
     none = np.zeros((4, 2))
     found, exact = proportion(cells_of(none, none, none, none), 2)
     assert (found.tolist(), exact) == ([0.0, 0.0], True)
+
+
+def test_the_bound_of_a_solution_is_the_least_of_its_grid():
+    """The objective is the cost of the plan among those of the grid, and the gap is theirs."""
+    network = drawn(14, cells=3)
+    found = optimize_rounds(
+        rounds(LOCAL, EDGE), **network, total=30, weights=(1.0, 5.0), local_steps=LOCAL,
+        edge_rounds=EDGE,
+    )  # fmt: skip
+    assert found.bound == found.value.bounds.min() < found.objective
+    assert found.objective == np.nanmin(found.value.costs)
+    assert found.gap == pytest.approx(1 - found.bound / found.objective, rel=1e-6)
