@@ -1,5 +1,7 @@
 """A stored network is the same network, bit for bit."""
 
+import io
+import zipfile
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -85,3 +87,51 @@ def test_files_of_something_else_are_refused(content, tmp_path):
         load_network(file)
     with pytest.raises(ValueError, match="cannot be read as a network"):
         load_network(tmp_path / "nothing.npz")
+
+
+def test_every_flipped_bit_is_noticed_or_harmless(tmp_path):
+    """One of every eleventh byte: of headers, compressed arrays and the list of members."""
+    save_network(CELLS, tmp_path / "network.npz")
+    whole, before = (tmp_path / "network.npz").read_bytes(), network_arrays(CELLS)
+    refused = 0
+    for place in range(0, len(whole), 11):
+        damaged = bytearray(whole)
+        damaged[place] ^= 1 << place * 5 % 8
+        try:
+            found = network_arrays(load_network(io.BytesIO(damaged)))
+        except ValueError:
+            refused += 1
+            continue
+        assert found.keys() == before.keys()
+        assert all(np.array_equal(found[key], array) for key, array in before.items()), place
+    assert refused > len(whole) / 11 / 2
+
+
+def shape_of(shape):
+    """A file whose array claims another shape than its bytes have."""
+    file = io.BytesIO()
+    np.lib.format.write_array_header_1_0(
+        file, {"descr": "<f8", "fortran_order": False, "shape": shape}
+    )
+    return file.getvalue()
+
+
+@pytest.mark.parametrize(
+    "member",
+    [b"", shape_of((10**15,)), shape_of((3, 10**30)), b"\x93NUMPY\x09\x00"],
+    ids=["empty", "more bytes than there are", "overflow", "version"],
+)
+def test_impossible_arrays_are_one_line(member, tmp_path):
+    save_network(CELLS, tmp_path / "network.npz")
+    with zipfile.ZipFile(tmp_path / "network.npz", "a") as archive:
+        archive.writestr("more.npy", member)
+    with pytest.raises(ValueError, match="cannot be read as a network") as caught:
+        load_network(tmp_path / "network.npz")
+    assert "\n" not in str(caught.value)
+
+
+def test_an_archive_that_unpacks_to_much_more_is_refused(tmp_path, monkeypatch):
+    monkeypatch.setattr("channels.npz.LARGE", 10**5)
+    np.savez_compressed(tmp_path / "network.npz", settings=np.zeros(10**5))
+    with pytest.raises(ValueError, match=r"settings\.npy would have 800128 bytes"):
+        load_network(tmp_path / "network.npz")

@@ -44,9 +44,6 @@ def check_stored(tables: Mapping[str, Any], file: Path) -> None:
             if not isinstance(one, Mapping) or not isinstance(one.get("name", ""), str):
                 raise ConfigError(f"{file}: {where} is {shown(one)}: it is no table of settings.")
             _check_values(one, file)
-    for kind in ("algorithm", "uplink", "schedule"):
-        if "name" not in tables.get(kind, {}):
-            raise ConfigError(f"{file}: {kind} has no name.")
 
 
 def _check_values(table: Mapping[str, Any], file: Path) -> None:

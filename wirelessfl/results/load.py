@@ -16,10 +16,10 @@ from wirelessfl.config import Config
 from wirelessfl.config.named import Trust
 from wirelessfl.config.stored import check_stored
 from wirelessfl.config.tables import read_toml
-from wirelessfl.drafts import DAMAGE, why
+from wirelessfl.drafts import DAMAGE, reading, why
 from wirelessfl.errors import ConfigError
 from wirelessfl.results.runs import Runs
-from wirelessfl.runs.directory import RunDirectory
+from wirelessfl.runs.directory import CHECKPOINT, RunDirectory
 from wirelessfl.runs.fingerprints import check_fingerprint, fingerprint_of
 from wirelessfl.runs.result import RunResult
 from wirelessfl.runs.stored_params import is_server_model, stored_params
@@ -168,4 +168,5 @@ def _config(folder: Path, trust: Trust) -> Config:
 
 def _params(folder: Path, titled: bool) -> dict[str, torch.Tensor]:
     tensors, state = RunDirectory(folder).load_params(is_server_model)
-    return stored_params(tensors, state, titled=titled)
+    with reading(folder / CHECKPOINT, "Restore it, or start a new run."):
+        return stored_params(tensors, state, titled=titled)

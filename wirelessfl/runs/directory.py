@@ -17,6 +17,7 @@ import torch
 
 from wirelessfl.config import Config
 from wirelessfl.config.named import Trust, import_paths
+from wirelessfl.config.stored import check_stored
 from wirelessfl.config.tables import read_toml
 from wirelessfl.drafts import (
     NotWrittenError,
@@ -34,6 +35,7 @@ from wirelessfl.runs.about import NOTES, ROWS_SCHEMA, about
 from wirelessfl.runs.about_file import AboutFile
 from wirelessfl.runs.files import check_writable
 from wirelessfl.runs.rows_file import RowsFile
+from wirelessfl.runs.run_checkpoint import CHECKPOINT as CHECKPOINT
 from wirelessfl.runs.run_checkpoint import RunCheckpoint
 from wirelessfl.server.client_states import LOG, check_log
 from wirelessfl.sources import source_hashes
@@ -202,7 +204,9 @@ class RunDirectory:
             )
         # Other versions may have other settings.
         directory._checkpoint.check_version(directory.command)
-        tables = directory._with_code_here(read_toml(file, trust, stored=True))
+        tables = read_toml(file, trust, stored=True)
+        check_stored(tables, file)
+        tables = directory._with_code_here(tables)
         try:
             return directory, Config.of(tables)
         except ConfigError as error:

@@ -18,7 +18,7 @@ from wirelessfl.errors import ConfigError, TrainingError
 from wirelessfl.guard import title_of
 from wirelessfl.observers import EndOfTask, Observer, Running
 from wirelessfl.runs.about import CHECKPOINT_LAYOUT, NUMERICS, ROWS_SCHEMA
-from wirelessfl.runs.directory import Row, RunDirectory
+from wirelessfl.runs.directory import CHECKPOINT, Row, RunDirectory
 from wirelessfl.runs.engine import Engine
 from wirelessfl.runs.fingerprints import check_fingerprint, settings_fingerprint
 from wirelessfl.runs.monitor import Monitor
@@ -102,8 +102,8 @@ class Execution:
         self.resumable = True
         self.wall_before, self.finished = state["wall_seconds"], state["finished"]
         self.task_reasons = dict(state.get("task_reasons", {}))
-        file = self.directory.path / "checkpoint.safetensors"
-        with reading(file, "It is not one of a run with these settings. Start a new run."):
+        file = self.directory.path / CHECKPOINT
+        with reading(file, "Restore it, or start a new run."):
             self.engine.restore(tensors, state)
         self.saved_at = self.engine.setup.clock.now
 

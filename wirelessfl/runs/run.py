@@ -15,13 +15,13 @@ from channels.notes import Notes
 from wirelessfl.config import Config
 from wirelessfl.config.named import Trust
 from wirelessfl.data import Data
-from wirelessfl.drafts import NotWrittenError
+from wirelessfl.drafts import NotWrittenError, reading
 from wirelessfl.errors import ConfigError, DataError, TrainingError
 from wirelessfl.import_paths import is_import_path
 from wirelessfl.observers import Observer, default_observers
 from wirelessfl.rounds.redesign import Redesign
 from wirelessfl.runs.about import about
-from wirelessfl.runs.directory import RunDirectory
+from wirelessfl.runs.directory import CHECKPOINT, RunDirectory
 from wirelessfl.runs.engine import Engine
 from wirelessfl.runs.execution import Execution, RowCallback
 from wirelessfl.runs.extension import Later, extended
@@ -214,7 +214,8 @@ def resume(
                 notes(f"{changed} has changed since this run; its rows are from the old version.")
             elif on_note is not None and shards.rank == 0:
                 on_note(f"the run in {path} has finished: nothing is left to do")
-            params = stored_params(tensors, state, titled=bool(config.task))
+            with reading(directory.path / CHECKPOINT, "Restore it, or start a new run."):
+                params = stored_params(tensors, state, titled=bool(config.task))
             ended, stored = state.get("ended"), directory.notes()
             return RunResult(config, rows, params, directory.path, ended, notes=stored)
         shards.by_first(lambda: directory.check_logs(tensors, titled=bool(config.task)))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import math
 import os
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -18,6 +17,7 @@ from wirelessfl.runs.earlier_checkpoints import upgraded
 from wirelessfl.stored_tensors import read_checkpoint, read_state, write_checkpoint
 from wirelessfl.wording import shown
 
+CHECKPOINT = "checkpoint.safetensors"
 NUMBER, TEXT = (int, float), (str, type(None))
 ENTRIES: dict[str, tuple[type, ...]] = {
     **dict.fromkeys(("schedule", "handler", "fingerprint"), (dict,)),
@@ -41,7 +41,7 @@ class RunCheckpoint:
 
     def __init__(self, folder: Path, remedy: str) -> None:
         self.folder, self.remedy = folder, remedy
-        self.path = folder / "checkpoint.safetensors"
+        self.path = folder / CHECKPOINT
 
     def exists(self) -> bool:
         """Whether one has been written."""
@@ -175,7 +175,7 @@ def _checked(state: dict[str, Any]) -> dict[str, Any]:
         value = state.get(name, kinds)
         if value is kinds:
             continue
-        if not isinstance(value, kinds) or (isinstance(value, float) and not math.isfinite(value)):
+        if not isinstance(value, kinds) or (kinds == NUMBER and not abs(value) < 1 << 63):
             raise ValueError(f"{name} is {shown(value)} in its state")
     if state.get("client_log") and [*map(type, state["client_log"])] != [int] * 3:
         raise ValueError(f"client_log is {shown(state['client_log'])} in its state")

@@ -35,13 +35,18 @@ def stored_params(
         tensors: tensors of the checkpoint, at least those of ``is_server_model``.
         state: its state.
         titled: whether tasks have tables, and the names of parameters those of tasks.
+
+    Raises:
+        ValueError, LookupError, TypeError: they are not those of the model.
     """
     tasks, found = state["tasks"], dict[str, torch.Tensor]()
     for number, learner in enumerate(state["learners"]):
         shapes = {name: tuple(shape) for name, shape in learner["shapes"].items()}
         mark = tensor_mark(None if tasks is None else number)
-        params = ParamSpec(shapes, learner["ties"]).named(tensors[f"{mark}server.cloud.params"])
-        found |= named_params(params, tasks[number] if titled else None)
+        spec, params = ParamSpec(shapes, learner["ties"]), tensors[f"{mark}server.cloud.params"]
+        if params.dtype != torch.float32 or params.shape != (spec.size,):
+            raise ValueError(f"its parameters are {params.dtype} {list(params.shape)}")
+        found |= named_params(spec.named(params), tasks[number] if titled else None)
     return found
 
 

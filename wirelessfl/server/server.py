@@ -264,13 +264,23 @@ class Server:
         }
 
     def restore(self, tensors: dict[str, torch.Tensor]) -> None:
-        """Continue from the result of ``tensors``; other tensors are ignored."""
-        device = self.cloud["params"].device
+        """Continue from the result of ``tensors``; other tensors are ignored.
+
+        Raises:
+            ValueError: a tensor is not one of this model.
+        """
+        before, like = {**self.cloud, **self.nodes}, self.cloud["params"]
+        device = like.device
         found = {n.removeprefix(PREFIX): v for n, v in tensors.items() if n.startswith(PREFIX)}
         self.cloud, self.nodes = (
             {n.removeprefix(kind): v.to(device) for n, v in found.items() if n.startswith(kind)}
             for kind in ("cloud.", "nodes.")
         )
+        for name, value in before.items():
+            now = self.cloud[name] if name in self.cloud else self.nodes[name]
+            flat = value.shape[-1:] == like.shape  # users' algorithms may have other state
+            if flat and (now.dtype, now.shape) != (value.dtype, value.shape):
+                raise ValueError(f"{name} is {now.dtype} {list(now.shape)}")
         self.states.restore(found)
         self.admit(found["there"].numpy())
         self.version = int(found["version"])

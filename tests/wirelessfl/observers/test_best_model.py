@@ -1,14 +1,21 @@
 """The best model is that of the best row, whatever happens between rows and checkpoints."""
 
+import errno
+import json
+import os
 import shutil
 
 import pytest
+import safetensors.torch
 import torch
-from safetensors.torch import load_file
+from safetensors import SafetensorError
+from safetensors.torch import load_file, save_file
 
 import wirelessfl
 from wirelessfl.observers import BestModel, Observer
 from wirelessfl.observers.best_model import best_file, best_row
+from wirelessfl.results import Runs
+from wirelessfl.results.export import export
 from wirelessfl.runs.directory import RunDirectory
 from wirelessfl.runs.settings_hash import settings_hash
 
@@ -182,3 +189,41 @@ def test_settings_that_change_no_results_do_not_change_names_of_runs(config):
     assert settings_hash(config("fedavg", keep_best=True)) == plain
     assert settings_hash(config("fedavg", track="tensorboard")) == plain
     assert settings_hash(config("fedavg", patience=3)) != plain
+
+
+def test_a_flipped_bit_of_the_best_parameters_is_noticed(config, toy, tmp_path):
+    """Files of earlier versions have no checksum."""
+    result = wirelessfl.run(config("fedavg", **UNSTEADY), data=toy)
+    file = best_file(result.directory)
+    whole = file.read_bytes()
+    params, row = load_file(file), best_row(file)
+    for place in (60, len(whole) - 30):  # in the row, and in the parameters
+        file.write_bytes(whole[:place] + bytes([whole[place] ^ 4]) + whole[place + 1 :])
+        assert best_row(file) is None
+        with pytest.raises(wirelessfl.ConfigError, match=r"best\.safetensors is damaged: "):
+            export(Runs([wirelessfl.load(result.directory)]), tmp_path / "m.pt", best=True)
+    save_file(params, file, {"row": json.dumps(row)})
+    assert best_row(file) == row
+
+
+@pytest.mark.parametrize(
+    ("number", "remedy"),
+    [(errno.ENOSPC, "Free disk space"), (errno.EACCES, "Allow this user to write there")],
+)
+def test_best_parameters_that_cannot_be_written_do_not_blame_the_observer(
+    config, toy, monkeypatch, number, remedy
+):
+    saved = safetensors.torch.save_file
+
+    def fail(tensors, file, metadata):
+        if "row" not in metadata:  # a checkpoint
+            return saved(tensors, file, metadata)
+        raise SafetensorError(f"I/O error: {os.strerror(number)} (os error {number})")
+
+    monkeypatch.setattr("safetensors.torch.save_file", fail)
+    settings = config(keep_best=True)
+    with pytest.raises(wirelessfl.ConfigError) as caught:
+        wirelessfl.run(settings, data=toy)
+    folder = settings.run.out
+    assert str(caught.value).startswith(f"{best_file(folder)} cannot be written: ")
+    assert str(caught.value).endswith(f" {remedy}, then resume: wirelessfl resume {folder}")

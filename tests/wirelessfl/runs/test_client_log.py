@@ -167,6 +167,17 @@ def test_a_missing_or_damaged_file_is_one_error(text, told, tmp_path):
         read_client_log(tmp_path)
 
 
+def test_a_changed_digit_of_a_finished_run_is_noticed(config, toy):
+    result = wirelessfl.run(config("fedavg", client_log=True), data=toy)
+    file = result.directory / "clients.csv"
+    whole = file.read_text()
+    assert len(read_client_log(result.directory))
+    for changed, told in ((whole[:-2] + "9\n", "changed since"), (whole * 2, "damaged: ")):
+        file.write_text(changed if changed != whole else whole[:-2] + "8\n")
+        with pytest.raises(ConfigError, match=rf"clients\.csv .*{told}"):
+            read_client_log(result.directory)
+
+
 def a_log(**columns):
     """A log of two rounds of two clients, in which client 1 computes for 3 of 4 seconds."""
     found = {

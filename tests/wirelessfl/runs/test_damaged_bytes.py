@@ -1,7 +1,10 @@
 """Any damaged byte of a run's files is noticed before training, in one line that names the file."""
 
+import json
 import os
 import shutil
+import tomllib
+import zlib
 from contextlib import nullcontext
 from pathlib import Path
 
@@ -13,6 +16,8 @@ from wirelessfl.config import Config
 from wirelessfl.errors import ConfigError
 from wirelessfl.runs.client_log_file import ClientLogFile
 from wirelessfl.runs.directory import RunDirectory
+from wirelessfl.runs.fingerprints import fingerprint_of
+from wirelessfl.stored_tensors import read_checkpoint, write_checkpoint
 
 CHECKPOINT = "checkpoint.safetensors"
 
@@ -253,6 +258,70 @@ def test_only_regular_files_of_a_folder_are_opened(
             act()
         assert "\n" not in str(caught.value)
     assert (outside.read_bytes() if outside.exists() else None) == before
+
+
+def with_checksums(folder, rows=None, settings=None, tensors=None, **state):
+    """Change what a folder stores, and write the checksums anew."""
+    file = folder / "checkpoint.safetensors"
+    kept, entries = read_checkpoint(file)
+    entries |= state
+    if rows is not None:
+        lines = [json.loads(line) for line in (folder / "rows.jsonl").read_text().splitlines()]
+        lines[-1] |= rows
+        text = "".join(json.dumps(line) + "\n" for line in lines).encode()
+        (folder / "rows.jsonl").write_bytes(text)
+        entries |= {"rows_bytes": len(text), "rows_checksum": zlib.crc32(text)}
+    if settings is not None:
+        text = (folder / "config.toml").read_text()
+        assert settings[0] in text
+        text = text.replace(*settings)
+        (folder / "config.toml").write_text(text)
+        entries["fingerprint"] |= fingerprint_of(tomllib.loads(text))
+    for name, change in (tensors or {}).items():
+        kept[name] = change(kept[name])
+    write_checkpoint(file, {n: v for n, v in kept.items() if v is not None}, entries)
+
+
+HOSTILE = [
+    {"rows": {"accuracy": "x"}},
+    {"rows": {"accuracy": 10**400}},
+    {"rows": {"sim_seconds": None}},
+    {"rows": {"joules": float("inf")}},
+    {"rows": {"backhaul_mib": 10**100}},
+    {"settings": ("rounds = 5", "rounds = 1e400")},
+    {"settings": ("rounds = 5", 'rounds = "x"')},
+    {"settings": ("rounds = 5", "rounds = 99999999999999999999")},
+    {"settings": ('name = "hfedavg"', "name = 3")},
+    {"learners": 3},
+    {"learners": [{}]},
+    {"sim_seconds": "x"},
+    {"sim_seconds": float("inf")},
+    {"client_log": [1, "x", 2]},
+    {"finished": None},
+    {"tensors": {"server.cloud.params": lambda value: value.to(torch.int8)}},
+    {"tensors": {"server.cloud.params": lambda value: value[:-1]}},
+    {"tensors": {"server.cloud.params": lambda value: None}},
+]
+
+
+@pytest.mark.thorough(every=2)
+@pytest.mark.parametrize("change", HOSTILE, ids=[*map(str, range(len(HOSTILE)))])
+@pytest.mark.parametrize("done", [True, False])
+def test_wrong_values_with_valid_checksums_are_one_line(stored, tmp_path, toy, change, done):
+    """Nothing is written."""
+    folder = shutil.copytree(stored / ("finished" if done else "halted"), tmp_path / "run")
+    with_checksums(folder, **change)
+    before = content(folder)
+    acts = [lambda: wirelessfl.resume(folder, data=toy)]
+    if not {"tensors", "learners"} & change.keys():
+        acts.append(lambda: wirelessfl.load(folder))
+    elif done:
+        acts.append(lambda: wirelessfl.load(folder).params)
+    for act in acts:
+        with pytest.raises(ConfigError) as caught:
+            act()
+        assert "\n" not in str(caught.value)
+    assert content(folder) == before
 
 
 def test_a_link_to_the_folder_of_a_run_is_followed(halted, finished, toy, same, tmp_path):

@@ -143,6 +143,36 @@ def test_resume_refuses_edited_code(own, halt_at, same):
     same(wirelessfl.resume(folder, trust=True), whole)
 
 
+@pytest.mark.parametrize("content", ["equal", "another", "missing"])
+def test_a_run_finds_its_file_of_code_in_the_current_folder(
+    own, halt_at, same, tmp_path, monkeypatch, content
+):
+    """As on another machine, where the path of the file does not exist."""
+    (tmp_path / "here").mkdir()
+    file = own / "own_model.py"
+    folder, _ = halted(own, halt_at, model=f"{file}:make")
+    whole = wirelessfl.run(config(rounds=4, model=f"{file}:make"))
+    file.rename(tmp_path / "here" / "own_model.py")
+    forget()
+    monkeypatch.chdir(tmp_path / "here")
+    if content == "equal":
+        same(wirelessfl.resume(folder, trust=True), whole)
+        assert wirelessfl.load(folder).model(trust=True)
+        return
+    if content == "missing":
+        monkeypatch.chdir(tmp_path)
+    else:
+        edit(tmp_path / "here" / "own_model.py", "nn.ReLU", "nn.Tanh")
+    message = (
+        rf"config\.toml: model is '{file}:make': there is no such file"
+        rf"{', and that in the current folder differs' * (content == 'another')}\. Copy own_m"
+    )
+    with pytest.raises(ConfigError, match=message):
+        wirelessfl.resume(folder, trust=True)
+    with pytest.raises(ConfigError, match="importing it runs code"):
+        wirelessfl.resume(folder)
+
+
 def test_reading_a_finished_run_of_old_code_says_so(own):
     result = wirelessfl.run(config(out=own / "run"))
     edit(own / "own_model.py", "nn.ReLU", "nn.Tanh")

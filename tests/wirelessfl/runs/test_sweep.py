@@ -15,6 +15,7 @@ from tests.launching import holder, wait_until
 from wirelessfl.cli import main
 from wirelessfl.config import Config
 from wirelessfl.errors import ConfigError
+from wirelessfl.runs.directory import RunDirectory
 from wirelessfl.runs.kept import is_finished, kept_folder, kept_run
 from wirelessfl.runs.priced import priced_from
 from wirelessfl.runs.settings_hash import settings_hash
@@ -55,6 +56,44 @@ def test_equal_tables_give_one_stored_run(tmp_path):
     assert (first.config.network.cells, first.config.training.edge_rounds) == (4, 5)
     assert bare([kept_run(Config(**tables), tmp_path)]) == bare([first])
     assert kept_run(Config.of(tables), tmp_path).directory == first.directory
+
+
+def test_a_sweep_waits_for_a_run_of_another_sweep(tmp_path):
+    """It reads the run that the other one has finished, or resumes one that it left."""
+    (config,) = configs(seeds=(1,))
+    folder, whole, found = kept_folder(config, tmp_path), [], []
+
+    def on_row(row):
+        if row["round"] == 1:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        kept_run(config, tmp_path, on_row)
+    second = threading.Thread(target=lambda: found.append(kept_run(config, tmp_path)))
+    with RunDirectory(folder).at_work():
+        second.start()
+        second.join(0.3)
+        assert not found
+        assert second.is_alive()
+    second.join()
+    whole = sweep([config], tmp_path / "alone")
+    assert bare(found) == bare(whole) == bare(sweep([config], tmp_path))
+
+
+def test_a_run_that_another_sweep_has_just_started_is_not_an_error(tmp_path, monkeypatch):
+    """Between the look at the folder and the start, the other one creates it."""
+    (config,) = configs(seeds=(1,))
+    looks, holds_run = [], RunDirectory.holds_run
+
+    def late(path):
+        looks.append(path)
+        if len(looks) == 1:
+            sweep([config], tmp_path)
+            return False
+        return holds_run(path)
+
+    monkeypatch.setattr(RunDirectory, "holds_run", staticmethod(late))
+    assert kept_run(config, tmp_path).directory == kept_folder(config, tmp_path)
 
 
 def test_processes_give_the_rows_of_sequential_runs(tmp_path):
