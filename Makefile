@@ -70,6 +70,7 @@ claims: $(READY)
 
 fuzz: $(READY)
 	HYPOTHESIS_PROFILE=fuzz $(BIN)/python -m pytest -m "not realdata and not extras"
+	$(BIN)/python -m tests.damaged_folders 500
 
 $(READY): pyproject.toml constraints.txt
 	@$(PYTHON) -c 'import sys; sys.exit(0 if sys.version_info >= (3, 11) else "wirelessfl needs Python 3.11 or newer, and $(PYTHON) is " + sys.version.split()[0] + ": make PYTHON=/path/to/python3.11")'
