@@ -14,25 +14,39 @@ from pydantic.fields import FieldInfo
 
 from channels.summaries import counted
 from channels.validation import public_path, shown
+from wirelessfl.foreign_words import foreign
 
 NAMES: dict[Any, str] = {int: "whole number", float: "number", str: "string", Path: "path"}
 ARTICLES: dict[Any, str] = {int: "a ", float: "a ", str: "a ", Path: "a "}
+SIMILAR, SIMILAR_SHORT = 0.75, 0.6
+"""Least similarity (difflib's ratio) of a name that is suggested; typing errors have more."""
+SHORT = 4
+"""Letters of a word in which one wrong letter costs much similarity."""
 LIMITS = (("ge", ">="), ("gt", ">"), ("le", "<="), ("lt", "<"))
 
 
-def nearest(word: object, known: Iterable[str], min_similarity: float = 0.6) -> str | None:
+def nearest(word: object, known: Iterable[str]) -> str | None:
     """The name in ``known`` that is most similar to ``word``; None if none is similar enough.
 
-    Case is ignored, and "_" equals "-". ``min_similarity`` is difflib's cutoff, from 0 to 1.
+    Case and leading dashes are ignored, and "_" equals "-".
     """
-    plain = {name.lower().replace("_", "-"): name for name in known}
-    asked = str(word).lower().replace("_", "-")
-    found = difflib.get_close_matches(asked, plain, n=1, cutoff=min_similarity)
+    plain, asked = {_letters(name): name for name in known}, _letters(str(word))
+    cutoff = SIMILAR if len(asked) > SHORT else SIMILAR_SHORT
+    found = difflib.get_close_matches(asked, plain, n=1, cutoff=cutoff)
     return plain[found[0]] if found else None
 
 
+def _letters(name: str) -> str:
+    return name.lower().lstrip("-").replace("_", "-")
+
+
 def suggestion(word: object, known: Iterable[str]) -> str:
-    """Return " Do you mean 'rounds'?" for the nearest known name, or "" if none is similar."""
+    """Return " Do you mean 'rounds'?" for the nearest known name, or "" if none is similar.
+
+    A word of other packages gets what serves instead, however similar other names are.
+    """
+    if advice := foreign(word):
+        return advice
     near = nearest(word, known)
     return "" if near is None else f" Do you mean {near!r}?"
 

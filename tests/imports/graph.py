@@ -52,6 +52,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
         "wirelessfl.import_paths",
         "wirelessfl.sources",
         "wirelessfl.row_fields",
+        "wirelessfl.foreign_words",
         "wirelessfl.wording",
         "wirelessfl.needs",
         "wirelessfl.divergence",

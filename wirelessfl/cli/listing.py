@@ -25,7 +25,10 @@ def add_list(subparsers: Any) -> None:
     )
     parser.set_defaults(command=list_choices)
     parser.add_argument(
-        "name", nargs="?", metavar="NAME", help="a kind, e.g. uplink; or a choice, e.g. hist"
+        "name",
+        nargs="?",
+        metavar="NAME",
+        help="a kind, e.g. uplink; a choice, e.g. hist; or a setting, e.g. coherence",
     )
 
 
@@ -44,6 +47,11 @@ def list_choices(arguments: argparse.Namespace) -> int:
     if not owners:
         from wirelessfl.wording import suggestion
 
+        flags = _settings(wanted)
+        if flags:
+            for line in flags:
+                console.tell(line)
+            return 0
         known = [*names, *(name for lines in names.values() for name in lines)]
         raise ConfigError(
             f"{wanted!r} is unknown.{suggestion(wanted, known)} wirelessfl list lists all names."
@@ -52,6 +60,22 @@ def list_choices(arguments: argparse.Namespace) -> int:
         for line in _details(kind, wanted, names[kind][wanted]):
             console.tell(line)
     return 0
+
+
+def _settings(word: str) -> list[str]:
+    """Lines about the setting of this name, with or without dashes; none if there is none."""
+    from wirelessfl.cli.flags import all_flags
+    from wirelessfl.cli.help import flag_line
+    from wirelessfl.config.kinds import owner_names
+
+    name = word.lower().lstrip("-").replace("-", "_")
+    lines = []
+    for flag in all_flags():
+        if flag.name == name:
+            option, text = flag_line(flag, None if flag.varies else flag.default)
+            having = owner_names(flag.key) or f"section [{flag.section}]"
+            lines += [f"{option}: {text}", f"  setting {flag.key!r} of {having}"]
+    return lines
 
 
 def _kind(word: str, kinds: Collection[str]) -> str:

@@ -61,7 +61,7 @@ SYNONYMS: Mapping[str, tuple[str, ...]] = {
     "server_lr": ("server_learning_rate", "global_lr", "eta_s", "eta_g"),
     "assigner": ("submodels", "submodel_assigner"),
     "select": ("selection", "sampler", "client_selection"),
-    "compression": ("compressor", "quantize", "quantization"),
+    "compression": ("compressor",),
     "mu": ("proximal_mu", "prox_mu"),
     "threads": ("num_threads", "n_threads"),
 }

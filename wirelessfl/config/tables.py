@@ -196,7 +196,7 @@ def hint(key: str, known: Iterable[str], homes: Mapping[str, tuple[str, str]] | 
     found = found or suggestion(key, known)
     if found:
         return found
-    near = nearest(key, homes, 0.75)  # a setting of another table must be more similar
+    near = nearest(key, homes)
     return "" if near is None else f" Do you mean {near!r}, in [{homes[near][0]}]?"
 
 

@@ -73,5 +73,11 @@ def test_one_choice_is_listed_with_its_settings(capsys):
     assert "--mu X" in out
     assert main(["list", "digits"]) == 0
     assert "--dataset digits" in capsys.readouterr().out
+    assert main(["list", "coherence"]) == 0
+    out = capsys.readouterr().out
+    assert out.startswith("--coherence NAME: channel coherence interval: round, edge-round")
+    assert "setting 'coherence' of section [network]" in out
+    assert main(["list", "lr"]) == 0
+    assert "setting 'lr' of algorithm fa-nt, fadamgc" in capsys.readouterr().out
     assert main(["list", "fedprx"]) == 2
     assert "'fedprx' is unknown. Do you mean 'fedprox'?" in capsys.readouterr().err

@@ -3,12 +3,14 @@
 import pytest
 
 from wirelessfl import Config
+from wirelessfl.algorithms import algorithm_classes
 from wirelessfl.cli.flags import all_flags
 from wirelessfl.cli.main import main
 from wirelessfl.config.choices import KINDS
 from wirelessfl.config.kinds import listed
 from wirelessfl.config.synonyms import ADVICE, SYNONYMS, VALUES, synonym
 from wirelessfl.errors import ConfigError
+from wirelessfl.foreign_words import FOREIGN
 
 KNOWN = {flag.name for flag in all_flags()} | {*KINDS}
 
@@ -26,6 +28,13 @@ KNOWN = {flag.name for flag in all_flags()} | {*KINDS}
         ("gpu", "Do you mean --device cuda?"),
         ("algorithm", "The algorithm is named first"),
         ("optimizer", "The algorithm contains the clients' optimiser"),
+        ("wandb", "unknown flag '--wandb'. Choose --track tensorboard or trackio"),
+        ("dp", "unknown flag '--dp'. There is no differential privacy"),
+        ("quantization", "unknown flag '--quantization'. Uploads are not compressed"),
+        ("uplink_bits", "unknown flag '--uplink-bits'. Uploads are not compressed"),
+        ("doppler_hz", "unknown flag '--doppler-hz'. Clients do not move"),
+        ("speed_kmh", "unknown flag '--speed-kmh'. Clients do not move"),
+        ("speed_of_light", "unknown flag '--speed-of-light'. See wirelessfl run --help."),
     ],
 )
 def test_unknown_flags_are_understood(name, hint, capsys):
@@ -57,7 +66,18 @@ def test_every_synonym_stands_for_a_setting_and_is_none_itself():
     assert {*SYNONYMS} - {"local_epochs"} <= KNOWN
     assert {setting for setting, _ in VALUES.values()} <= KNOWN
     names = [name for names in SYNONYMS.values() for name in names]
-    assert not {*names, *VALUES, *ADVICE} & (KNOWN - {"local_epochs"})
+    assert not {*names, *VALUES, *ADVICE, *FOREIGN} & (KNOWN - {"local_epochs"})
+    assert not {*FOREIGN} & {*names, *VALUES, *ADVICE, *algorithm_classes()}
+
+
+@pytest.mark.parametrize(
+    ("name", "hint"),
+    [("fedopt", "It is a family: choose fedadam"), ("FedBN", "no personal models")],
+)
+def test_algorithms_of_other_packages_are_known_words(name, hint):
+    with pytest.raises(ConfigError, match=f"{name}' is unknown. .*{hint}") as caught:
+        Config.from_flags(name)
+    assert "Do you mean" not in str(caught.value)
     assert synonym("epochs", {"local_steps"}).setting == "local_steps"
     assert synonym("epochs", {"local_steps", "local_epochs"}).setting == "local_epochs"
     assert synonym("epochs", {"rounds"}) is None
