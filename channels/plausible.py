@@ -18,6 +18,7 @@ from channels.arrays import FloatArray
 from channels.decibels import watts_to_dbm
 from channels.network import ChannelDraw, Network
 from channels.notes import Notes, is_outside
+from channels.recorded import Recorded
 from channels.validation import as_numpy
 
 LEAST_BANDWIDTH_HZ = 1e3
@@ -66,7 +67,7 @@ def network_notes(network: Network, *, radio: bool = True, computes: bool = True
         notes += _computing("switched_capacitance", network.switched_capacitance, network.cpu_hz)
     if radio:
         notes += [*_power("transmit_power_w", network.transmit_power_w)]
-        notes += [*_snr(network), *_distance(network)]
+        notes += [*_snr(network), *_distance(network), *_axes(network)]
     return notes
 
 
@@ -204,6 +205,15 @@ def _distance(network: Network) -> Iterator[str]:
         yield (
             f"no client is more than {farthest:.2g} m from its edge server: distances are in "
             "metres, 1000 for a kilometre."
+        )
+
+
+def _axes(network: Network) -> Iterator[str]:
+    recorded = network.fading
+    if isinstance(recorded, Recorded) and 1 < recorded.blocks < recorded.antennas:
+        yield (
+            f"recorded channels have {recorded.blocks} blocks and {recorded.antennas} antennas: if "
+            "their axes are [antennas, clients, blocks], transpose them."
         )
 
 

@@ -6,6 +6,7 @@ from scipy.io import savemat
 
 from channels import Network, Recorded, Stream
 from channels.fading import Fading, FadingByClient
+from channels.plausible import network_notes
 
 BLOCKS, CLIENTS, ANTENNAS = 3, 4, 2
 CELLS = [0, 0, 1, 1]
@@ -131,3 +132,14 @@ def test_a_network_of_another_size_is_refused():
         network = Network(cpu_hz=1e9, gain_db=-90.0, fading=recorded, **wrong)
         with pytest.raises(ValueError, match="have 4 clients and 2 antennas"):
             network.draw(Stream(1))
+
+
+@pytest.mark.parametrize(
+    ("blocks", "antennas", "noted"), [(3, 5, True), (1, 5, False), (5, 5, False)]
+)
+def test_transposed_axes_are_noted(blocks, antennas, noted):
+    """MATLAB's [antennas, clients, blocks] has as many clients."""
+    channels = Recorded(np.full((blocks, 4, antennas), 1e-5 + 0j))
+    notes = [note for note in network_notes(network_of(channels)) if "transpose" in note]
+    assert len(notes) == noted
+    assert all(f"{blocks} blocks and {antennas} antennas" in note for note in notes)
