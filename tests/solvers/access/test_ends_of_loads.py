@@ -191,9 +191,89 @@ def test_common_ends_of_unequal_cells(cells, snr_db, bits, cycles, weight):
 @pytest.mark.parametrize(
     "access", [EnergyWithinDeadline(late="lost"), LeastTimeAndEnergy(1.0, "lost")]
 )
-def test_what_surrounds_a_phase_must_fit_into_its_deadline(access):
-    """Nobody can be left out if the download and the backhaul alone take longer."""
+@pytest.mark.parametrize("each", [0.25, 0.3])
+def test_what_surrounds_a_phase_must_fit_into_its_deadline(access, each):
+    """Nobody can be left out if the download and the backhaul alone take as long, or longer."""
     amounts, draw, _ = example()
-    load = loaded(amounts, start_seconds=0.3, after_seconds=0.3, deadline_seconds=0.5)
+    load = loaded(amounts, start_seconds=each, after_seconds=each, deadline_seconds=0.5)
     with pytest.raises(DeadlineMissedError, match=r"deadline_seconds is 0\.5: cell \d"):
         access.serve(load, draw)
+
+
+@pytest.mark.parametrize("own", [None, 1e6, 2.0])
+def test_the_earliest_deadline_of_a_cell_counts(own):
+    """Those of its clients and that of the access; all of a cell wait for its last start."""
+    amounts, draw, _ = example()
+    need = soonest(loaded(amounts), draw)
+    own = None if own is None else own * need + 0.8
+    deadline = need * np.array([5.0, 3.0, 4.0, 9.0, 1.5, 2.5, 6.0]) + 0.8
+    start, after = 0.1 * np.arange(1, 8), np.array([0.0, 0.0, 0.1, 0.0, 0.0, 0.1, 0.0])
+    load = loaded(amounts, start_seconds=start, after_seconds=after, deadline_seconds=deadline)
+    served = EnergyWithinDeadline(own).serve(load, draw)
+    for cell in range(3):
+        mine = cell == CELLS
+        end = min(deadline[mine].min(), np.inf if own is None else own)
+        phase = end - start[mine].max() - after[mine].max()
+        seconds = start[mine] + phase
+        np.testing.assert_allclose(served.seconds[:, mine], np.tile(seconds, (2, 1)), rtol=1e-9)
+        part = draw.of(np.flatnonzero(mine))
+        alone = Load(*(each[mine] for each in amounts), deadline_seconds=phase)
+        joules = EnergyWithinDeadline().serve(alone, part).joules
+        np.testing.assert_allclose(served.joules[:, mine], joules, rtol=1e-6)
+    assert served.transmissions is None
+
+
+def test_clients_stay_by_the_bands_that_they_need():
+    """Client 0 has few bits and needs 80 % of the band; the next two have more, and need as much.
+
+    Clients 3 and 4 only train, until the deadline and until after it.
+    """
+    network = Network.from_snr(np.zeros(5, int), cpu_hz=1e9, snr_db=10.0, bandwidth_hz=1e6)
+    draw = ChannelDraw(network, np.ones((5, 1)))
+    window, band = np.array([0.01, 0.5, 0.5]), np.array([0.8e6, 0.3e6, 0.5e6])
+    bits = 0.999 * window * band * np.log2(1 + 1e7 / band)
+    assert bits[0] < bits[1:].min()
+    cycles = [*1e9 * (1 - window), 1e9, 1.001e9]
+    load = Load(
+        cycles, [*bits / 32, 0, 0], start_seconds=0.25, after_seconds=0.25, deadline_seconds=1.5
+    )
+    for access in (EnergyWithinDeadline(late="lost"), EnergyWithinDeadline(9.0, late="lost")):
+        served = access.serve(load, draw)
+        assert served.arrived.tolist() == [False, True, True, True, False]
+        assert served.transmissions.tolist() == [0, 1, 1, 1, 0]
+        assert served.seconds == pytest.approx(np.full(5, 1.25), rel=1e-9)
+        assert served.joules[[0, 4]].tolist() == [0, 0]
+        needed = served.decision.bands_hz
+        assert needed[1:3].sum() <= 1e6 * (1 + 1e-12)
+        np.testing.assert_array_equal(access.seconds(load, draw), served.seconds)
+
+
+def test_ends_that_are_not_decided():
+    """Cells end at their deadlines but for what follows; who has no channel never does."""
+    amounts, draw, _ = example()
+    h = draw.h.copy()
+    h[1, 4] = 0
+    draw, after = ChannelDraw(draw.network, h), 0.1 * np.arange(1, 8)
+    end = 3 * soonest(loaded(amounts), ChannelDraw(draw.network, np.where(h == 0, 1, h))) + 2
+    served = DeadlineCheck(end).serve(loaded(amounts, after_seconds=after), draw)
+    latest = np.array([0.4, 0.4, 0.4, 0.4, 0.5, 0.7, 0.7])
+    wanted = np.tile(end - latest, (2, 1))
+    wanted[1, 4] = np.inf
+    np.testing.assert_allclose(served.seconds, wanted, rtol=1e-12)
+    np.testing.assert_array_equal(served.arrived, np.isfinite(wanted))
+    assert (served.joules == 0).all()
+
+
+def test_the_cell_that_misses_its_deadline_most_is_named():
+    """Cell 0 needs 9 s of 8.5 s; cell 1 needs 5 s of 1 s, 2 s of them before it trains."""
+    network = Network.from_snr([0, 1], cpu_hz=1e9, snr_db=30.0)
+    draw = ChannelDraw(network, np.ones((2, 1)))
+    load = Load([9e9, 3e9], 1e-3, start_seconds=[0, 2], deadline_seconds=[8.5, 1.0])
+    with pytest.raises(DeadlineMissedError) as caught:
+        EnergyWithinDeadline().serve(load, draw)
+    error = caught.value
+    assert (error.cell, error.client, error.deadline) == (1, 1, 1.0)
+    assert (error.needed, error.alone) == pytest.approx((5.0, 5.0), rel=1e-6)
+    load = Load([1e9, 3e9], 1e-3, deadline_seconds=[8.5, 1.0])
+    seconds = EnergyWithinDeadline().seconds(load, draw)
+    assert seconds.tolist() == [pytest.approx(8.5), np.inf]

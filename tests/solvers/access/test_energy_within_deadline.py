@@ -136,3 +136,13 @@ def test_a_deadline_that_is_too_short_names_who_needs_more():
         EnergyWithinDeadline(deadline).serve(load, part)
     with pytest.raises(ValueError, match="is 5: cell 2 needs 7"):
         EnergyWithinDeadline(5).serve(Load(1, 1, start_seconds=7), draw)
+
+
+def test_interference_is_that_of_all_clients_in_their_bands():
+    """Noise in the bands grows with the clients of a cell, and so do powers and bands."""
+    load, draw = example()
+    draw = ChannelDraw(draw.network, draw.h, [1.5, 2.0, 4.0])
+    deadline = 2 * soonest(load, draw)
+    service = EnergyWithinDeadline(deadline).serve(load, draw)
+    check(load, draw.in_bands(), service, deadline)
+    assert (draw.in_bands().snr_hz < draw.snr_hz)[CELLS != 1].all()

@@ -1,5 +1,7 @@
 """``OptimalBands`` against the solver called by hand, equal bands, and rates written out."""
 
+from itertools import combinations
+
 import numpy as np
 import pytest
 
@@ -140,3 +142,44 @@ def test_least_energy_has_the_interference_of_equal_bands():
     with pytest.raises(ValueError, match="even at full power"):
         EnergyWithinDeadline(0.999 * end).serve(load, draw)
     assert EnergyWithinDeadline(1.001 * end).serve(load, draw).arrived.all()
+
+
+def least_end(load, draw, some):
+    """When the last of some clients of a cell ends in the best bands, by ``allocate_bandwidth``."""
+    part = draw.of(draw.network.numbers[[*some]]).in_bands()
+    cell = part.network.cell_of[0]
+    bits, ready = load.bits[[*some]], load.ready_seconds(draw.network)[[*some]]
+    bands = part.network.bandwidth_hz[cell]
+    return allocate_bandwidth(bits, ready, part.snr_hz, bands).objective
+
+
+@pytest.mark.parametrize(
+    "access", [OptimalBands(), EnergyWithinDeadline(1e6)], ids=["bands", "energy"]
+)
+@pytest.mark.parametrize("rise", [None, [3.0, 9.0, 5.0, 2.0]], ids=["alone", "interference"])
+@pytest.mark.parametrize(
+    "counts", [(2, 0, 1, 2), (3, 1, 0, 1), (1, 1, 2, 3), (0, 0, 0, 0), (9, 2, 2, 4)]
+)
+def test_no_other_clients_of_a_cell_end_sooner(access, rise, counts):
+    """Brute force, in cells of different sizes; clients 1 and 9 have no channel, 4 has no bits."""
+    cells = np.array([0, 0, 0, 0, 1, 1, 2, 2, 2, 3, 3, 3])
+    random = np.random.default_rng(5)
+    whole = Network.from_snr(
+        cells,
+        cpu_hz=random.uniform(0.5e9, 2e9, 12),
+        snr_db=random.uniform(-10, 10, 12),
+        bandwidth_hz=[1e6, 2e6, 5e5, 1e6],
+    )
+    h = random.normal(size=(12, 1)) * ~np.isin(np.arange(12), [1, 9])[:, None]
+    draw = ChannelDraw(whole, h, rise)
+    bits = random.uniform(1e4, 1e5, 12) * (np.arange(12) != 4)
+    load = Load(random.uniform(0, 5e8, 12), bits / 32)
+    found = access.soonest(load, draw, np.array(counts))
+    assert not found[[1, 9]].any()
+    for cell, count in enumerate(counts):
+        able = [i for i in np.flatnonzero(cells == cell) if i not in (1, 9)]
+        chosen = [i for i in able if found[i]]
+        assert len(chosen) == min(count, len(able))
+        if chosen:
+            best = min(least_end(load, draw, some) for some in combinations(able, len(chosen)))
+            assert least_end(load, draw, chosen) == pytest.approx(best, rel=1e-9)

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from channels import Load, Network, Simultaneous, Stream
+from channels import ChannelDraw, Load, Network, Simultaneous, Stream
 from solvers import OverTheAir, align_transmitters
 from solvers.beamforming import Anneal
 
@@ -107,3 +107,44 @@ def test_cells_too_large_for_least_error_are_refused():
         with pytest.raises(ValueError, match="a cell has 2001 clients, and convention is 'mmse'"):
             getattr(OverTheAir(convention="mmse"), method)(Load(0, 10.0), draw)
     assert OverTheAir(convention="physical").seconds(Load(0, 10.0), draw).shape == (2001,)
+
+
+@pytest.mark.parametrize("per_symbol", [1, 2])
+def test_powers_of_inverted_channels(per_symbol):
+    """Signals of all clients of a cell arrive alike; the weakest client sends at 0.2 W.
+
+    Client i sends e elements per symbol of power |b_i|^2 each, with b_i a^H h_i = g q_i.
+    """
+    draw = network().draws(Stream(6), range(2))
+    service = over_the_air("physical", per_symbol).serve(load(), draw)
+    powers, beams = service.decision.powers_w, service.decision.beamformers
+    for block in range(2):
+        for cell in (0, 1, 3):
+            own = cell == CELLS
+            weights = load().weights[own] / load().weights[own].sum()
+            arrives = np.abs(draw.h[block, own] @ beams[block, cell].conj()) / weights
+            amplitude = np.sqrt(powers[block, own] * draw.snr[block, own] / per_symbol)
+            np.testing.assert_allclose(arrives * amplitude, arrives[0] * amplitude[0], rtol=1e-6)
+            assert powers[block, own].max() == pytest.approx(0.2, rel=1e-6)
+
+
+def test_published_powers_are_shares_of_the_weights():
+    """At most the fraction q_i^2 of a client's power, which the weakest sends."""
+    draw = network().draw(Stream(7))
+    powers = over_the_air("published").serve(load(), draw).decision.powers_w
+    for cell in (0, 1, 3):
+        own = cell == CELLS
+        weights = load().weights[own] / load().weights[own].sum()
+        assert (powers[own] / (0.2 * weights**2)).max() == pytest.approx(1, rel=1e-6)
+
+
+def test_the_soonest_have_channels_and_interference_does_not_matter():
+    """Seconds depend on what a cell's clients send jointly; client 1 has no channel."""
+    whole = network().draw(Stream(8))
+    h = whole.h * (np.arange(8) != 1)[:, None]
+    cycles = 1e6 * np.array([1, 0, 3, 2, 5, 4, 6, 1.0])
+    counts = np.array([2, 2, 0, 1])
+    for rise in (None, np.full(4, 7.0)):
+        draw = ChannelDraw(whole.network, h, rise)
+        found = over_the_air("physical").soonest(Load(cycles, 10.0), draw, counts)
+        assert found.tolist() == [True, False, False, True, True, True, False, True]
