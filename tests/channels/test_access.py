@@ -246,6 +246,31 @@ def test_a_client_that_cannot_send_does_not_block_others():
     assert np.isfinite(served.joules).all()
 
 
+def test_clients_without_bits_neither_wait_nor_delay_others():
+    """Client 0 sends from 1 to 2 s; 1 and 3 only train, until 1.5 s and as the last, until 5 s."""
+    network = Network.from_snr([0, 0, 0, 0], cpu_hz=1e9, snr_db=0.0, bandwidth_hz=1e3)
+    draw = ChannelDraw(network, np.ones((4, 1)))
+    load = Load([1e9, 1.5e9, 2.5e9, 5e9], np.array([125, 0, 125, 0]) / 4)
+    served = ReadyOrder().serve(load, draw)
+    assert served.seconds == pytest.approx([2, 1.5, 3.5, 5])
+    assert served.decision.order.tolist() == [0, 1, 2, 3]
+    assert served.airtime_seconds == pytest.approx([1, 0, 1, 0])
+    for count, chosen in ((1, [1]), (2, [0, 1]), (3, [0, 1, 2]), (4, [0, 1, 2, 3])):
+        found = ReadyOrder().soonest(load, draw, np.array([count]))
+        assert np.flatnonzero(found).tolist() == chosen
+
+
+@pytest.mark.parametrize("wait", ["mean", "slowest"])
+def test_links_are_busy_for_their_own_vectors(wait):
+    """Whatever the others wait for: 32 bits x vectors x 1000 elements at 1 Mbit/s."""
+    network = Network.from_snr([0, 0, 1], cpu_hz=1e9, snr_db=0.0)
+    draw = ChannelDraw(network, np.ones((2, 3, 1)))
+    served = FixedRate(1e6, wait).serve(Load(0.0, 1e3, vectors=[1.0, 3.0, 2.0]), draw)
+    waits = [0.064, 0.064, 0.064] if wait == "mean" else [0.032, 0.096, 0.064]
+    assert served.seconds == pytest.approx(np.tile(waits, (2, 1)))
+    assert served.airtime_seconds == pytest.approx(np.tile([0.032, 0.096, 0.064], (2, 1)))
+
+
 @each_case
 def test_no_bits_take_no_time_at_rate_0(access, loop):
     """Trained updates arrive, and one with bits does not, unless the link is wired or analog."""

@@ -106,6 +106,27 @@ def test_losses_are_continuous_at_the_breakpoint():
         assert abs(above - below) < step
 
 
+@pytest.mark.parametrize(
+    ("model", "formula", "heights"),
+    [
+        (Umi(3.5, 10, 1.5), umi, (3.5, 10, 1.5)),
+        (Uma(3.5), uma, (3.5, 25, 1.5)),
+        (Rma(1.0), rma, (1.0, 35, 1.5)),
+    ],
+    ids=["umi", "uma", "rma"],
+)
+def test_breakpoints_are_2d_distances(model, formula, heights):
+    """Just before them, 3D distances are longer already."""
+    knee, height = model.breakpoint_m, heights[1] - heights[2]
+    flat = math.sqrt(knee**2 - height**2 / 2)
+    assert flat < knee < math.hypot(flat, height)
+    for distance in (flat, knee, knee * (1 + 1e-12)):
+        found = model.loss_db(distance, True)
+        assert found == pytest.approx(formula(distance, True, *heights), rel=1e-12)
+    if isinstance(model, Rma):
+        assert model.shadowing_std_db([flat, knee, knee + 1e-9], True).tolist() == [4, 4, 6]
+
+
 def test_probabilities_of_a_line_of_sight():
     """Table 7.4.2-1, written out."""
     for d in (18.0, 60.0, 1000.0):

@@ -163,6 +163,19 @@ def test_the_snr_of_a_failure_is_that_of_the_rate(name):
         np.testing.assert_allclose(service.seconds, seconds, rtol=1e-5)
 
 
+def test_errors_of_a_channel_are_fractions_of_its_mean_power():
+    """Half of the mean gain in h, and the same SNR: as many outages as without a path gain."""
+    gain = np.array([-3.0, 0.0, -60.0, 7.0, -110.0])
+    plain, faded = network(), network(path_gain_db=gain)
+    outage = FAILURES.find("outage")(csi_error=0.3, margin_db=1.0)
+    draws = draw(plain, 3)
+    h = draws.h * (10 ** (gain / 20))[:, None]
+    wanted = outage.probability(draws.snr_hz, draws)
+    found = outage.probability(draws.snr_hz, ChannelDraw(faded, h))
+    assert (wanted > 0.01).any()
+    np.testing.assert_allclose(found, wanted, rtol=1e-4, atol=1e-9)
+
+
 def test_outages_follow_the_error_of_the_channel():
     """A true channel h + e carries less than the rate with the loss rate that was drawn."""
     net = network((4,), antennas=2)
