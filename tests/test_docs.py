@@ -237,9 +237,10 @@ def test_the_examples_of_the_radio_run(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     page = blocks(ROOT / "docs" / "radio.md")
     small = ["--local-steps", "1", "--rounds", "1", "--threads", "1", "--json"]
-    printed = []
+    printed, energies = [], []
     for language, file, code in page:
         run_blocks([(language, file, code)])
+        energies += re.findall(r"[\d.]+ J per client", capsys.readouterr().out)
         for line in () if language or file else code.splitlines():
             words = shlex.split(line)[1:]
             out = ["--out", f"run{len(printed)}"]
@@ -254,6 +255,8 @@ def test_the_examples_of_the_radio_run(tmp_path, monkeypatch, capsys):
     text = (ROOT / "docs" / "radio.md").read_text(encoding="utf-8")
     assert "121.43 dB" in text
     assert "-4.44 dB" in text
+    assert energies == ["2.3 J per client", "12.3 J per client", "1.8 J per client"]
+    assert "12.3 instead of 2.3 J per client" in text
 
 
 def test_the_example_of_submodels_runs(tmp_path, monkeypatch, capsys):

@@ -17,6 +17,7 @@ from wirelessfl.results.cases import Case
 from wirelessfl.results.seeds import place_reaching
 from wirelessfl.results.selection import value_text
 from wirelessfl.results.text import LATEX, rendered
+from wirelessfl.rounds.equal_shares import EQUAL_SHARES, costly
 from wirelessfl.row_fields import is_accuracy, measured_field, numeric_fields, unknown_field
 from wirelessfl.runs.monitor import Monitor
 from wirelessfl.wording import shown, suggestion
@@ -51,7 +52,7 @@ class Table:
             reach the target, means of costs are lower bounds: the other runs count with their
             whole costs, and the highest cost is unknown, None.
         means: keys of the columns with means.
-        notes: why runs may not be comparable, one line each.
+        notes: why runs may not be comparable, and what their bands cost, one line each.
     """
 
     title: str
@@ -180,8 +181,16 @@ def summarised(
     means = tuple(key for key in (shown_first, "final", *COSTS) if key in headings)
     kind = monitor.field.replace("_", " ")
     title = "costs of the whole runs" if target is None else f"costs until {kind} {target:g}"
-    notes = tuple(note for case in cases for note in case.notes if "unfinished" not in note)
-    return Table(title, headings, sorted(rows, key=order), means, notes)
+    notes = [note for case in cases for note in case.notes if "unfinished" not in note]
+    ends = {case.title: _means([rows[-1] for rows in case.rows if rows]) for case in cases}
+    notes += [f"{title}: {said}" for title, end in ends.items() if (said := costly(end))]
+    return Table(title, headings, sorted(rows, key=order), means, tuple(notes))
+
+
+def _means(ends: Sequence[dict[str, Any]]) -> dict[str, float]:
+    """Means of what runs with decided bands are compared by, of the last rows of runs."""
+    names = [name for name in ("joules", *EQUAL_SHARES) if all(name in end for end in ends)]
+    return {name: statistics.mean(end[name] for end in ends) for name in names}
 
 
 def with_rows(cases: Sequence[Case], tests: int) -> list[Case]:

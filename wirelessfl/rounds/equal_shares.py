@@ -13,6 +13,28 @@ from channels.arrays import BoolArray, FloatArray
 
 EQUAL_SHARES = ("round_seconds", "equal_seconds", "equal_joules")
 """Fields of rows that exist only if the uplink compares its decisions with equal shares."""
+COSTLY = 2.0
+"""Energy over that with equal shares from which on decisions are said to cost energy."""
+
+
+def costly(costs: Mapping[str, Any]) -> str | None:
+    """That bands for the least time cost much energy, in words; None if they do not.
+
+    Args:
+        costs: as for :func:`compared`.
+    """
+    if not all(name in costs for name in EQUAL_SHARES):
+        return None
+    joules, equal = costs["joules"], costs["equal_joules"]
+    if not joules > COSTLY * equal:
+        return None
+    saved = 100 * (1 - costs["round_seconds"] / costs["equal_seconds"])
+    return (
+        f"{joules:.3g} instead of {equal:.3g} J per client with equal shares, for {saved:.2g} % "
+        "less time: all clients of a cell send at full power until its last one ends. An "
+        "energy_weight such as 0.01 in place of allocation optimal saves energy in almost the "
+        "same time"
+    )
 
 
 def compared(costs: Mapping[str, Any]) -> str | None:

@@ -1,4 +1,4 @@
-"""Notes on values that are allowed, but probably in the wrong unit.
+"""Notes on values that are allowed, but probably in the wrong unit, or cost much unawares.
 
 Each rule is a function with its text; the thresholds are those of ``channels.plausible``. A rule
 names values that no published setting of the experiments reaches; it never refuses a run.
@@ -22,6 +22,7 @@ from channels.plausible import (
 )
 from wirelessfl.config import Config
 from wirelessfl.rounds.client_costs import ClientCosts
+from wirelessfl.rounds.equal_shares import costly
 from wirelessfl.rounds.plan import Plan
 from wirelessfl.selection import Selection
 from wirelessfl.training.workers.processes import cores
@@ -174,6 +175,23 @@ def _joules(case: Examined) -> Iterator[str]:
         )
 
 
+def _energy(case: Examined) -> Iterator[str]:
+    price = None if case.first is None else case.first.price
+    equal = None if price is None else price.equal
+    if price is None or equal is None:
+        return
+    found = costly(
+        {
+            "joules": price.joules,
+            "equal_joules": equal.joules,
+            "round_seconds": price.seconds.max(),
+            "equal_seconds": equal.seconds.max(),
+        }
+    )
+    if found is not None:
+        yield f"with the bands of least time, the first round takes {found}."
+
+
 RULES: tuple[Callable[[Examined], Iterator[str]], ...] = (
-    _network, _step, _links, _threads, _round, _joules,
+    _network, _step, _links, _threads, _round, _joules, _energy,
 )  # fmt: skip

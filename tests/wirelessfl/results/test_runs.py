@@ -132,6 +132,20 @@ def test_tables_of_other_fields_and_averages(two_algorithms):
         runs.where(seed=9).table()
 
 
+@pytest.mark.parametrize(("equal", "notes"), [(0.2, 0), (0.1, 1)])
+def test_tables_say_that_bands_cost_energy(stored, tmp_path, equal, notes):
+    """If runs take more than twice the joules of equal shares in the same rounds."""
+    stored("fedavg", (0.1, 0.5), uplink="ofdma")
+    decided = {"round_seconds": 0.9, "equal_seconds": 1.0, "equal_joules": equal}
+    rows = rows_of((0.1, 0.5), 2.5, **decided)  # 0.25 J
+    stored("fedavg", (), rows=rows, uplink="ofdma", allocation="optimal")
+    table = load_all(tmp_path / "runs").table()
+    assert len(table.notes) == notes
+    for note in table.notes:
+        assert note.startswith("allocation optimal: 0.25 instead of 0.1 J per client")
+        assert "for 10 % less time" in note
+
+
 def test_groups_that_mix_settings_are_noted(stored, tmp_path):
     """Runs that differ in more than seeds are said to; groups by default do not mix settings."""
     for lr in (0.3, 0.1):

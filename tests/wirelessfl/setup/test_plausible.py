@@ -1,5 +1,7 @@
 """Notes on implausible values: each rule has its threshold, and published settings have none."""
 
+import warnings
+
 import pytest
 
 import wirelessfl
@@ -88,6 +90,25 @@ def test_a_client_that_empties_its_battery_is_a_note():
     with pytest.warns(wirelessfl.Note, match=r"a client spends 1\.3e\+05 J in a round"):
         joules = wirelessfl.price(config).rows[-1]["joules_max"]
     assert joules == pytest.approx(20 * 4e12 * 1e-28 * 16e18, rel=1e-3)
+
+
+@pytest.mark.parametrize(("radius", "costs"), [(200, False), (1000, True)])
+def test_optimal_bands_that_cost_much_energy_are_a_note(radius, costs, tmp_path):
+    """Of runs, prices and plans with clients at the cell edge, for which the others send longer."""
+    flags = SMALL | {"clients": 10, "layout": "disc", "radius_m": radius, "seed": 3}
+    decided = Config.from_flags("fedavg", **flags, uplink="ofdma", allocation="optimal")
+    for made in (wirelessfl.run, wirelessfl.price, wirelessfl.plan):
+        config = Config.from_flags("fedavg", **flags) if made is wirelessfl.plan else decided
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always", wirelessfl.Note)
+            found = made(config)
+        notes = [str(each.message) for each in caught]
+        if made is wirelessfl.price:
+            end = found.rows[-1]
+            assert (end["joules"] > 2 * end["equal_joules"]) == costs
+            text = f"{end['joules']:.3g} instead of {end['equal_joules']:.3g} J per client"
+            assert any(text in note for note in notes) == costs
+        assert any("allocation optimal" in note for note in notes) == costs
 
 
 def test_published_settings_have_no_note():
