@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from wirelessfl.codesign.goals import Curve
+from wirelessfl.codesign.goals import Curve, Goal
 from wirelessfl.codesign.pilots.pilot_settings import ERROR_FREE
 from wirelessfl.codesign.spaces import Space, numbers
 from wirelessfl.codesign.ways import Way
@@ -26,7 +26,7 @@ def is_asynchronous(config: Config) -> bool:
     return config.regime.merges_cells
 
 
-def check_arguments(config: Config, clients: Any, buffers: Any) -> None:
+def check_arguments(config: Config, clients: Any, buffers: Any, goal: Goal) -> None:
     """Refuse arguments of ``wirelessfl.design`` without effect under the schedule.
 
     Raises:
@@ -41,6 +41,11 @@ def check_arguments(config: Config, clients: Any, buffers: Any) -> None:
         raise ConfigError(
             f"clients={shown(clients)} conflicts with schedule buffered, in which all clients of a "
             "cell train: leave it out, or choose schedule rounds."
+        )
+    if goal.quantile is not None and is_asynchronous(config):
+        raise ConfigError(
+            f"statistic={goal.quantile:g} conflicts with schedule buffered, whose simulated merges "
+            "are means: leave it out, or choose schedule rounds."
         )
 
 

@@ -93,8 +93,8 @@ class Sizes:
 
 
 def applies(goal: Goal) -> bool:
-    """Whether the certified problem has this goal."""
-    return goal.target is not None and goal.max_client_joules is None
+    """Whether the certified problem, of means over the draws, has this goal."""
+    return goal.target is not None and goal.max_client_joules is None and goal.quantile is None
 
 
 def certified(

@@ -38,7 +38,7 @@ from wirelessfl.codesign.families import (
 )
 from wirelessfl.codesign.fixed_masks import divides
 from wirelessfl.codesign.fixed_widths import WIDTHS, width_settings
-from wirelessfl.codesign.goals import Curve, Goal
+from wirelessfl.codesign.goals import MEAN, Curve, Goal
 from wirelessfl.codesign.merge_search import MergeSearch
 from wirelessfl.codesign.over_the_air import air_table, air_way, check_noise, pilot_config
 from wirelessfl.codesign.pilots import Pilots, pilot
@@ -80,6 +80,7 @@ def design(
     objective: Any = None,
     max_seconds: float | None = None,
     max_client_joules: float | None = None,
+    statistic: str | float = MEAN,
     among: Sequence[str] | str | None = None,
     uplinks: Sequence[str] = UPLINKS_IN_ROUNDS,
     local_steps: Sequence[int] | int | None = None,
@@ -148,6 +149,9 @@ def design(
         max_seconds: limit on the simulated seconds of the run.
         max_client_joules: limit on the joules of the run, mean over all clients. As the only limit,
             it lets clients train at full power and speed only: slower ones would always save more.
+        statistic: what of the run's seconds and joules over the channels of its rounds is minimised
+            and limited: "mean" (the default), "median", or a quantile in (0, 1), with which that
+            part of the runs takes no longer. Bounds are proven for the mean only.
         among: algorithms to choose from; None for that of the settings.
         uplinks: uplinks to choose from, "tdma" and "ofdma", and "aircomp" if it is named: with the
             precoders and beamformers of the settings, and rounds by the error variance 1/SNR of the
@@ -193,9 +197,9 @@ def design(
     if max_seconds is None:
         max_seconds = settings.training.max_seconds
     every = settings.evaluation.eval_every or 1
-    goal = Goal.of(target, objective, max_seconds, max_client_joules, every)
+    goal = Goal.of(target, objective, max_seconds, max_client_joules, every, statistic)
     base = base_config(settings)
-    check_arguments(base, clients, buffers)
+    check_arguments(base, clients, buffers, goal)
     named = {name: with_algorithm(base, name) for name in names_of(among, base)}
     free = {
         name
@@ -273,6 +277,7 @@ def design(
     if best is None:
         raise ConfigError(unreachable(goal, families, found))
     expected = predicted(goal, best, count)
+    notes(*map(str, expected.dominant))
     made = Design(
         config=_config(best, goal, expected),
         goal=goal,

@@ -109,7 +109,8 @@ class Alternatives:
         local_steps, edge_rounds: H and E.
         shares: [H] shares of the cells, None for equal ones; or widths, as of an assigner's
             ``with_sizes``.
-        seconds, joules: [H, E], costs of a global round, sample averages.
+        seconds, joules: [H, E], costs of a global round: sample averages, or those of the quantile
+            of the run divided by its rounds.
         largest: [H, E], m, see ``Costs``.
         rounds: [H, E], global rounds.
         score: [H, E], what is minimised; inf where the goal is not met.

@@ -8,7 +8,7 @@ from typing import Any
 
 from wirelessfl.codesign.design_choices import EQUAL, OPTIMIZED, DesignChoice
 from wirelessfl.codesign.fixed_widths import WIDTHS
-from wirelessfl.codesign.predicted import Designed, Interval
+from wirelessfl.codesign.predicted import Designed, Interval, Prediction
 from wirelessfl.results.text import narrow, rendered
 
 
@@ -41,6 +41,7 @@ def chosen_table(design: Designed) -> str:
     goal, limits = design.goal.title, design.goal.limits
     title = f"design: {goal if design.goal.target is None else f'least {goal}'}"
     title += f" within {limits}" if limits else ""
+    title += "" if design.goal.quantile is None else f", {design.goal.statistic} over draws"
     return f"{title}\n{rendered(['choice', 'value'], rows)}"
 
 
@@ -56,7 +57,18 @@ def _predicted(design: Designed) -> str:
     text = rendered(["predicted", "other draws", "90 % interval", "draws of the design"], rows)
     pilots = "no pilot" if not design.trainings else f"{design.trainings} pilots"
     wall = f", {design.wall_seconds:.1f} s of wall-clock time" if design.trainings else ""
-    return f"{text}\n{pilots}{wall}"
+    return "\n".join([text, *_draws(found), *map(str, found.dominant), f"{pilots}{wall}"])
+
+
+def _draws(found: Prediction) -> list[str]:
+    """Quantiles of the time to the target over draws of channels, in one line."""
+    if not found.quantiles or found.quantiles[0] == found.quantiles[-1]:
+        return []
+    low, middle, high = (f"{each:.4g}" for each in found.quantiles)
+    return [
+        f"seconds over draws of channels, {found.rounds.value:.4g} rounds: "
+        f"10 % at most {low}, 50 % {middle}, 90 % {high}"
+    ]
 
 
 def _interval(found: Interval) -> list[str]:
@@ -171,6 +183,7 @@ def design_facts(design: Designed) -> dict[str, Any]:
     return {
         "goal": design.goal.title,
         "limits": design.goal.limits,
+        "statistic": design.goal.statistic,
         "chosen": _facts(design.choice),
         "predicted": {
             "rounds": _number(found.rounds.value),
@@ -180,6 +193,8 @@ def design_facts(design: Designed) -> dict[str, Any]:
             "rounds_interval": [_number(end) for end in found.rounds[1:]],
             "seconds_interval": [_number(end) for end in found.seconds[1:]],
             "joules_interval": [_number(end) for end in found.joules[1:]],
+            "seconds_quantiles": [_number(each) for each in found.quantiles],
+            "dominant_draws": [each._asdict() for each in found.dominant],
             "seconds_by_design_draws": found.design_seconds,
             "joules_by_design_draws": found.design_joules,
         },

@@ -6,67 +6,155 @@ from typing import Any
 
 import numpy as np
 
+from channels.arrays import FloatArray
 from wirelessfl.codesign.curves import RoundsCurve
 from wirelessfl.codesign.design_choices import DesignChoice
 from wirelessfl.codesign.goals import SLACK, Curve, Goal
 from wirelessfl.codesign.merge_search import cell_rounds
-from wirelessfl.codesign.merges import MOST, Merges
-from wirelessfl.codesign.predicted import Interval, Prediction
+from wirelessfl.codesign.merges import MOST
+from wirelessfl.codesign.predicted import Dominant, Interval, Prediction
+from wirelessfl.codesign.sampled_rounds import Costs, SampledRounds
+from wirelessfl.codesign.simulated_runs import RUNS, quantile_of, totals
+from wirelessfl.rounds.client_costs import ClientCosts
 
 EVALUATED = 4
 """Number of draws of the evaluation, relative to those of the design."""
+WIDE = 64
+"""Number of rounds of which simulated runs consist, relative to the draws of the design."""
+MOST_CHANNELS = 2**20
+"""Largest number of their channels."""
 STREAM = "design evaluation"
+LEVEL = 0.9
+"""Probability of intervals."""
+QUANTILES = (0.1, 0.5, 0.9)
+"""Quantiles over draws of channels that are reported."""
+SHARE = 0.2
+"""Part of a mean that a single draw adds from which on it is reported."""
 
 
 def predicted(goal: Goal, best: DesignChoice, draws: int) -> Prediction:
-    """What the run of a design should take, by other draws than those of the design."""
-    merges = None if best.buffer is None else _merges(best, draws)
-    if merges is None:
-        costs = best.family.sample(best.clients, EVALUATED * draws, STREAM)
-        (seconds,), (joules,) = (mean.ravel() for mean in best.costs(costs).means)
+    """What the run of a design should take, by other draws than those of the design.
+
+    Runs are simulated: each has a number of rounds, from the bootstrap of the curve, and the
+    costs of as many rounds, drawn with replacement from a bootstrap of the evaluation's rounds.
+    Few rounds with heavy tails are far from their mean.
+    """
+    if best.buffer is not None:
+        return _of_merges(goal, best, draws)
+    sample = best.family.sample(best.clients, EVALUATED * draws, STREAM)
+    costs = best.costs(sample)
+    means = [mean.item() for mean in costs.means]
     where = best.where(best.family.planner.network.clients)
-    rounds = best.rounds
-    low = high = rounds
-    accuracy, curve = goal.target, best.family.curve
+    curve, accuracy, rounds = best.family.curve, goal.target, best.rounds
+    possible: FloatArray | None = None
     if accuracy is None:
-        if merges is None:
-            rounds = float(goal.rounds(curve, np.array(seconds), np.array(joules), **where))
-        else:
-            rounds = merges.within(goal.max_seconds, goal.max_client_joules).item()
-        low = high = rounds = max(float(np.floor(SLACK * rounds)), 1.0)
+        affordable = goal.rounds(curve, *map(np.array, means), **where)
+        rounds = max(float(np.floor(SLACK * affordable)), 1.0)
         accuracy = float(curve.accuracy(rounds, **where))
     else:
-        low, high = (float(goal.whole(end)) for end in _ends(curve, accuracy, rounds, **where))
-    ends = rounds, low, high
-    if merges is None:
-        times, energies = ([float(n * each) for n in ends] for each in (seconds, joules))
-    else:
-        found = [merges.totals(np.array(n)) for n in ends]
-        times, energies = ([each[i].item() for each in found] for i in (0, 1))
-    if goal.target is None and goal.max_seconds is not None:
-        times = [goal.max_seconds] * 3  # the run ends in the middle of a round
+        possible = _possible_rounds(goal, curve, accuracy, **where)
+    each, stream = _rounds(best, sample, WIDE * draws, costs), sample.planner.stream.child("runs")
+    times, _ = totals(np.full(RUNS, rounds), each, stream).T
+    spent = _interval(rounds * means[0], None), _interval(rounds * means[1], None)
+    if possible is not None:
+        runs = totals(np.resize(possible, RUNS), each, stream, uncertain=True)
+        spent = _interval(spent[0].value, runs[:, 0]), _interval(spent[1].value, runs[:, 1])
+    if goal.target is None and goal.max_seconds is not None:  # the run ends within a round
+        times = np.full(RUNS, goal.max_seconds)
+        spent = _interval(goal.max_seconds, None), spent[1]
     return Prediction(
-        Interval(*ends),
-        Interval(*times),
-        Interval(*energies),
+        _interval(rounds, possible),
+        *spent,
         accuracy,
         best.rounds * best.seconds,
         best.rounds * best.joules,
+        tuple(quantile_of(times, part) for part in QUANTILES),
+        () if best.way.noise else _dominant(goal, best, draws, sample, costs),
     )
 
 
-def _merges(best: DesignChoice, draws: int) -> Merges:
-    """The first merges of a design with asynchronous cells."""
+def _rounds(best: DesignChoice, sample: SampledRounds, draws: int, known: Costs) -> FloatArray:
+    """Seconds and joules [draws, 2] of the rounds of which simulated runs consist.
+
+    A run whose slowest round is slower than all of the sample is outside its interval: there are
+    many of them, unless they are planned one by one, or need beamformers.
+    """
+    most = max(MOST_CHANNELS // best.family.planner.network.clients, sample.draws)
+    if not best.way.noise and (wide := sample.wider(min(draws, most))) is not sample:
+        known = best.costs(wide)
+    return np.stack([known.seconds.ravel(), known.joules.ravel()], -1)
+
+
+def _possible_rounds(goal: Goal, curve: Curve, target: float, **where: Any) -> FloatArray | None:
+    """Whole rounds that a run may need, [draws of the curve]; None if the curve does not say."""
+    draws = getattr(curve, "draws", None)
+    if draws is None or (isinstance(curve, RoundsCurve) and not curve.replicates):
+        return None
+    return goal.whole(draws(target, **where))
+
+
+def _interval(value: float, samples: FloatArray | None) -> Interval:
+    """A prediction with its interval; ``samples`` is None if there is none."""
+    if samples is None:
+        return Interval(float(value), float(value), float(value))
+    # Between two samples of which one is infinite, linear interpolation gives NaN.
+    low = np.quantile(samples, (1 - LEVEL) / 2, method="lower")
+    high = np.quantile(samples, (1 + LEVEL) / 2, method="higher")
+    return Interval(float(value), float(low), float(high))
+
+
+def _dominant(
+    goal: Goal, best: DesignChoice, draws: int, evaluation: SampledRounds, known: Costs
+) -> tuple[Dominant, ...]:
+    """The draws that make much of a mean, of the design's sample and of the evaluation."""
+    counted = ["seconds", *([] if goal.seconds_only else ["joules"])]
+    own = best.family.sample(best.clients, draws)
+    found = []
+    for name, sample, costs in (
+        ("the design", own, best.costs(own)),
+        ("the evaluation", evaluation, known),
+    ):
+        for cost in counted:
+            values = getattr(costs, cost).ravel()
+            mean, worst = float(values.mean()), int(values.argmax())
+            without = float(np.delete(values, worst).mean())
+            if mean > 0 and (share := 1 - without / mean) > SHARE:
+                client = _slowest(best, sample, worst)
+                found.append(Dominant(cost, name, worst, len(values), client, share, mean, without))
+    return tuple(found)
+
+
+def _slowest(best: DesignChoice, sample: SampledRounds, draw: int) -> int:
+    """The client that causes the costs of a draw: of the slowest clients, the one that fades."""
+    assigned = sample.with_assigner(best.assigner())
+    plan = assigned.planned(best.way.uplink, best.local_steps, best.edge_rounds, draw)
+    costs = ClientCosts.of(plan)
+    # With optimal bands, all clients of a cell end together.
+    slowness = costs.bits / np.log2(1 + 10 ** (costs.snr_db / 10))
+    blame = np.where(costs.stragglers, costs.over_rounds(slowness), 0.0)
+    return int(costs.clients[blame.argmax()])
+
+
+def _of_merges(goal: Goal, best: DesignChoice, draws: int) -> Prediction:
+    """The prediction of a design with asynchronous cells, with intervals of merges."""
     assert best.buffer is not None
     sample = cell_rounds(best.family, EVALUATED * draws, STREAM)
     costs = sample.of(best.way.uplink, [best.local_steps], [best.edge_rounds])
-    return sample.merges(costs, best.buffer, MOST)
-
-
-def _ends(curve: Curve, target: float, rounds: float, **where: Any) -> tuple[float, float]:
-    """Ends of the curve's interval; the rounds themselves if it has none."""
-    interval = getattr(curve, "interval", None)
-    if interval is None or (isinstance(curve, RoundsCurve) and not curve.replicates):
-        return rounds, rounds
-    low, high = interval(target, **where)
-    return float(low), float(high)
+    merges = sample.merges(costs, best.buffer, MOST)
+    where, curve = best.where(best.family.planner.network.clients), best.family.curve
+    accuracy, rounds = goal.target, best.rounds
+    possible: FloatArray | None = None
+    if accuracy is None:
+        within = merges.within(goal.max_seconds, goal.max_client_joules).item()
+        rounds = max(float(np.floor(SLACK * within)), 1.0)
+        accuracy = float(curve.accuracy(rounds, **where))
+    else:
+        possible = _possible_rounds(goal, curve, accuracy, **where)
+    ends = _interval(rounds, possible)
+    found = [merges.totals(np.array(n)) for n in ends]
+    times, energies = (Interval(*(each[i].item() for each in found)) for i in (0, 1))
+    if goal.target is None and goal.max_seconds is not None:  # the run ends within a round
+        times = _interval(goal.max_seconds, None)
+    return Prediction(
+        ends, times, energies, accuracy, best.rounds * best.seconds, best.rounds * best.joules
+    )

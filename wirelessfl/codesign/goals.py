@@ -16,6 +16,8 @@ from wirelessfl.wording import shown
 
 NAMED = {"seconds": (1.0, 0.0), "joules": (0.0, 1.0)}
 """Weights of seconds and joules of the objectives with a name."""
+MEAN, MEDIAN = "mean", "median"
+"""Statistics over the draws of channels that have a name."""
 SLACK = 1 + 1e-9
 """Relative excess over a budget, or of a number of rounds, that rounding errors explain."""
 
@@ -56,6 +58,8 @@ class Goal:
         max_seconds: limit on the simulated seconds of the run; None for no limit.
         max_client_joules: limit on the joules of the run, mean over the clients; None for none.
         every: global rounds between evaluations.
+        quantile: which quantile over the draws of channels a run's seconds and joules count with;
+            None for their mean.
     """
 
     target: float | None
@@ -63,6 +67,7 @@ class Goal:
     max_seconds: float | None = None
     max_client_joules: float | None = None
     every: int = 1
+    quantile: float | None = None
 
     @classmethod
     def of(
@@ -72,6 +77,7 @@ class Goal:
         max_seconds: float | None,
         max_client_joules: float | None,
         every: int = 1,
+        statistic: Any = MEAN,
     ) -> Goal:
         """The goal of these arguments of ``wirelessfl.design``.
 
@@ -79,6 +85,7 @@ class Goal:
             ConfigError: a value is wrong, there is neither a target nor a limit, or the least
                 energy is wanted without a limit on seconds.
         """
+        quantile = _quantile(statistic)
         limits = {"max_seconds": max_seconds, "max_client_joules": max_client_joules}
         for name, value in limits.items():
             if value is not None and not _positive(value):
@@ -94,6 +101,11 @@ class Goal:
                     f"objective={shown(objective)} needs a target: without one, accuracy is the "
                     "objective. Give target, or leave objective out."
                 )
+            if quantile is not None:
+                raise ConfigError(
+                    f"statistic={shown(statistic)} needs a target: without one, the rounds within "
+                    "the budget are those of means. Give target, or leave statistic out."
+                )
             return cls(None, (0.0, 0.0), max_seconds, max_client_joules, every)
         if not _positive(target) or target > 1:
             raise ConfigError(f"target is {shown(target)}: give an accuracy > 0 and <= 1.")
@@ -103,7 +115,7 @@ class Goal:
                 "objective is joules alone: slower clocks always save more, so that no design is "
                 "the best. Give max_seconds, or weights of seconds and joules, e.g. 1,10."
             )
-        return cls(float(target), weights, max_seconds, max_client_joules, every)
+        return cls(float(target), weights, max_seconds, max_client_joules, every, quantile)
 
     @property
     def seconds_only(self) -> bool:
@@ -137,6 +149,13 @@ class Goal:
         if self.max_client_joules is not None:
             found.append(f"{self.max_client_joules:g} J per client")
         return " and ".join(found)
+
+    @property
+    def statistic(self) -> str:
+        """What of a run's seconds and joules over the draws of channels counts, in words."""
+        if self.quantile is None:
+            return MEAN
+        return MEDIAN if self.quantile == 0.5 else f"{100 * self.quantile:g} % quantile"
 
     def whole(self, rounds: ArrayLike) -> FloatArray:
         """Global rounds after which a run ends that needs these: the next ones with an evaluation.
@@ -226,6 +245,23 @@ class Goal:
         if self.max_client_joules is not None:
             used = np.maximum(used, energy / self.max_client_joules)
         return used
+
+
+def _quantile(statistic: Any) -> float | None:
+    """The quantile of a statistic; None for the mean.
+
+    Raises:
+        ConfigError: it is neither a name nor a quantile.
+    """
+    if statistic == MEAN:
+        return None
+    part = 0.5 if statistic == MEDIAN else statistic
+    if not _positive(part) or part >= 1:
+        raise ConfigError(
+            f"statistic is {shown(statistic)}: give mean, median, or a quantile between 0 and 1 "
+            "such as 0.9."
+        )
+    return float(part)
 
 
 def _positive(value: Any) -> bool:

@@ -111,6 +111,20 @@ class SampledRounds:
         )
         return SampledRounds(self.planner, some, [SameParticipants(who, few)], self.present)
 
+    def wider(self, draws: int) -> SampledRounds:
+        """More rounds with the same participants, drawn at once; the sample if they differ."""
+        if not self.batched or self.planner.participation.per_round is not None:
+            return self
+        who, planner = self.rounds[0].who, self.planner
+        channels = planner.network.draws(planner.channel_stream, range(draws), who.clients)
+        groups = [SameParticipants(who, channels)]
+        return SampledRounds(planner, draws, groups, self.present)
+
+    def planned(self, uplink: Uplink, local_steps: int, edge_rounds: int, draw: int) -> Plan:
+        """The plan of one of the rounds."""
+        planner = replace(self.planner, links=replace(self.planner.links, uplink=uplink))
+        return _planned(planner, local_steps, edge_rounds, draw, self.present)
+
     def of(
         self,
         uplink: Uplink,

@@ -26,6 +26,7 @@ from wirelessfl.codesign.design_choices import (
 from wirelessfl.codesign.fixed_masks import fixed_shares
 from wirelessfl.codesign.goals import Curve, Goal
 from wirelessfl.codesign.sampled_rounds import Costs, SampledRounds
+from wirelessfl.codesign.simulated_runs import quantiles
 from wirelessfl.codesign.spaces import Space
 from wirelessfl.codesign.ways import DEADLINE, WEIGHED, Way
 from wirelessfl.codesign.width_search import WidthSearch
@@ -197,11 +198,8 @@ class Search:
             of = costs
             if some is not None:
                 of = costs.with_assigner(costs.planner.assigner.with_sizes(some))
-            steps = local_steps[h]
-            limits = None
-            if way.deadline:
-                limits = self._deadlines(family.curve, of, steps, edge_rounds, where)
-            parts.append(self._costs(way, of, steps, edge_rounds, limits))
+            point = {**where, "local_steps": np.array(local_steps[h])[:, None]}
+            parts.append(self._costs(family.curve, way, of, local_steps[h], edge_rounds, point))
         seconds, joules, largest = (np.concatenate(part) for part in zip(*parts, strict=True))
         with np.errstate(invalid="ignore"):
             rounds = self.goal.rounds(family.curve, seconds, joules, largest=largest, **where)
@@ -325,34 +323,42 @@ class Search:
         masks = best.masks if masks is None else masks
         return self.priced(best.family, best.clients, masks, way, steps, edges, (shares,), costs)
 
-    def _deadlines(
+    def _costs(
         self,
         curve: Curve,
-        costs: SampledRounds,
-        steps: tuple[int, ...],
-        edges: tuple[int, ...],
-        where: Mapping[str, Any],
-    ) -> FloatArray:
-        """The deadline [H, E] of a global round with which the run ends at its limit."""
-        assert self.goal.target is not None
-        assert self.goal.max_seconds is not None
-        some = {**where, "local_steps": np.array(steps)[:, None]}
-        rounds = self.goal.rounds_to(self.goal.target, curve, largest=costs.largest, **some)
-        limits = self.goal.max_seconds / np.broadcast_to(rounds, (len(steps), len(edges)))
-        return np.asarray(np.where(limits > 0, limits, 1e-9))
-
-    @staticmethod
-    def _costs(
         way: Way,
         costs: SampledRounds,
         steps: tuple[int, ...],
         edges: tuple[int, ...],
-        limits: FloatArray | None,
+        where: Mapping[str, Any],
     ) -> tuple[FloatArray, FloatArray, FloatArray]:
-        uplink = way.uplink if limits is None else way.ending(float(limits.max())).uplink
+        """Seconds and joules of a round, and m, [H, E] each."""
+        goal, uplink, limits = self.goal, way.uplink, None
+        shape = len(steps), len(edges)
+        if way.deadline:  # with which the run ends at its limit
+            assert goal.max_seconds is not None
+            limits = goal.max_seconds / self._rounds(curve, costs.largest, shape, where)
+            limits = np.asarray(np.where(limits > 0, limits, 1e-9))
+            uplink = way.ending(float(limits.max())).uplink
         found: Costs = costs.of(uplink, steps, edges, deadline=limits)
-        seconds, joules = found.means
+        if goal.quantile is None:
+            return *found.means, found.largest
+        rounds = self._rounds(curve, found.largest, shape, where)
+        stream = costs.planner.stream.child("runs")
+        with np.errstate(invalid="ignore"):
+            seconds, joules = (
+                quantiles(rounds, each, goal.quantile, stream) / rounds
+                for each in (found.seconds, found.joules)
+            )
         return seconds, joules, found.largest
+
+    def _rounds(
+        self, curve: Curve, largest: FloatArray | float, shape: tuple[int, int], where: Any
+    ) -> FloatArray:
+        """Rounds [H, E] to the target."""
+        assert self.goal.target is not None
+        rounds = self.goal.rounds_to(self.goal.target, curve, largest=largest, **where)
+        return np.broadcast_to(rounds, shape)
 
 
 def _runs(shares: tuple[Shares, ...]) -> Iterator[tuple[slice, Shares]]:

@@ -58,6 +58,8 @@ def test_a_design_is_trained_and_compared(capsys):
         (["--target", "0.5", "--pilots", "2"], "pilots is '2': give an integer >= 3."),
         (["--target", "0.5", "--pilots", "4,8"], "pilots is '4,8': give an integer >= 3."),
         (["--target", "0.5", "--jobs", "0"], "jobs is '0': give an integer >= 1."),
+        (["--target", "0.5", "--statistic", "mode"], "statistic is 'mode': give mean, median,"),
+        (["--target", "0.5", "--statistic", "2"], "statistic is 2.0: give mean, median,"),
         (["--target", "0.5", "--rounds", "9"], "rounds=9 conflicts with design"),
     ],
 )

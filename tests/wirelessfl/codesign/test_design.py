@@ -6,13 +6,16 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from scipy import stats
 
 import wirelessfl
+from channels import Network, Recorded
 from channels.streams import Stream
 from solvers import Status
 from tests.wirelessfl.codesign.known import FEW, Known, config
 from wirelessfl.codesign import certified
 from wirelessfl.codesign.design import design
+from wirelessfl.codesign.simulated_runs import quantiles, totals
 from wirelessfl.config import Config
 from wirelessfl.errors import ConfigError
 from wirelessfl.setup.planners import plan_without_data
@@ -26,11 +29,11 @@ UPLINKS = {
 }
 
 
-def costs(settings: Config, name="design", draws=FEW["draws"]):
+def costs(settings: Config, name="design", draws=FEW["draws"], numbers=None):
     """Mean seconds and joules of a round of a configuration, from plans one by one."""
     planner = plan_without_data(settings).planner
     planner = replace(planner, stream=Stream(settings.run.seed).child(name))
-    prices = [planner.plan(number).price for number in range(draws)]
+    prices = [planner.plan(number).price for number in numbers or range(draws)]
     return np.mean([p.seconds.max() for p in prices]), np.mean([p.joules for p in prices])
 
 
@@ -161,6 +164,118 @@ def test_predictions_have_intervals_if_the_curve_has(bootstrap):
         assert " to " not in found.table().partition("90 % interval")[2].partition("pilot")[0]
 
 
+class Certain(Known):
+    """A known curve whose intervals have no width."""
+
+    def draws(self, target, **where):
+        return np.full(10, self.rounds(target, **where))
+
+
+def test_intervals_and_quantiles_cover_the_channels():
+    """Runs with other channels are within; heavy tails of one antenna make them wide."""
+    settings = config("hfedavg", antennas=1, layout="disc", radius_m=400)
+    few = {"local_steps": [12], "edge_rounds": [1], "draws": 8}
+    curve = Certain(work=10.0)
+    found = design(settings, target=0.1, curve=curve, uplinks=["tdma"], **few).value
+    number = int(found.choice.rounds)
+    sample = found.choice.family.sample(None, 2, "others").wider(200 * number)
+    costs = found.choice.costs(sample)
+    seconds, joules = (each.reshape(200, number).sum(1) for each in (costs.seconds, costs.joules))
+    for (_, low, high), runs in zip(found.predicted[1:3], (seconds, joules), strict=True):
+        assert np.mean((low <= runs) & (runs <= high)) == pytest.approx(0.9, abs=0.08)
+        assert high > 1.5 * low
+    parts = [np.mean(seconds <= value) for value in found.predicted.quantiles]
+    assert parts == pytest.approx([0.1, 0.5, 0.9], abs=0.12)
+    assert found.facts()["predicted"]["seconds_quantiles"] == [*found.predicted.quantiles]
+    assert f"50 % {found.predicted.quantiles[1]:.4g}" in found.table()
+
+
+def test_a_fade_that_dominates_the_mean_is_named():
+    """Client 2 in draw 5 of 8: the block that all samples of these channels have."""
+    gain_db = np.full((8, 4), -90.0)
+    gain_db[5, 2] = -150.0
+    few = {"local_steps": [12], "edge_rounds": [1], "draws": 8, "uplinks": ["ofdma"]}
+    links = Recorded(10 ** (gain_db / 20)[..., None] + 0j).links
+    network = Network([0, 0, 1, 1], cpu_hz=1e9, bandwidth_hz=1e6, **links)
+    settings = Config.from_flags("hfedavg", hidden=(8,), batch_size=8, threads=1)
+    few |= {"target": 0.5, "curve": Known()}
+    told = []
+    found = design(settings, objective=(1.0, 1.0), network=network, on_note=told.append, **few)
+    seconds, joules = found.value.predicted.dominant
+    choice = found.value.choice
+    for one, cost in ((seconds, choice.seconds), (joules, choice.joules)):
+        assert (one.sample, one.client, one.draw, one.draws) == ("the design", 2, 5, 8)
+        assert one.value == pytest.approx(cost)
+        assert one.share == pytest.approx(1 - one.without / one.value)
+        assert one.share > 0.5
+        assert str(one) in found.value.table()
+        assert str(one) in told
+    assert found.value.facts()["predicted"]["dominant_draws"][0]["client"] == 2
+    few["uplinks"] = ["tdma"]
+    late = settings.given_tables() | {"training": {"cutoff_seconds": 0.1}}
+    cut = design(late, network=network, on_note=told.append, **few).value
+    whole = design(settings, network=network, on_note=told.append, **few).value
+    assert cut.predicted.seconds.value < whole.predicted.seconds.value / 2
+    assert whole.predicted.dominant
+    network = replace(network, **Recorded(np.full((8, 4, 1), 10**-4.5 + 0j)).links)
+    assert not design(settings, network=network, **few).value.predicted.dominant
+
+
+@pytest.mark.parametrize("statistic", ["median", 0.9])
+def test_the_least_quantile_is_that_of_an_enumeration(statistic):
+    """Of the total of R rounds, each of which is one of the sampled ones."""
+    part = {"median": 0.5}.get(statistic, statistic)
+    settings = config("hfedavg", antennas=1, layout="disc", radius_m=400)
+    few = FEW | {"uplinks": ["tdma"], "draws": 2}
+    solution = design(settings, target=0.5, curve=Known(), statistic=statistic, **few)
+    assert (solution.status, solution.backend) == (Status.FEASIBLE, "enumeration")
+    exact = {}
+    for uplink in ({"uplink": "tdma"}, {"uplink": "tdma", "order": "ready"}):
+        for h, e in GRID:
+            run = config(
+                "hfedavg",
+                antennas=1,
+                layout="disc",
+                radius_m=400,
+                local_steps=h,
+                edge_rounds=e,
+                **uplink,
+            )
+            one, two = (costs(run, draws=2, numbers=[n])[0] for n in range(2))
+            rounds = int(np.ceil(Known().rounds(0.5, h, e)))
+            second = stats.binom.ppf(part, rounds, 0.5)  # rounds of the slower kind
+            exact[uplink.get("order"), h, e] = (rounds - second) * min(one, two) + second * max(
+                one, two
+            )
+    choice = solution.value.choice
+    chosen = choice.way.settings.get("order"), choice.local_steps, choice.edge_rounds
+    assert solution.objective == pytest.approx(exact[chosen], rel=0.03)
+    assert exact[chosen] <= min(exact.values()) * 1.05
+    name = "median" if part == 0.5 else "90 % quantile"
+    assert f"least seconds to 0.5, {name} over draws" in solution.value.table()
+
+
+def test_totals_are_sums_of_draws():
+    """Of 1 and 3 in two rounds: 2, 4 and 6 with probabilities 1/4, 1/2, 1/4."""
+    costs = np.array([[1.0, 10.0], [3.0, 30.0]])
+    found = totals(np.full(4000, 2.0), costs, Stream(1))
+    values, counts = np.unique(found, axis=0, return_counts=True)
+    assert values.tolist() == [[2, 20], [4, 40], [6, 60]]
+    assert counts / 4000 == pytest.approx([0.25, 0.5, 0.25], abs=0.03)
+    wide = totals(np.full(4000, 100.0), costs, Stream(1), uncertain=True)
+    assert wide[:, 0].std() > 5 * totals(np.full(4000, 100.0), costs, Stream(1))[:, 0].std()
+    never = totals(np.array([2.0, np.inf]), np.array([[1.0], [np.inf]]), Stream(2))
+    assert never[1] == np.inf
+    assert not np.isnan(never).any()
+    most = quantiles(
+        np.array([[2.0, np.inf]]),
+        costs[:, :, None].swapaxes(1, 2)[..., :1].repeat(2, 2),
+        0.9,
+        Stream(1),
+    )
+    assert most.tolist() == [[6.0, np.inf]]
+
+
 @pytest.fixture(autouse=True)
 def _folder(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
@@ -289,6 +404,15 @@ def test_the_better_algorithm_and_number_of_clients_are_chosen():
             r"air_snr_db=\[5.0\] conflicts with curve",
         ),
         ({}, {"target": 0.5, "draws": 1}, "draws is 1"),
+        ({}, {"target": 0.5, "statistic": "mode"}, "statistic is 'mode': give mean, median, or"),
+        ({}, {"target": 0.5, "statistic": 1.0}, "statistic is 1.0: give"),
+        ({}, {"target": 0.5, "statistic": True}, "statistic is True: give"),
+        ({}, {"max_seconds": 1.0, "statistic": 0.9}, "statistic=0.9 needs a target"),
+        (
+            {"schedule": "buffered", "buffer": 1},
+            {"target": 0.5, "statistic": "median"},
+            "statistic=0.5 conflicts with schedule buffered",
+        ),
         ({"local_epochs": 1.0}, {"target": 0.5}, "local_epochs"),
         ({"validation_fraction": 0.0}, {"target": 0.5}, "never to test data"),
     ],
