@@ -12,6 +12,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from channels.concurrency import process_state
 from wirelessfl.submodels import ParamSpec
 from wirelessfl.training.batches import Batches
 from wirelessfl.training.cohort import Cohort
@@ -121,7 +122,8 @@ class Recording:
                 self._program(self._inputs)
         torch.cuda.current_stream().wait_stream(side)
         self._graph = torch.cuda.CUDAGraph()
-        with torch.cuda.graph(self._graph):
+        # One thread records at a time; meanwhile the others may allocate memory and synchronise.
+        with process_state, torch.cuda.graph(self._graph, capture_error_mode="thread_local"):
             return self._program(self._inputs)
 
     def __call__(self, tensors: Tensors) -> Tensors:
