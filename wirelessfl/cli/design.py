@@ -173,7 +173,8 @@ def design_command(
         say(found.table())
         say(solution)
     if arguments.save is not None:
-        tell(f"to train it: wirelessfl run --config {found.save(arguments.save)}")
+        trusting = " --trust" if found.config.code else ""
+        tell(f"to train it: wirelessfl run --config {found.save(arguments.save)}{trusting}")
     if arguments.picture is not None:
         from wirelessfl.figures import save_figure
 

@@ -33,6 +33,7 @@ from wirelessfl.config.tasks_together import check_end, check_session_rounds, ch
 from wirelessfl.config.typed_tables import typed
 from wirelessfl.config.unused import kept_tables, refusal, unused
 from wirelessfl.errors import ConfigError
+from wirelessfl.wording import shown
 
 ALGORITHM: Place = ("algorithm", "name")
 
@@ -53,7 +54,13 @@ class Config(Settings):
 
     _tasks: dict[str, Config] = field(repr=False)
 
-    def __init__(self, **tables: Any) -> None:
+    def __init__(self, *names: Any, **tables: Any) -> None:
+        if names:
+            raise ConfigError(
+                f"Config got {shown(names[0])} without a name, but takes tables by name: give "
+                'wirelessfl.Config.from_flags("fedavg", lr=0.1) for an algorithm and its settings, '
+                "Config.from_toml(path) for a file, or Config.of(tables)."
+            )
         vars(self).update(Config.of(tables).__getstate__())
 
     @property

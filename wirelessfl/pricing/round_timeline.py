@@ -29,6 +29,8 @@ from wirelessfl.setup.given_objects import GivenObjects, configured
 from wirelessfl.training.step_counts import StepCounts
 from wirelessfl.wording import shown
 
+MOST_ROUNDS = 1000
+"""Rounds that a figure can show; drawing them takes half a minute."""
 ROUNDS = 2
 """Rounds of a timeline if neither their number nor the seconds are given."""
 
@@ -109,8 +111,8 @@ def round_timeline(
         network: network to use instead of the configured one.
 
     Raises:
-        ConfigError: a wrong setting, a wrong number of rounds or seconds, or the times depend on
-            training, as for ``wirelessfl.price``.
+        ConfigError: a wrong setting, a wrong number of rounds or seconds, more than 1000 rounds, or
+            the times depend on training, as for ``wirelessfl.price``.
         DataError: the data set must be read, but is missing or damaged.
     """
     check_objects(model=model, data=data, network=network)
@@ -121,6 +123,11 @@ def round_timeline(
     if rounds is None and seconds is None:
         rounds = min(ROUNDS, config.total_rounds)
     rounds = check_priceable(config, rounds, True)
+    if rounds is not None and rounds > MOST_ROUNDS:
+        raise ConfigError(
+            f"rounds is {rounds}: a timeline shows at most {MOST_ROUNDS}. Give fewer; "
+            "wirelessfl.price has the costs of all rounds, and --client-log those of each client."
+        )
     laps: list[Lap] = []
     free: dict[int, float] = {}
     """With asynchronous cells, when each cell received its current model."""
@@ -137,6 +144,11 @@ def round_timeline(
         clock = simulation.clock
 
         def log(plan: Plan, trial: bool) -> None:
+            if len(laps) >= MOST_ROUNDS:
+                raise ConfigError(
+                    f"seconds is {seconds}: these are more than {MOST_ROUNDS} rounds, which a "
+                    f"timeline does not show. Give at most {clock.now:.3g}."
+                )
             costs = ClientCosts.of(plan)
             begun, cell = clock.now - costs.seconds, None
             if config.regime.merges_cells:

@@ -16,6 +16,7 @@ from wirelessfl.errors import ConfigError
 from wirelessfl.figures import COLOURS, new_figure, save_figure, style
 from wirelessfl.models import MODELS
 from wirelessfl.registry import by_name
+from wirelessfl.schedules.events import Report
 from wirelessfl.schedules.loop import begin, simulate
 from wirelessfl.setup.build_network import build_network
 from wirelessfl.setup.given_objects import NOTHING, configured
@@ -32,6 +33,8 @@ from wirelessfl.wording import shown
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
+MOST_SPANS = 50_000
+"""Pieces of work that a figure can show; drawing them takes minutes."""
 ROWS = 40
 """Maximum number of clients in a figure."""
 SECONDS = 20.0
@@ -197,7 +200,15 @@ def timeline(config: Config, seconds: float) -> Timeline:
     times = build_times(config, network, delays, models, stream, records=records)
     Notes()(*implausible(config, network))
     begin(times.clock, seconds)
-    simulate(times.schedule, times.handler, times.clock, lambda report: None, lambda: None)
+
+    def check(report: Report) -> None:
+        if len(records.spans) > MOST_SPANS:
+            raise ConfigError(
+                f"seconds is {shown(seconds)}: in {times.clock.now:.3g} s clients have more than "
+                f"{MOST_SPANS} pieces of work, which a timeline does not show. Give fewer seconds."
+            )
+
+    simulate(times.schedule, times.handler, times.clock, check, lambda: None)
     spans = [*records.spans, *times.handler.under_way(seconds)]
     return Timeline(list(tasks), network.clients, seconds, spans, records.merges)
 

@@ -19,19 +19,22 @@ def _folder(tmp_path, monkeypatch):
 
 
 def test_a_design_is_trained_and_compared(capsys):
+    """With code of one's own, which the printed command trusts."""
     files = "--save design.toml --picture design.png".split()
-    assert main([*SMALL, "--target", "0.3", *files]) == 0
+    own = ["--loss", "tests.wirelessfl.losses.own_functions:per_sample"]
+    assert main([*SMALL, *own, "--target", "0.3", *files]) == 0
     printed = capsys.readouterr()
     assert "4 pilots" in printed.out
     assert "what each choice bought" in printed.out
     tables = printed.out.partition("what each choice bought")[2].splitlines()[:-1]
     assert max(map(len, tables)) <= 80
-    assert "wirelessfl run --config design.toml" in printed.err
-    assert main([*SMALL, "--target", "0.3", "--json"]) == 0
+    command = "run --config design.toml --trust"
+    assert f"to train it: wirelessfl {command}\n" in printed.err
+    assert main([*SMALL, *own, "--target", "0.3", "--json"]) == 0
     printed = capsys.readouterr()
     facts = json.loads(printed.out)
     assert "4 read" in printed.err
-    assert main("run --config design.toml --quiet --json --out run".split()) == 0
+    assert main(f"{command} --quiet --json --out run".split()) == 0
     found = json.loads(capsys.readouterr().out)["predicted"]
     predicted = {name: pair["predicted"] for name, pair in found.items()}
     assert predicted == {name: facts["predicted"][name] for name in predicted}

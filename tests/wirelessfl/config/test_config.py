@@ -26,6 +26,11 @@ def test_common_flags_exist():
     assert not [flag for flag in PROMISED if flag not in homes]
 
 
+def test_a_name_alone_says_how_settings_are_given():
+    with pytest.raises(ConfigError, match=r"Config got 'fedavg' without .*Config.from_flags"):
+        Config("fedavg")
+
+
 def test_a_copy_with_other_tables_is_resolved_again():
     """A copy with new tables derives its choices, tasks and defaults from them."""
     base = Config.from_flags("fedast", task=["digits,requests=4", "mnist"], target=0.5)

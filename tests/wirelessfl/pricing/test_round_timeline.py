@@ -16,6 +16,7 @@ from wirelessfl.errors import ConfigError
 from wirelessfl.pricing.round_picture import LINES
 from wirelessfl.pricing.round_timeline import round_timeline
 from wirelessfl.rounds.client_log import COLUMNS
+from wirelessfl.runs.timeline import timeline
 
 CELLS = {"cells": 2, "edge_rounds": 2, "clients": 6, "local_steps": 2, "hidden": (4, 4)}
 
@@ -84,12 +85,24 @@ def test_rounds_or_seconds_decide_how_much_is_shown():
         ({"seconds": 0.0}, "seconds is 0.0: give a finite number > 0"),
         ({"seconds": "1"}, "seconds is '1': give a finite number > 0"),
         ({"rounds": 0}, "rounds is 0: give an integer >= 1"),
+        ({"rounds": 10**6}, "rounds is 1000000: a timeline shows at most 1000. Give fewer"),
         ({"seconds": 1.0, "max_seconds": 1e-6}, "no round ends within max_seconds=1e-06"),
     ],
 )
 def test_wrong_values_are_refused(settings, told):
     with pytest.raises(ConfigError, match=told):
         of(**settings)
+
+
+def test_seconds_with_too_many_rounds_are_refused(monkeypatch):
+    """Rounds, and requests of a run of tasks, which only the simulation counts."""
+    monkeypatch.setattr("wirelessfl.pricing.round_timeline.MOST_ROUNDS", 3)
+    with pytest.raises(ConfigError, match=r"seconds is 1000.0: .* than 3 rounds, .* Give at most"):
+        of(seconds=1e3)
+    monkeypatch.setattr("wirelessfl.runs.timeline.MOST_SPANS", 9)
+    requests = Config.from_flags("fedast", clients=4, requests=4, buffer=2)
+    with pytest.raises(ConfigError, match=r"seconds is 1000.0: in .* more than 9 pieces of work"):
+        timeline(requests, 1e3)
 
 
 def bars(panel, name):
