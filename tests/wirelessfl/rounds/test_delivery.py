@@ -6,7 +6,16 @@ from itertools import combinations
 import numpy as np
 import pytest
 
-from channels import ChannelDraw, EqualBands, EqualSlots, Load, Network, ReadyOrder, Stream
+from channels import (
+    ChannelDraw,
+    EqualBands,
+    EqualSlots,
+    FixedRate,
+    Load,
+    Network,
+    ReadyOrder,
+    Stream,
+)
 from solvers import EnergyWithinDeadline, OptimalBands
 from wirelessfl.failures import FAILURES, Failing
 from wirelessfl.rounds.delivery import before_failures, delivered
@@ -238,3 +247,43 @@ def test_equal_shares_of_participants_fail_at_the_snr_in_their_bands():
     np.testing.assert_allclose(found.joules[:, some], alone.joules)
     assert (found.seconds[:, 1] == 0).all()
     assert (found.joules[:, 1] == 0).all()
+
+
+@pytest.mark.parametrize(("cutoff", "begun"), [(0.5, 1), (1.0, 1), (2.5, 3), (3.0, 3)])
+def test_uploads_that_begin_before_the_cut_off_are_counted_and_one_more(cutoff, begun):
+    """One that always fails takes longer than the cut-off, also where it is a multiple."""
+    draws, load = draw(network((1,))), Load(0.0, 5e4)
+    once = EqualBands().serve(load, draws).seconds[0, 0]
+    always = Half(**REPEAT, chance=1.0)
+    found = delivered(EqualBands(), load, draws, always, 2, Stream(5), cutoff * once)
+    assert (found.transmissions == begun + 1).all()
+    assert (found.seconds > cutoff * once).all()
+
+
+def test_clients_that_stay_out_deliver_nothing():
+    joins = np.tile(np.isin(np.arange(5), [0, 2, 3]), (4, 1))
+    access, seldom = AmongParticipants(EqualBands(), joins), Half(**LOST, chance=1e-9)
+    found = delivered(access, LOAD, draw(network()), seldom, 4, Stream(7))
+    assert np.array_equal(found.arrived, joins)
+
+
+def test_repeats_take_the_airtime_once_more():
+    """Of transmissions that clients do not wait for, as with a mean wait."""
+    draws, access = draw(network()), FixedRate(1e6, wait="mean")
+    once = access.serve(LOAD, draws)
+    found = delivered(access, LOAD, draws, Half(**REPEAT), 30, Stream(5))
+    assert found.transmissions.max() > 1
+    np.testing.assert_allclose(found.airtime_seconds, found.transmissions * once.airtime_seconds)
+
+
+def test_clients_that_a_deadline_leaves_out_never_send():
+    """The others repeat, in the bands that the access has decided on."""
+    net = network((3, 2), cpu_hz=[1e9, 1e9, 1e7, 1e9, 1e9])  # 2 s of local steps
+    access = EnergyWithinDeadline(1.0, late="lost")
+    found = delivered(access, LOAD, draw(net), Half(**REPEAT), 20, Stream(5))
+    assert (found.transmissions[:, 2] == 0).all()
+    assert not found.arrived[:, 2].any()
+    others = [0, 1, 3, 4]
+    assert found.arrived[:, others].all()
+    assert found.transmissions[:, others].min() == 1
+    assert found.transmissions[:, others].max() > 1
