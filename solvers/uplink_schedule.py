@@ -23,8 +23,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from channels.arrays import BoolArray, FloatArray
-from channels.validation import shown
-from solvers.arrays import MOST, first, numbers
+from channels.validation import MOST, shown
+from solvers.arrays import first, numbers
 from solvers.outcome import Outcome, clients, located
 from solvers.solution import Solution
 

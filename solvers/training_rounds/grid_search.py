@@ -172,7 +172,7 @@ class GridSearch:
 
     def _few_sizes(self) -> FloatArray | None:
         """All sizes in steps [sizes, cells] of all points; None if there are too many."""
-        problem, points = self.problem, np.count_nonzero(self.possible)
+        problem, points = self.problem, int(np.count_nonzero(self.possible))
         some = self.possible.any((1, 2))
         low, high = problem.low[some].min(0), problem.high[some].max(0)
         most = _FEW // (points * problem.shape[0] * problem.shape[1])
@@ -194,10 +194,10 @@ class GridSearch:
                 late = problem.too_late(least, h, e)
         self.alive &= self.upper < np.inf
         costs = self.cost(self.upper)
-        m, h, e = np.unravel_index(int(costs.argmin()), costs.shape)
-        if not self.alive[m, h, e]:
+        m, h, e = (int(i) for i in np.unravel_index(int(costs.argmin()), costs.shape))
+        point = m, h, e
+        if not self.alive[point]:
             return late
-        point = int(m), int(h), int(e)
         return FoundPoint(point, steps[point], costs, costs * (1 - _ACCURATE), "")
 
     def _carry(self) -> None:
