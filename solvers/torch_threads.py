@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from typing import Any
 
 import torch
 
@@ -34,7 +34,16 @@ def _set(count: int) -> None:
     """
     if count == torch.get_num_threads():
         return
-    with _lock, ThreadPoolExecutor(1) as other:
-        start = other.submit(torch.get_num_threads).result()
+    with _lock:
+        start = _in_new_thread(torch.get_num_threads)
         torch.set_num_threads(count)
-        other.submit(torch.set_num_threads, start).result()
+        _in_new_thread(lambda: torch.set_num_threads(start))
+
+
+def _in_new_thread(function: Callable[[], Any]) -> Any:
+    """Call a function in a new thread; executors refuse this once the main thread has ended."""
+    results: list[Any] = []
+    thread = threading.Thread(target=lambda: results.append(function()))
+    thread.start()
+    thread.join()
+    return results[0]
