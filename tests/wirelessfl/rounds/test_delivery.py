@@ -267,9 +267,10 @@ def test_clients_that_stay_out_deliver_nothing():
     assert np.array_equal(found.arrived, joins)
 
 
-def test_repeats_take_the_airtime_once_more():
-    """Of transmissions that clients do not wait for, as with a mean wait."""
-    draws, access = draw(network()), FixedRate(1e6, wait="mean")
+@pytest.mark.parametrize("access", [FixedRate(1e6, wait="mean"), EnergyWithinDeadline(3.0)])
+def test_repeats_take_the_airtime_once_more(access):
+    """In links that clients do not wait for, and in bands that an access has decided on."""
+    draws = draw(network())
     once = access.serve(LOAD, draws)
     found = delivered(access, LOAD, draws, Half(**REPEAT), 30, Stream(5))
     assert found.transmissions.max() > 1
