@@ -1,7 +1,10 @@
 """The number of torch's CPU threads changes for the calling thread only."""
 
+import subprocess
+import sys
 from concurrent.futures import ThreadPoolExecutor
 
+import pytest
 import torch
 
 from solvers.torch_threads import torch_threads
@@ -25,3 +28,22 @@ def test_other_threads_keep_their_number():
             assert in_new_thread() == usual + 1
         other.submit(torch.set_num_threads, usual).result()
     assert torch.get_num_threads() == in_new_thread() == usual
+
+
+LATE = """
+import threading, torch
+from solvers.torch_threads import torch_threads
+
+def count():
+    threading.main_thread().join()
+    with torch_threads(5):
+        print(torch.get_num_threads())
+
+threading.Thread(target=count).start()
+"""
+
+
+@pytest.mark.thorough
+def test_threads_may_outlive_the_main_thread():
+    ran = subprocess.run([sys.executable, "-c", LATE], capture_output=True, text=True, check=True)
+    assert (ran.stdout, ran.stderr) == ("5\n", "")
