@@ -158,7 +158,7 @@ def replacing(path: Path) -> Iterator[Path]:
             os.fsync(file.fileno())
         os.replace(draft, path)
     except OSError as error:
-        if error.filename is None:  # of a write, e.g. on a full disk
+        if error.errno is not None and error.filename is None:  # of a write, e.g. a full disk
             error.filename = str(path)
         raise
     finally:

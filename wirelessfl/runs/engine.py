@@ -8,6 +8,7 @@ from typing import Any
 
 from torch import Tensor
 
+from wirelessfl.guard import of_project
 from wirelessfl.runs.client_log_file import ClientLogFile
 from wirelessfl.runs.directory import CLIENT_LOG, Row
 from wirelessfl.runs.fingerprints import (
@@ -22,6 +23,7 @@ from wirelessfl.schedules.events import Event, Reached, Report
 from wirelessfl.schedules.loop import begin
 from wirelessfl.server.learner import Learner
 from wirelessfl.setup.setups import Setup
+from wirelessfl.wording import shown
 
 
 class Engine:
@@ -80,8 +82,15 @@ class Engine:
         }
 
     def restore(self, tensors: dict[str, Tensor], state: dict[str, Any]) -> None:
-        """Continue from a checkpoint, and put the next events on the clock."""
+        """Continue from a checkpoint, and put the next events on the clock.
+
+        Raises:
+            ValueError, LookupError, TypeError: the checkpoint is not one of such a run.
+        """
         setup = self.setup
+        for name, fresh in self.snapshot().items():
+            if name != "schedule" or of_project(type(setup.schedule)):
+                _check_like(state[name], fresh, name)
         for (mark, learner), snapshot in zip(self._marked(), state["learners"], strict=True):
             own = {n.removeprefix(mark): v for n, v in tensors.items() if n.startswith(mark)}
             learner.restore(own, snapshot)
@@ -146,3 +155,23 @@ class Engine:
         for number, learner in enumerate(self.setup.learners):
             found |= named_params(learner.params, None if names is None else names[number])
         return found
+
+
+def _check_like(value: Any, fresh: Any, name: str) -> None:
+    """Check that an entry of a checkpoint has the type of that of a new run, where both have it.
+
+    Raises:
+        ValueError: it has another type, or is no number that a float can be.
+    """
+    if isinstance(fresh, dict) and isinstance(value, dict):
+        for key in fresh.keys() & value.keys():
+            _check_like(value[key], fresh[key], str(key))
+        return
+    if isinstance(fresh, list | tuple) and isinstance(value, list | tuple):
+        for one, other in zip(value, fresh, strict=False):
+            _check_like(one, other, name)
+        return
+    number = isinstance(value, int | float) and abs(value) < 1 << 63
+    same = number if isinstance(fresh, int | float) else isinstance(value, type(fresh))
+    if fresh is not None and not same:
+        raise ValueError(f"{name} is {shown(value)} in its state")

@@ -91,6 +91,9 @@ def _checked(row: Any) -> dict[str, Any]:
             raise ValueError(f"it has no {name}")
         if not _is_finite(row[name]):
             raise ValueError(f"{name} is {shown(row[name])}, which is not a finite number")
+    for name in ("round", "numerics"):
+        if type(row.get(name, 0)) is not int:
+            raise ValueError(f"{name} is {shown(row[name])}, which is not an integer")
     for name, value in row.items():
         if name in MEASURED and not (value is None or _is_finite(value)):
             raise ValueError(f"{name} is {shown(value)}, which is not a finite number")

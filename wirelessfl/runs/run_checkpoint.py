@@ -175,7 +175,8 @@ def _checked(state: dict[str, Any]) -> dict[str, Any]:
         value = state.get(name, kinds)
         if value is kinds:
             continue
-        if not isinstance(value, kinds) or (kinds == NUMBER and not abs(value) < 1 << 63):
+        large = isinstance(value, int | float) and not abs(value) < 1 << 63
+        if not isinstance(value, kinds) or large:
             raise ValueError(f"{name} is {shown(value)} in its state")
     if state.get("client_log") and [*map(type, state["client_log"])] != [int] * 3:
         raise ValueError(f"client_log is {shown(state['client_log'])} in its state")

@@ -93,6 +93,8 @@ class Ledger:
             name: tensors[f"{PREFIX}{name}"].numpy().copy()
             for name in ("clients", "joules", "chosen", "heard")
         }
+        if len({array.shape for array in found.values()}) > 1:
+            raise ValueError("the ledger of the clients has arrays of different lengths")
         self.rounds = int(tensors[f"{PREFIX}rounds"])
         self._seen, self._joules = found["clients"], found["joules"]
         self._chosen, self._heard = found["chosen"], found["heard"]

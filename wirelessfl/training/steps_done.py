@@ -36,4 +36,6 @@ class StepsDone(Counter[int]):
     def restored(cls, tensors: Mapping[str, torch.Tensor]) -> StepsDone:
         """Continue from the result of ``tensors``; other tensors are ignored."""
         who, steps = tensors["steps_done.who"].tolist(), tensors["steps_done"].tolist()
+        if not all(isinstance(number, int) for number in (*who, *steps)):
+            raise ValueError("steps_done has other values than integers")
         return cls(dict(zip(who, steps, strict=True)))
