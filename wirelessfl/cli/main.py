@@ -179,8 +179,8 @@ def _parser(words: Sequence[str]) -> argparse.ArgumentParser:
         "each client does (compute, wait, send), and print where the time goes and who is the "
         "straggler. Flags are those of `run`; --rounds N sets the number of rounds (default: 2; at "
         "most 1000), or --seconds X the simulated time (default under schedules buffered and "
-        "simultaneous: 20), and --picture FILE the .png or .pdf to write (default: results/timeline.png; both "
-        "are always written).",
+        "simultaneous: 20), and --picture FILE the .png or .pdf to write (default: "
+        "results/timeline.png; both are always written).",
         allow_abbrev=False,
         add_help=False,
     )
