@@ -136,7 +136,7 @@ class Recorded:
         Raises:
             ValueError: the file cannot be read, or its channels are wrong; the message names it.
         """
-        file = Path(path)
+        file = Path(path).expanduser()
         arrays = _arrays(file)
         found = [name for name in ARRAYS if name in arrays]
         if len(found) != 1:

@@ -49,7 +49,7 @@ def save_network(network: Network, path: str | PathLike[str]) -> None:
     if not isinstance(network, Network):
         raise TypeError(f"network is {shown(network)}: give a channels.Network.")
     arrays = network_arrays(network)
-    with Path(path).open("wb") as file:
+    with Path(path).expanduser().open("wb") as file:
         np.savez_compressed(file, **arrays)  # type: ignore[arg-type]
 
 

@@ -33,6 +33,7 @@ from wirelessfl.figure_style import (
     style,
     use_style,
 )
+from wirelessfl.import_paths import expanded
 from wirelessfl.row_fields import (
     COSTS,
     TITLES,
@@ -276,7 +277,7 @@ def save_figure(figure: Figure, path: Path | str) -> list[Path]:
     """
     from matplotlib import rc_context
 
-    path = Path(path)
+    path = expanded(path)
     if path.suffix not in ("", ".png", ".pdf"):
         raise ValueError(
             f"path is {path}: a figure is saved as .png and .pdf. Name one of them, or leave out "

@@ -56,13 +56,18 @@ def module_and_name(path: str) -> tuple[str, str]:
     return (module_of(place) if place.endswith(SUFFIX) else place), name
 
 
+def expanded(path: str | os.PathLike[str]) -> Path:
+    """A path that a user gives; ``~`` is the home folder, also where no shell has expanded it."""
+    return Path(os.path.expanduser(path))
+
+
 def absolute(name: Any) -> Any:
     """The import path ``file.py:name`` with an absolute path of the file; else ``name`` itself.
 
     A run may be resumed from another working directory.
     """
     place, _, attribute = name.rpartition(":") if isinstance(name, str) else ("", "", "")
-    return f"{os.path.abspath(place)}:{attribute}" if place.endswith(SUFFIX) else name
+    return f"{os.path.abspath(expanded(place))}:{attribute}" if place.endswith(SUFFIX) else name
 
 
 def short(name: str) -> str:
@@ -77,7 +82,7 @@ def path_of(cls: type) -> str:
 
 def module_of(file: str) -> str:
     """Name of the module of a file: its path without ``.py``, in which dots are encoded."""
-    return quote(os.path.abspath(file).removesuffix(SUFFIX)).replace(".", "%2E")
+    return quote(os.path.abspath(expanded(file)).removesuffix(SUFFIX)).replace(".", "%2E")
 
 
 def file_of(module: str) -> Path | None:

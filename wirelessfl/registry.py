@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import importlib
 import inspect
+import os
 import pkgutil
 from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, fields, is_dataclass
 from functools import cache
-from pathlib import Path
 from types import MappingProxyType
 from typing import Any, ClassVar, Generic, TypeVar, cast, get_origin, get_type_hints
 
@@ -237,7 +237,7 @@ def _meant(name: str, known: Mapping[str, Any]) -> str:
         return f" Name a class or function of the file, too: {name + ':Name'!r}."
     if dot and all(part.isidentifier() for part in name.split(".")):
         return f" Do you mean {f'{module}:{last}'!r}?"
-    if name not in known and name.isidentifier() and Path(name + SUFFIX).is_file():
+    if name not in known and name.isidentifier() and os.path.isfile(name + SUFFIX):
         return f" Name a class or function of the file {name}{SUFFIX}, too: {name + ':Name'!r}."
     return suggestion(name, known)
 

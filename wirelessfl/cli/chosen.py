@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 from wirelessfl.algorithms import find_algorithm
@@ -12,6 +11,7 @@ from wirelessfl.cli.parser import Parser
 from wirelessfl.config.choices import KINDS
 from wirelessfl.config.kinds import chosen_classes
 from wirelessfl.config.tables import OF_FRAME, named_tables, read_toml
+from wirelessfl.import_paths import expanded
 from wirelessfl.registry import Choice
 
 
@@ -42,7 +42,7 @@ def chosen_tables(
     trust = vars(known).pop("trust")
     values = {kind: value.split(",") for kind, value in vars(known).items() if value}
     named = {kind: names[0] for kind, names in values.items()}
-    tables = read_toml(Path(known.config), trust) if known.config else {}
+    tables = read_toml(expanded(known.config), trust) if known.config else {}
     chosen: dict[str, Any] = {}
     name: Any
     for kind in ("algorithm", *KINDS):

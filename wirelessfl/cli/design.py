@@ -6,10 +6,10 @@ import argparse
 import json
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from wirelessfl.errors import ConfigError
+from wirelessfl.import_paths import expanded
 from wirelessfl.terminal import Terminal, say
 
 if TYPE_CHECKING:
@@ -77,7 +77,7 @@ def add_design_arguments(parser: argparse.ArgumentParser) -> None:
         "--draws", metavar="N", help="rounds that are simulated for the costs (default: 16)"
     )
     parser.add_argument(
-        "--save", type=Path, metavar="FILE", help="write the design as .toml, for run --config"
+        "--save", type=expanded, metavar="FILE", help="write the design as .toml, for run --config"
     )
     parser.add_argument("--run", action="store_true", help="train the design")
     parser.add_argument(
@@ -86,7 +86,7 @@ def add_design_arguments(parser: argparse.ArgumentParser) -> None:
         help="correct the curve by the run and redesign it every R global rounds; needs --run",
     )
     parser.add_argument(
-        "--picture", type=Path, metavar="FILE", help="figure to write, as .png and .pdf"
+        "--picture", type=expanded, metavar="FILE", help="figure to write, as .png and .pdf"
     )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import MISSING, Field, dataclass, fields, replace
 from functools import cache
@@ -20,6 +21,9 @@ from wirelessfl.config.kinds import PARTS, flag_names, section_homes
 from wirelessfl.config.sections import SECTIONS, WITHOUT_RESULTS
 from wirelessfl.registry import Choice
 from wirelessfl.wording import without_none
+
+SPAN, MOST = re.compile(r"\d{1,9}-\d{1,9}"), 4
+"""A span such as 1-3, which is no list, and the most steps of it that a message lists."""
 
 METAVARS: dict[Any, str] = {Path: "PATH", int: "N", float: "X"}
 
@@ -185,7 +189,7 @@ def _add(parser: argparse.ArgumentParser, flag: Flag, lists: bool) -> None:
         if get_origin(kind) is tuple:
             options["type"] = _tuples
         elif kind is not bool:
-            options["type"] = _values
+            options["type"] = _numbers if kind in (int, float) else _values
         else:
             options["const"] = [True]
     parser.add_argument(flag.option, dest=flag.name, help=argparse.SUPPRESS, **options)
@@ -196,7 +200,19 @@ def _split(words: str) -> tuple[str, ...]:
 
 
 def _values(words: str) -> list[str]:
-    return words.split(",")
+    values = words.split(",")
+    if len(values) > 1 and not all(map(str.strip, values)):
+        raise argparse.ArgumentTypeError(f"{words!r} has an empty value: remove a comma")
+    return values
+
+
+def _numbers(words: str) -> list[str]:
+    if SPAN.fullmatch(words):
+        low, high = map(int, words.split("-"))
+        listed = ",".join(map(str, range(low, min(high, low + MOST) + 1)))
+        more = ",..." if high > low + MOST else ""
+        raise argparse.ArgumentTypeError(f"{words!r} is not a list of values: write {listed}{more}")
+    return _values(words)
 
 
 def _tuples(words: str) -> list[tuple[str, ...]]:

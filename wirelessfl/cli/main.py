@@ -27,6 +27,7 @@ from wirelessfl.cli.price import add_price
 from wirelessfl.cli.results import add_result_commands
 from wirelessfl.deferred import defer
 from wirelessfl.errors import ConfigError, DataError, TrainingError, disk_full, out_of_memory
+from wirelessfl.import_paths import expanded
 from wirelessfl.signals import Terminated
 from wirelessfl.terminal import OutputError, Stream, say, standard_streams
 from wirelessfl.training.workers.processes import launched
@@ -217,7 +218,7 @@ def _parser(words: Sequence[str]) -> argparse.ArgumentParser:
     with_flags |= {"pilot": pilot, "design": design}
     for name, command in with_flags.items():
         command.add_argument("algorithm", nargs="?", metavar="ALGORITHM", help="`wirelessfl list`")
-        command.add_argument("--config", type=Path, metavar="FILE", help="settings as TOML")
+        command.add_argument("--config", type=expanded, metavar="FILE", help="settings as TOML")
         command.add_argument("--json", action="store_true", help="print the results as JSON")
         command.add_argument("--trust", action="store_true", help=TRUST)
         if name in ("run", "sweep", "pilot", "design"):
@@ -250,7 +251,7 @@ def _parser(words: Sequence[str]) -> argparse.ArgumentParser:
         "end, the run continues to it, and equals a run that was started with it.",
     )
     resume.set_defaults(command=commands.resume)
-    resume.add_argument("directory", type=Path, metavar="DIR", help="run directory")
+    resume.add_argument("directory", type=expanded, metavar="DIR", help="run directory")
     resume.add_argument("--rounds", type=int, metavar="N", help="new number of rounds")
     resume.add_argument(
         "--target", type=float, metavar="X", help="new accuracy at which the run ends"
@@ -285,7 +286,7 @@ def _parser(words: Sequence[str]) -> argparse.ArgumentParser:
     bench.add_argument(
         "--quick", action="store_true", help="use few clients, to check that everything runs"
     )
-    bench.add_argument("--data-dir", type=Path, metavar="PATH", help="folder of the data sets")
+    bench.add_argument("--data-dir", type=expanded, metavar="PATH", help="folder of the data sets")
     return parser
 
 
@@ -316,7 +317,7 @@ def _add_timeline_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--picture",
-        type=Path,
+        type=expanded,
         default=Path("results/timeline.png"),
         metavar="FILE",
         help="figure to write, as .png and .pdf (default: results/timeline.png)",

@@ -5,13 +5,13 @@ from __future__ import annotations
 import argparse
 import json
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rich.table import Table
 
 from wirelessfl.cli.parser import Parser
 from wirelessfl.errors import ConfigError
+from wirelessfl.import_paths import expanded
 from wirelessfl.terminal import Terminal, say
 
 if TYPE_CHECKING:
@@ -217,7 +217,7 @@ def _trained(
             show(place, row)
 
         told: dict[str, Any] = {"on_row": on_row, "on_end": on_end, "on_found": on_found}
-        root = Path(arguments.out or DEFAULT_ROOT)
+        root = expanded(arguments.out or DEFAULT_ROOT)
         jobs = 1 if arguments.jobs is None else arguments.jobs
         return pilot(config, root=root, jobs=jobs, **options, **told)
 

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from wirelessfl.errors import ConfigError
+from wirelessfl.import_paths import expanded
 from wirelessfl.terminal import say
 
 USAGE = "RUN [--uplink NAME] [--target X] [--json] [--trust] [--flag value ...]"
@@ -37,7 +38,7 @@ def add_price(subparsers: Any, words: Sequence[str], trust: str) -> None:
         add_help=False,
     )
     command.set_defaults(command=price_command)
-    command.add_argument("directory", type=Path, metavar="RUN", help="folder of the run")
+    command.add_argument("directory", type=expanded, metavar="RUN", help="folder of the run")
     command.add_argument("--json", action="store_true", help="print the results as JSON")
     command.add_argument("--trust", action="store_true", help=trust)
     if words[:1] == ["price"]:

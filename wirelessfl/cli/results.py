@@ -6,6 +6,8 @@ import argparse
 from pathlib import Path
 from typing import Any
 
+from wirelessfl.import_paths import expanded
+
 RUNS = "folders of runs, folders of run folders such as a sweep's, or patterns such as 'runs/*'"
 BY = "settings that distinguish groups, by flag name, such as algorithm,cells (default: all that "
 BY += "differ, except seeds)"
@@ -23,7 +25,7 @@ def add_result_commands(subparsers: Any) -> None:
         "executes it), or unfinished (it can be resumed)."
     )
     runs.add_argument(
-        "directory", nargs="?", type=Path, default=Path("runs"), metavar="DIR",
+        "directory", nargs="?", type=expanded, default=Path("runs"), metavar="DIR",
         help="folder (default: runs)",
     )  # fmt: skip
     show = _command(subparsers, "show", "show a run: wirelessfl show RUN")
@@ -31,10 +33,10 @@ def add_result_commands(subparsers: Any) -> None:
         "Show a run: settings that differ from defaults, last row, best accuracy, costs, where the "
         "time goes if the run has a client log, versions and files. Nothing is trained."
     )
-    show.add_argument("run", type=Path, metavar="RUN", help="folder of the run")
+    show.add_argument("run", type=expanded, metavar="RUN", help="folder of the run")
     show.add_argument("--trust", action="store_true", help=TRUST)
     show.add_argument(
-        "--partition", type=Path, metavar="FILE",
+        "--partition", type=expanded, metavar="FILE",
         help="draw the labels of each client into FILE, .png or .pdf, both are written; with "
         "tables of tasks, the task's name is added to that of the file",
     )  # fmt: skip
@@ -96,7 +98,7 @@ def add_result_commands(subparsers: Any) -> None:
         help="ieee: one column at print size; screen: for slides (default: ieee)",
     )  # fmt: skip
     plot.add_argument(
-        "-o", "--output", type=Path, default=Path("runs.pdf"), metavar="FIG",
+        "-o", "--output", type=expanded, default=Path("runs.pdf"), metavar="FIG",
         help=".pdf or .png; both are written (default: runs.pdf)",
     )  # fmt: skip
     export = _command(
@@ -108,7 +110,7 @@ def add_result_commands(subparsers: Any) -> None:
     )
     _add_runs(export)
     export.add_argument(
-        "-o", "--output", type=Path, required=True, metavar="FILE",
+        "-o", "--output", type=expanded, required=True, metavar="FILE",
         help=".safetensors or .pt for parameters; .csv, .parquet or .jsonl for rows",
     )  # fmt: skip
     export.add_argument(

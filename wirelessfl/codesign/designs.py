@@ -14,6 +14,7 @@ from wirelessfl.codesign.predicted import Prediction
 from wirelessfl.codesign.reports import Reports
 from wirelessfl.config import Config
 from wirelessfl.errors import ConfigError
+from wirelessfl.import_paths import expanded
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -69,7 +70,7 @@ class Design:
         Raises:
             ConfigError: the file cannot be written.
         """
-        path = Path(path)
+        path = expanded(path)
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(self.config.to_toml(), encoding="utf-8")

@@ -15,7 +15,7 @@ from pydantic.fields import FieldInfo
 from channels.streams import Stream
 from wirelessfl.config.choices import KINDS, Choices
 from wirelessfl.config.kinds import PARTS, chosen_classes, title_of, words
-from wirelessfl.config.sections import number_of, types_in
+from wirelessfl.config.sections import read_value, types_in
 from wirelessfl.config.tables import hint
 from wirelessfl.errors import ConfigError
 from wirelessfl.generators import seeded_generators
@@ -111,7 +111,7 @@ def _built(kind: str, choice: type[Any], table: Mapping[str, Any], local: type[A
 def _checked(choice: type[Any], settings: dict[str, Any]) -> Any:
     """The object with these settings."""
     kinds = _kinds_of(cast(Hashable, choice))
-    settings = {key: number_of(key, value, kinds[key]) for key, value in settings.items()}
+    settings = {key: read_value(key, value, kinds[key]) for key, value in settings.items()}
     try:
         built = _adapter(cast(Hashable, choice)).validate_python(settings)
     except ValidationError as error:

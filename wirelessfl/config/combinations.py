@@ -7,12 +7,15 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from channels.notes import Notes
 from wirelessfl.config.config import Config
 from wirelessfl.config.dropped import dropped_notes
 from wirelessfl.config.named import Trust
 from wirelessfl.config.tables import read_toml
 from wirelessfl.errors import ConfigError
+from wirelessfl.import_paths import expanded
 from wirelessfl.wording import shown
 
 Values = Mapping[str, Sequence[Any]]
@@ -49,8 +52,8 @@ def combinations(
     Args:
         algorithms: names or import paths: a list, or a string with commas; none if ``coupled`` or
             ``base`` names them.
-        settings: values by flat name, such as ``cells`` or ``lr``. A list has one value per run; a
-            tuple is one value of a setting such as ``cpu_hz``.
+        settings: values by flat name, such as ``cells`` or ``lr``. A list, a range or a NumPy array
+            has one value per run; a tuple is one value of a setting such as ``cpu_hz``.
         coupled: settings that vary together; each entry is one point.
         base: settings of all runs, which the others override: tables, or the path of a TOML file.
         trust: whether the file may name code to import.
@@ -70,10 +73,12 @@ def combinations(
     for name, value in (settings or {}).items():
         if name == "algorithm":
             raise ConfigError("algorithm is in settings: give it as the first argument.")
+        if isinstance(value, range | np.ndarray):
+            value = np.asarray(value).tolist()
         values[name] = value if isinstance(value, list) else [value]
     tables = base or {}
     if isinstance(tables, str | Path):
-        tables = read_toml(Path(tables), trust)
+        tables = read_toml(expanded(tables), trust)
     return configurations(tables, points(values, coupled))
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -12,7 +13,7 @@ from wirelessfl.config.sections.evaluation import listed
 from wirelessfl.config.task_tables import parse_task
 from wirelessfl.data.files import is_folder_path
 from wirelessfl.errors import ConfigError
-from wirelessfl.import_paths import absolute, is_import_path
+from wirelessfl.import_paths import absolute, expanded, is_import_path
 
 OBJECTS = ("algorithm", "local", "network", "augment", *KINDS)
 """Settings that name an object, in a table of their own or in the table of a task."""
@@ -40,9 +41,22 @@ def named_files(tables: Mapping[str, Any]) -> Iterator[tuple[str, Path]]:
             or (setting == "dataset" and is_folder_path(value))
         )
         if folder or (isinstance(value, Path) and setting not in PLACES):
-            path = Path(value).expanduser()
-            if path.is_dir() if folder else path.exists():
+            path = expanded(value)
+            if os.path.isdir(path) if folder else os.path.exists(path):
                 yield setting, path
+
+
+def check_text(tables: Mapping[str, Any]) -> None:
+    """Refuse names and paths that a stored configuration cannot hold.
+
+    Raises:
+        ConfigError: one contains bytes that are not UTF-8.
+    """
+    for setting, value in _entries(tables):
+        if isinstance(value, str | Path) and any("\ud800" <= one <= "\udfff" for one in str(value)):
+            raise ConfigError(
+                f"{setting} is {str(value)!r}, which contains bytes that are not UTF-8: rename it."
+            )
 
 
 def _entries(tables: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
@@ -66,7 +80,7 @@ def absolute_name(kind: str, name: Any) -> Any:
     A run may be resumed from another working directory.
     """
     folder = kind == "dataset" and isinstance(name, str) and is_folder_path(name)
-    return str(Path(name).absolute()) if folder else absolute(name)
+    return str(expanded(name).absolute()) if folder else absolute(name)
 
 
 def with_absolute_paths(table: Mapping[str, Any], kind: str = "") -> dict[str, Any]:

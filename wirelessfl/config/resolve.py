@@ -89,7 +89,7 @@ def _full_table(settings: Settings, kind: str, dropped: Collection[Place]) -> Ch
 
 def _absolute(value: Any) -> Any:
     """``value``, as an absolute path if it is a path, because the working directory may change."""
-    return value.expanduser().absolute() if isinstance(value, Path) else value
+    return value.absolute() if isinstance(value, Path) else value
 
 
 def check(settings: Settings) -> None:

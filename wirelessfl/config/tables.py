@@ -22,13 +22,20 @@ from wirelessfl.config.kinds import (
     title_of,
     words,
 )
-from wirelessfl.config.named import Trust, absolute_name, check_trust, with_absolute_paths
+from wirelessfl.config.named import (
+    Trust,
+    absolute_name,
+    check_text,
+    check_trust,
+    with_absolute_paths,
+)
 from wirelessfl.config.presets import preset_of
 from wirelessfl.config.sections import SECTIONS
 from wirelessfl.config.synonyms import synonym
 from wirelessfl.config.task_tables import parse_task
 from wirelessfl.drafts import TEXT_BYTES, read_stored, why
 from wirelessfl.errors import ConfigError
+from wirelessfl.import_paths import expanded
 from wirelessfl.wording import nearest, shown, suggestion
 
 NAMED = ("algorithm", *KINDS, "task")
@@ -53,13 +60,14 @@ def read_toml(path: Path, trust: Trust, *, stored: bool = False) -> dict[str, An
     if not isinstance(path, str | PathLike):
         raise ConfigError(f"configuration is {shown(path)}: give the path of a TOML file.")
     try:
-        content = read_stored(path, TEXT_BYTES) if stored else Path(path).read_bytes()
+        path = expanded(path)
+        content = read_stored(path, TEXT_BYTES) if stored else path.read_bytes()
         # utf-8-sig removes the byte order mark that some editors write.
         tables = tomllib.loads(re.sub(r"\r\n?", "\n", content.decode("utf-8-sig")))
     except OSError as error:
         if stored:
             raise ConfigError(f"{path} cannot be read: {why(error)}. Restore it.") from error
-        flags = "" if Path(path).suffix else f", or wirelessfl.Config.from_flags({str(path)!r})"
+        flags = "" if path.suffix else f", or wirelessfl.Config.from_flags({str(path)!r})"
         raise ConfigError(
             f"configuration {path}: {error.strerror}. Give the path of a TOML file{flags}."
         ) from error
@@ -274,6 +282,7 @@ def named_tables(tables: Mapping[str, Any]) -> dict[str, Any]:
     if copy.get("algorithm") is None:
         raise ConfigError('no algorithm: name one, e.g. [algorithm] name = "hist".')
     copy["algorithm"] = _named("algorithm", copy["algorithm"])
+    check_text(copy)
     preset = preset_of(copy["algorithm"]["name"])
     defaults = {**DEFAULTS, "schedule": preset.schedule, "assignment": preset.assignment}
     for kind in KINDS:

@@ -12,6 +12,7 @@ from pydantic.fields import FieldInfo
 from wirelessfl.config.build_choices import named_setting
 from wirelessfl.config.choices import CHOSEN
 from wirelessfl.config.given import Given
+from wirelessfl.config.named import check_text
 from wirelessfl.config.sections import (
     SECTIONS,
     DataSection,
@@ -71,6 +72,7 @@ def typed(section: str, values: Mapping[str, Any]) -> dict[str, Any]:
     Raises:
         ConfigError: a wrong value.
     """
+    check_text(values)
     try:
         read = SECTIONS[section](**values)
     except ValidationError as error:

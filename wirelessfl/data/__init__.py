@@ -5,7 +5,6 @@ from __future__ import annotations
 import inspect
 import os
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 from channels.arrays import IntArray
@@ -28,7 +27,7 @@ from wirelessfl.data.tinyimagenet import FACTS as TINY_IMAGENET
 from wirelessfl.data.tinyimagenet import load_tiny_imagenet
 from wirelessfl.errors import ConfigError, DataError
 from wirelessfl.guard import calling, of_project
-from wirelessfl.import_paths import short
+from wirelessfl.import_paths import expanded, short
 from wirelessfl.registry import by_name
 from wirelessfl.wording import shown
 
@@ -102,7 +101,7 @@ def find_dataset(name: str) -> Loader:
     if isinstance(name, str) and name in _LOADERS:
         return _LOADERS[name]
     if isinstance(name, str) and is_folder_path(name):
-        return own_images(Path(name)).load
+        return own_images(expanded(name)).load
     other = ", or a folder of images by its path, such as ./my-images"
     load: Loader = by_name("data set", name, _LOADERS, other)
     return load
@@ -212,7 +211,7 @@ def load_dataset(
     if of_project(load):
         dataset = load(data_dir, **options)
     else:
-        folder = environment_folder() if data_dir is None else Path(data_dir)
+        folder = environment_folder() if data_dir is None else expanded(data_dir)
         with calling(f"data set {name!r}", DataError):
             dataset = load(folder, **options)
     try:

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from wirelessfl.errors import DataError
-from wirelessfl.import_paths import has_separator, is_import_path, short
+from wirelessfl.import_paths import expanded, has_separator, is_import_path, short
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -99,7 +99,7 @@ def find_place(
         DataError: ``data_dir`` has no folder of that name, or WIRELESSFL_DATA is not a folder.
     """
     if data_dir is not None:
-        folder = Path(data_dir, dataset)
+        folder = expanded(data_dir) / dataset
         if not folder.is_dir():
             raise DataError(
                 f"{folder} is not a folder: --data-dir {data_dir} needs a folder {dataset!r} with "
@@ -119,12 +119,12 @@ def environment_folder() -> Path | None:
         DataError: it is not a folder.
     """
     root = os.environ.get(ENVIRONMENT)
-    if root and not Path(root).is_dir():
+    if root and not expanded(root).is_dir():
         raise DataError(
             f"{ENVIRONMENT} is {root!r}, which is not an existing folder. Correct it, or unset it "
             "to download data sets to the cache."
         )
-    return Path(root) if root else None
+    return expanded(root) if root else None
 
 
 def read_verified(file: Published, place: Place) -> bytes:

@@ -15,6 +15,7 @@ from channels.arrays import IntArray
 from wirelessfl.data.client_samples import ClientSamples
 from wirelessfl.data.partition_figure import draw_counts
 from wirelessfl.errors import DataError
+from wirelessfl.import_paths import expanded
 
 LARGEST_BYTES = 20_000_000
 """Maximum size of stored indices."""
@@ -169,7 +170,7 @@ class ClientPartition(Sequence[IntArray]):
         """
         if self.counts is None or not self.counts.size:
             raise DataError("the labels are not classes: there are no counts to draw.")
-        return draw_counts(self.counts, len(self), Path(path))
+        return draw_counts(self.counts, len(self), expanded(path))
 
 
 def _small(client_samples: Sequence[ArrayLike]) -> bool:

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from wirelessfl.errors import ConfigError
+from wirelessfl.import_paths import expanded
 
 HUB_MODEL = "gpt2"
 """The default model: the smallest GPT-2, with 124 million parameters."""
@@ -51,7 +52,7 @@ def pretrained_folder(
         ConfigError: the folder does not exist, a file is missing, or the hub cannot be reached.
     """
     wanted = " and ".join(" or ".join(names) for names in needs)
-    folder = Path(name).expanduser()
+    folder = expanded(name)
     if folder.is_dir():
         if not _complete(folder, needs):
             raise ConfigError(

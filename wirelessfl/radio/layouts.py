@@ -178,4 +178,4 @@ class File(Placed):
         """
         if self.layout_file is None:
             raise ConfigError("layout is 'file', which needs layout_file: give it.")
-        return channels.FileLayout(str(self.layout_file.expanduser()))
+        return channels.FileLayout(str(self.layout_file))

@@ -18,12 +18,13 @@ from wirelessfl.config.stored import check_stored
 from wirelessfl.config.tables import read_toml
 from wirelessfl.drafts import DAMAGE, reading, why
 from wirelessfl.errors import ConfigError
+from wirelessfl.import_paths import expanded
 from wirelessfl.results.runs import Runs
 from wirelessfl.runs.directory import CHECKPOINT, RunDirectory
 from wirelessfl.runs.fingerprints import check_fingerprint, fingerprint_of
 from wirelessfl.runs.result import RunResult
 from wirelessfl.runs.stored_params import is_server_model, stored_params
-from wirelessfl.setup.arguments import check_path
+from wirelessfl.setup.arguments import path_of_run
 from wirelessfl.wording import shown
 
 RUN_FILES = frozenset(("config.toml", "about.json"))
@@ -57,8 +58,7 @@ def load(path: PathOrName, *, trust: Trust = False) -> RunResult:
         ConfigError: the folder is not a run directory, a file is damaged, or the rows are of
             another version.
     """
-    check_path(path)
-    folder = Path(path)
+    folder = path_of_run(path)
     if not RunDirectory.holds_run(folder):
         below = sum(1 for _ in _below(folder))
         number = "1 run" if below == 1 else f"{below} runs"
@@ -131,10 +131,9 @@ def run_folders(paths: PathOrName | Iterable[PathOrName]) -> list[Path]:
         raise ConfigError(f"paths is {shown(paths)}: give a folder, a pattern, or several of them.")
     found: dict[Path, Path] = {}
     for path in paths:
-        check_path(path)
-        own = list(_matching(Path(path)))
+        own = list(_matching(path_of_run(path)))
         if not own:
-            where = "does not exist" if not os.path.exists(path) else "contains no run"
+            where = "does not exist" if not os.path.exists(expanded(path)) else "contains no run"
             raise ConfigError(
                 f"{path} {where}. Give a run folder, a folder of run folders, or a pattern such as "
                 "'runs/*'."
@@ -146,10 +145,10 @@ def run_folders(paths: PathOrName | Iterable[PathOrName]) -> list[Path]:
 
 def _matching(path: Path) -> Iterator[Path]:
     """Run folders at a path or at the matches of a pattern."""
-    if path.exists():
+    if os.path.exists(path):
         yield from _below(path)
     else:
-        for match in sorted(glob.glob(str(path.expanduser()), recursive=True)):
+        for match in sorted(glob.glob(str(path), recursive=True)):
             yield from _below(Path(match))
 
 

@@ -19,7 +19,7 @@ from wirelessfl.config.stored import dataset_of, settings_by_flag
 from wirelessfl.config.task_tables import ENDLESS
 from wirelessfl.data.partition import ClientPartition
 from wirelessfl.errors import ConfigError
-from wirelessfl.import_paths import short
+from wirelessfl.import_paths import expanded, short
 from wirelessfl.runs.directory import Row, RunDirectory
 from wirelessfl.runs.extras import pandas
 from wirelessfl.runs.fingerprints import named_change
@@ -263,9 +263,10 @@ class RunResult:
 
     def to_csv(self, path: str | Path) -> None:
         """Write the rows as CSV, one column per field; a missing folder is made."""
-        Path(path).parent.mkdir(parents=True, exist_ok=True)
+        path = expanded(path)
+        path.parent.mkdir(parents=True, exist_ok=True)
         names = dict.fromkeys(name for row in self.rows for name in row)
-        with Path(path).open("w", encoding="utf-8", newline="") as file:
+        with path.open("w", encoding="utf-8", newline="") as file:
             writer = csv.DictWriter(file, list(names))
             writer.writeheader()
             writer.writerows(self.rows)

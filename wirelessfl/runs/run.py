@@ -37,7 +37,7 @@ from wirelessfl.runs.new_directory import new_directory
 from wirelessfl.runs.observing import check_observers, configured_observers
 from wirelessfl.runs.result import RunResult
 from wirelessfl.runs.stored_params import stored_params
-from wirelessfl.setup.arguments import check_objects, check_path
+from wirelessfl.setup.arguments import check_objects, path_of_run
 from wirelessfl.setup.building import build_resolved
 from wirelessfl.setup.computing import default_threads, fewer_workers, without_gpu
 from wirelessfl.setup.given_objects import GivenMetrics, GivenObjects, configured, naming_network
@@ -138,7 +138,7 @@ def run(
 
 @own_modes
 def resume(
-    path: str | Path,
+    path: str | Path | RunResult,
     *,
     rounds: int | None = None,
     target: float | None = None,
@@ -169,7 +169,7 @@ def resume(
     True
 
     Args:
-        path: folder of the run.
+        path: folder of the run, or its result.
         rounds: new number of rounds; an end that the run already has changes nothing.
         target: new value of the monitored field, by default the accuracy, at which the run ends.
         max_seconds: new limit on simulated seconds.
@@ -190,13 +190,13 @@ def resume(
             says that they have changed, or that nothing is left to do.
     """
     leave_if_child()
-    check_path(path)
+    path = path_of_run(path.directory if isinstance(path, RunResult) else path)
     check_objects(model=model, redesign=redesign, on_row=on_row, on_note=on_note, shards=shards)
     check_observers(observers)
     if not (isinstance(network, str) and is_import_path(network)):
         check_objects(network=network)
     given = GivenObjects.of(model, data, None, loss, metrics, split, redesign, augment)
-    directory, config = shards.by_first(partial(RunDirectory.open, Path(path), trust))
+    directory, config = shards.by_first(partial(RunDirectory.open, path, trust))
     checkpoint = shards.by_first(directory.load)
     changed = shards.by_first(partial(named_change, directory, config))
     later, extension = Later(rounds, target, max_seconds).beyond(config), None

@@ -14,6 +14,7 @@ from channels.notes import Notes
 from wirelessfl.config import Config
 from wirelessfl.config.sections import WITHOUT_RESULTS
 from wirelessfl.errors import ConfigError, TrainingError
+from wirelessfl.import_paths import expanded
 from wirelessfl.runs.directory import Row, RunDirectory
 from wirelessfl.runs.files import check_writable
 from wirelessfl.runs.in_processes import in_processes
@@ -226,7 +227,7 @@ def root_of(configs: Sequence[Config], root: str | Path | None) -> Path:
         ConfigError: none is given, and the configurations have several.
     """
     if root is not None:
-        return Path(root)
+        return expanded(root)
     first, *others = dict.fromkeys(config.run.out for config in configs) or [None]
     if others:
         raise ConfigError(

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from os import PathLike
+from pathlib import Path
 
 import torch
 
 from channels import Network
 from wirelessfl.config import Config
 from wirelessfl.errors import ConfigError
+from wirelessfl.import_paths import expanded
 from wirelessfl.metrics import check_name
 from wirelessfl.rounds.redesign import Redesign
 from wirelessfl.training.shards import Shards
@@ -107,11 +109,12 @@ def check_settings(config: object) -> None:
         )
 
 
-def check_path(path: object) -> None:
-    """Raise unless ``path`` is a string or a path.
+def path_of_run(path: object) -> Path:
+    """The path of a run directory, which may begin with ``~``.
 
     Raises:
         ConfigError: it is of another type.
     """
     if not isinstance(path, str | PathLike):
         raise ConfigError(f"path is {shown(path)}: give the path of a run directory.")
+    return expanded(path)

@@ -18,6 +18,7 @@ from wirelessfl.codesign.pilots.points import Point
 from wirelessfl.config import Config
 from wirelessfl.data import Data
 from wirelessfl.errors import ConfigError
+from wirelessfl.import_paths import expanded
 from wirelessfl.runs.result import RunResult
 from wirelessfl.runs.sweep import OnEnd, OnFound, OnRow
 from wirelessfl.setup.given_objects import GivenObjects, check_given
@@ -257,7 +258,7 @@ def pilot(
                 f"jobs={jobs} conflicts with {names}, which other processes do not have: choose "
                 "jobs=1, or name the objects in the settings as module:name."
             )
-        results = by_objects(found.configs, Path(root), given, watch)
+        results = by_objects(found.configs, expanded(root), given, watch)
     else:
-        results = by_settings(found.configs, Path(root), jobs, watch)
+        results = by_settings(found.configs, expanded(root), jobs, watch)
     return Pilots(list(results), found.points, len(watch.kept))

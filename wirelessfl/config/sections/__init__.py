@@ -6,7 +6,7 @@ from wirelessfl.config.sections.data import DataSection
 from wirelessfl.config.sections.evaluation import EvaluationSection
 from wirelessfl.config.sections.network import NetworkSection
 from wirelessfl.config.sections.run import RunSection
-from wirelessfl.config.sections.section import Section, number_of, types_in
+from wirelessfl.config.sections.section import Section, read_value, types_in
 from wirelessfl.config.sections.sessions import SessionsSection
 from wirelessfl.config.sections.training import TrainingSection
 
@@ -34,6 +34,6 @@ __all__ = [
     "Section",
     "SessionsSection",
     "TrainingSection",
-    "number_of",
+    "read_value",
     "types_in",
 ]

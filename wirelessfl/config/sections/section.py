@@ -6,11 +6,13 @@ import re
 from collections.abc import Collection, Mapping
 from decimal import Decimal
 from functools import cache
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, Self, cast, get_args, get_origin
 
 from pydantic import BaseModel, ConfigDict, model_validator
 
 from wirelessfl.errors import ConfigError
+from wirelessfl.import_paths import expanded
 
 if TYPE_CHECKING:  # the metaclass has no public name
     from pydantic._internal._model_construction import ModelMetaclass as _Metaclass
@@ -19,6 +21,9 @@ else:
 
 WHOLE = re.compile(r"[+-]?\d+(\.\d+)?[eE]\+?\d{1,2}")
 """A number in scientific notation."""
+LARGE = re.compile(r"[+-]?0*[1-9]\d{19,}")
+LARGEST = 2**63 - 1
+"""Largest whole number that TOML holds; ``LARGE`` matches longer ones."""
 
 
 class _Listed(_Metaclass):
@@ -45,7 +50,7 @@ class Section(BaseModel, metaclass=_Listed):
         read, kinds = dict(given), _kinds_of(cls)
         for key, value in given.items():
             if key in kinds:
-                read[key] = number_of(key, value, kinds[key])
+                read[key] = read_value(key, value, kinds[key])
         return read
 
     def filled(self, **values: Any) -> Self:
@@ -67,8 +72,8 @@ def _kinds_of(section: type[Section]) -> Mapping[str, frozenset[Any]]:
     return {name: types_in(field.annotation) for name, field in section.model_fields.items()}
 
 
-def number_of(key: str, value: Any, kinds: Collection[Any]) -> Any:
-    """Read a whole number that is written as 1e3, and refuse booleans for numbers.
+def read_value(key: str, value: Any, kinds: Collection[Any]) -> Any:
+    """Read a whole number that is written as 1e3 and a path, and refuse booleans for numbers.
 
     Python would accept True as 1. Other values are returned unchanged; entries of lists count.
 
@@ -78,17 +83,25 @@ def number_of(key: str, value: Any, kinds: Collection[Any]) -> Any:
         kinds: the types that it accepts, see ``types_in``.
 
     Raises:
-        ConfigError: the value is, or contains, a boolean, and the setting accepts none.
+        ConfigError: the value is, or contains, a boolean, and the setting accepts none; or a whole
+            number that TOML cannot hold.
     """
+    if Path in kinds:
+        return expanded(value) if isinstance(value, str | Path) else value
     if bool not in kinds:
         for each in value if isinstance(value, list | tuple) else [value]:
             if isinstance(each, bool):
                 raise ConfigError(f"{key} is {value}: it does not accept true/false.")
-    if int not in kinds or str in kinds:
+    if int not in kinds:
         return value
-    if isinstance(value, list | tuple):
-        return type(value)(_whole(each) for each in value)
-    return _whole(value)
+    several = isinstance(value, list | tuple)
+    read = [each if str in kinds else _whole(each) for each in (value if several else [value])]
+    for each in read:
+        long = isinstance(each, str) and LARGE.fullmatch(each.strip())
+        number = isinstance(each, int if float in kinds else int | float)
+        if long or (number and abs(each) > LARGEST):
+            raise ConfigError(f"{key} is beyond 2**63 - 1, the largest whole number: give less.")
+    return type(value)(read) if several else read[0]
 
 
 def _whole(value: Any) -> Any:
