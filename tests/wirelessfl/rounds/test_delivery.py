@@ -252,12 +252,13 @@ def test_equal_shares_of_participants_fail_at_the_snr_in_their_bands():
 @pytest.mark.parametrize(("cutoff", "begun"), [(0.5, 1), (1.0, 1), (2.5, 3), (3.0, 3)])
 def test_uploads_that_begin_before_the_cut_off_are_counted_and_one_more(cutoff, begun):
     """One that always fails takes longer than the cut-off, also where it is a multiple."""
-    draws, load = draw(network((1,))), Load(0.0, 5e4)
-    once = EqualBands().serve(load, draws).seconds[0, 0]
-    always = Half(**REPEAT, chance=1.0)
-    found = delivered(EqualBands(), load, draws, always, 2, Stream(5), cutoff * once)
+    draws, always = draw(network((1,), cpu_hz=1e9)), Half(**REPEAT, chance=1.0)
+    training = 0.5  # seconds
+    once = EqualBands().serve(Load(5e8, 5e4), draws).seconds[0, 0] - training
+    end = training + cutoff * once * (1 - 1e-9)
+    found = delivered(EqualBands(), Load(5e8, 5e4), draws, always, 2, Stream(5), end)
     assert (found.transmissions == begun + 1).all()
-    assert (found.seconds > cutoff * once).all()
+    assert (found.seconds > end).all()
 
 
 def test_clients_that_stay_out_deliver_nothing():
