@@ -194,3 +194,11 @@ def test_smallest_values_agree_with_sorting(seed, lazily):
         mine = [i for i in np.flatnonzero(cell_of == cell) if values[i] < np.inf]
         best = sorted(mine, key=lambda i: (values[i], ties[i], i))[:count]
         assert np.flatnonzero(found & (cell_of == cell)).tolist() == sorted(best)
+
+
+def test_clients_that_only_train_end_when_they_are_ready():
+    """One upload and the earlier of the idle clients end at 3.5 s; both idle clients at 4.4 s."""
+    ready, alone = np.array([0.0, 0.0, 4.4, 3.5]), np.array([3.0, 3.0, 0.0, 0.0])
+    found = soonest_in_turn(ready, alone, 2)
+    assert found[3]
+    assert found[:2].sum() == 1
