@@ -37,10 +37,6 @@ class Batch(NamedTuple):
     weight: Tensor
     keys: Tensor
 
-    def of_first(self) -> Batch:
-        """The batch of the first client, without the leading axis."""
-        return Batch(*(part[0] for part in self))
-
 
 @dataclass(frozen=True)
 class Batches:

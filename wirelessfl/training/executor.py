@@ -58,16 +58,25 @@ class TrainingData:
             flat = widened(flat)
         return flat.view(*rows.shape, *self.inputs.shape[1:]), self.labels[rows]
 
-    def of_step(self, batches: Batches, step: int) -> Batch:
-        """The batch of a step of all clients, [clients, batch, ...], augmented if it is to be."""
-        x, y = self.batch(batches.index[:, step])
+    def of_step(self, batches: Batches, step: int, *, alone: bool = False) -> Batch:
+        """The batch of a step, augmented if it is to be.
+
+        Args:
+            batches: batches of a cohort.
+            step: the step.
+            alone: whether the first client's batch [batch, ...] is meant, the only one. If not, the
+                batches of all clients, [clients, batch, ...].
+        """
+        at = (0, step) if alone else (slice(None), step)
+        x, y = self.batch(batches.index[at])
         augmentation = self.source.augmentation
         if augmentation is not None:
             assert batches.seeds is not None
             assert batches.sizes is not None
             sizes, seeds = batches.sizes[:, step].tolist(), batches.seeds[:, step].tolist()
-            x = augmentation.batches(x, sizes, seeds)
-        return Batch(x, y, batches.weight[:, step], batches.keys[:, step])
+            x = augmentation.batches(x[None] if alone else x, sizes, seeds)
+            x = x[0] if alone else x
+        return Batch(x, y, batches.weight[at], batches.keys[at])
 
     def first(self, count: int) -> tuple[Tensor, Tensor]:
         """Copies of at most the first ``count`` samples, to check a model or estimate its cost."""

@@ -45,7 +45,7 @@ class LoopExecutor(Executor):
         batches = job.batches(self.data.source).to(self.data.inputs.device)
         terms = Terms.of_first(cohort, job.spec)
         for step in range(job.local_steps):
-            padded = self.data.of_step(batches, step).of_first()
+            padded = self.data.of_step(batches, step, alone=True)
             size = int(padded.weight.count_nonzero())  # padding is at the end
             x, y, weight = (part[:size] for part in (padded.x, padded.y, padded.weight))
             batch = Batch(x, y, weight, padded.keys)

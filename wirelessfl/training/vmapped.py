@@ -102,7 +102,7 @@ class VmapExecutor(TensorExecutor):
                     leaf.data = value
                 for name, factor in terms.factors.items():
                     parameters[name].data = parameters[name].data * factor
-                batch = self.data.of_step(batches, step).of_first()
+                batch = self.data.of_step(batches, step, alone=True)
                 loss = self.objective.held_loss(batch, terms)
                 found = self._gradients(loss, leaves)
                 for name, factor in terms.factors.items():
@@ -152,9 +152,7 @@ class VmapExecutor(TensorExecutor):
         terms = [value.contiguous() for value in terms]  # expanded tensors share memory
         program: Program | None = None
         for step in range(cohort.local_steps):
-            batch = self.data.of_step(batches, step)
-            if len(params) == 1:
-                batch = batch.of_first()
+            batch = self.data.of_step(batches, step, alone=len(params) == 1)
             if program is None:
                 example = [*tensors, *batch, *terms]
                 program = self._step_program(rule, spec, example, cohort.penalties, form)
