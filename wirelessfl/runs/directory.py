@@ -443,7 +443,8 @@ class RunDirectory:
                 own = {
                     n.removeprefix(prefix): v for n, v in tensors.items() if n.startswith(prefix)
                 }
-                check_log(self.path, mark, own)
+                with reading(self._checkpoint.path, self._remedy):  # or else of the log
+                    check_log(self.path, mark, own)
 
     def cut_rows(self, size: int) -> None:
         """Truncate the file of rows to ``size`` bytes."""
