@@ -95,6 +95,20 @@ def test_a_client_alone_sends_at_full_power():
     assert power[7] == pytest.approx(0.2, rel=1e-9)
 
 
+def test_two_elements_per_symbol_share_the_power():
+    """They are sent as single ones at half the SNR."""
+    some, snr_db = np.arange(4), np.linspace(-5, 10, 9)
+    single, double = (
+        over_the_air("mmse", count).serve(
+            load(weights=(3, 1, 1, 2)), network(snr_db=db).draw(Stream(5)).of(some)
+        )
+        for count, db in ((1, snr_db), (2, snr_db + 10 * np.log10(2)))
+    )
+    powers = single.decision.powers_w
+    assert powers.min() < 0.1
+    np.testing.assert_allclose(double.decision.powers_w, powers, rtol=1e-6)
+
+
 def test_a_network_without_clients():
     draw = network().draw(Stream(0)).of([])
     service = over_the_air("mmse").serve(Load(1.0, 1.0), draw)

@@ -21,8 +21,10 @@ from wirelessfl.pricing.same_training import (
 )
 from wirelessfl.rounds.redesign import Redesign
 from wirelessfl.schedules.rounds import Rounds
+from wirelessfl.sessions.presence.labels import Labels
 from wirelessfl.setup.given_objects import GivenObjects, configured
 from wirelessfl.uplinks.tdma import Tdma
+from wirelessfl.warm_starts.previous import Previous
 
 SMALL = {"dataset": "digits", "clients": 4, "hidden": (8,), "rounds": 2}
 CELLS = {"cells": 2}
@@ -48,6 +50,8 @@ REASONS = [
     ("fedavg", {"clients_per_round": 2}, []),
     ("fedavg", {"clients_per_round": 2, "select": "round-robin"}, []),
     ("fedavg", {"clients_per_round": 2, "select": "best-channel"}, ["select=best-channel"]),
+    ("fedavg", {"clients_per_round": 2, "select": "soonest"}, ["select=soonest"]),
+    ("fedavg", {"clients_per_round": 2, "select": "power-of-choice"}, ["select=power-of-choice"]),
     ("fedavg", {"max_seconds": 9.0}, ["max_seconds=9"]),
     ("fedavg", {"client_joules": 0.5}, ["client_joules=0.5"]),
     ("fedavg", {"cutoff_seconds": 0.2}, ["cutoff_seconds=0.2"]),
@@ -91,6 +95,16 @@ class OwnRounds(Rounds):
 
 
 @dataclass(frozen=True)
+class OwnPresence(Labels):
+    name = "own-presence"
+
+
+@dataclass(frozen=True)
+class OwnStart(Previous):
+    name = "own-start"
+
+
+@dataclass(frozen=True)
 class OwnWidths(Nested):
     name = "own-widths"
 
@@ -118,6 +132,8 @@ class OwnAlgorithm(Assigner, FedAvg):
     [
         ("fedavg", {"uplink": f"{__name__}:OwnLink"}, "uplink=.*OwnLink: a class of your own"),
         ("fedavg", {"schedule": f"{__name__}:OwnRounds"}, "schedule=.*OwnRounds: a class of your"),
+        ("fedavg", {"sessions": 2, "presence": f"{__name__}:OwnPresence"}, "presence=.*OwnPres"),
+        ("fedavg", {"sessions": 2, "warm_start": f"{__name__}:OwnStart"}, "warm_start=.*OwnStart"),
         ("fedavg", {"assigner": f"{__name__}:OwnWidths"}, "OwnWidths: its client_submodels may"),
         ("fedavg", {"assigner": f"{__name__}:OwnMasks"}, None),
         (f"{__name__}:OwnAlgorithm", {}, "OwnAlgorithm: its submodels may depend on seconds"),
@@ -177,6 +193,7 @@ def test_rows_take_the_costs_of_their_round():
     rows = [
         {"session": s, "session_round": r, "round": n, "sim_seconds": 9.0, "joules": 1.0}
         | TRAFFIC
+        | {"joules_max": 2.0}
         | {"accuracy": 0.1 * n, "extra_seconds": 5.0, "equal_joules": 7.0, "wall_seconds": 2.5}
         for n, (s, r) in enumerate([(0, 0), (0, 1), (1, 0)])
     ]
