@@ -45,8 +45,9 @@ MOST_STEP_SECONDS = 100.0
 """A local step, of one batch; milliseconds given as seconds are longer."""
 MOST_ROUND_SECONDS = 1e5
 """A little more than a day."""
-MOST_ROUND_JOULES = 1e5
-"""Energy of a client in a round: two charges of a telephone's battery (15 Wh)."""
+MOST_ROUND_JOULES = 1e7
+"""Energy of a client in a round: that of a server of 1 kW in three hours, or of 200 telephones'
+batteries."""
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 

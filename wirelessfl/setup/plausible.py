@@ -170,8 +170,9 @@ def _joules(case: Examined) -> Iterator[str]:
     most = float(np.max(case.first.price.client_joules, initial=0))
     if most > MOST_ROUND_JOULES:
         yield (
-            f"a client spends {most:.2g} J in a round, more than two batteries of a telephone: see "
-            "cpu_hz, cycles_per_step, switched_capacitance and the transmit power."
+            f"a client spends {most:.2g} J in a round, more than a server of 1 kW in "
+            f"{MOST_ROUND_JOULES / 3.6e6:.2g} hours: see cpu_hz, cycles_per_step, "
+            "switched_capacitance and the transmit power."
         )
 
 

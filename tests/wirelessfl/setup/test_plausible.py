@@ -83,13 +83,18 @@ def test_a_round_of_days_is_a_note_that_names_the_cause(tmp_path):
     assert note.endswith("computes: see cpu_hz and cycles_per_step.")
 
 
-def test_a_client_that_empties_its_battery_is_a_note():
-    """4e9 cycles/s at 6.4 W for 20 steps of 1e3 s; kappa f^3 itself is usual."""
-    settings = SMALL | {"local_steps": 20, "cycles_per_step": 4e12, "cpu_hz": (4e9, 4e9)}
-    config = Config.from_flags("fedavg", **settings)
-    with pytest.warns(wirelessfl.Note, match=r"a client spends 1\.3e\+05 J in a round"):
-        joules = wirelessfl.price(config).rows[-1]["joules_max"]
-    assert joules == pytest.approx(20 * 4e12 * 1e-28 * 16e18, rel=1e-3)
+@pytest.mark.parametrize(("steps", "noted"), [(10, False), (60, True)])
+def test_a_client_that_spends_more_than_a_server_is_a_note(steps, noted):
+    """4e9 cycles/s at 500 W for steps of 1e3 s; kappa f^3 itself is usual for a server."""
+    power, clock = 500.0, 4e9
+    settings = SMALL | {"local_steps": steps, "cycles_per_step": 1e3 * clock}
+    settings |= {"cpu_hz": (clock, clock), "switched_capacitance": power / clock**3}
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        row = wirelessfl.price(Config.from_flags("fedavg", **settings)).rows[-1]
+    assert row["joules_max"] == pytest.approx(steps * 1e3 * power, rel=1e-3)
+    text = f"a client spends {row['joules_max']:.2g} J in a round"
+    assert [str(each.message)[: len(text)] for each in caught] == [text] * noted
 
 
 @pytest.mark.parametrize(("radius", "costs"), [(200, False), (1000, True)])
