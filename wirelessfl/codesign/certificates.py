@@ -89,7 +89,7 @@ def solution_of(
         if choice.buffer is not None:
             text += ", with asynchronous cells"
         if goal.quantile is not None:
-            text += f", by the {goal.statistic} over draws of channels; bounds are those of means"
+            text += f", by the {goal.statistic} over draws of channels, for which no bound is known"
         if math.isfinite(bound) and best is not None:
             text += (
                 f"; with fixed mask sizes, none over ofdma{ends} has less than {bound:.6g}, and "

@@ -37,7 +37,8 @@ def predicted(goal: Goal, best: DesignChoice, draws: int) -> Prediction:
 
     Runs are simulated: each has a number of rounds, from the bootstrap of the curve, and the
     costs of as many rounds, drawn with replacement from a bootstrap of the evaluation's rounds.
-    Few rounds with heavy tails are far from their mean.
+    Few rounds with heavy tails are far from their mean. Seconds and joules are means, or the
+    quantile of the goal over runs with the predicted rounds.
     """
     if best.buffer is not None:
         return _of_merges(goal, best, draws)
@@ -54,22 +55,26 @@ def predicted(goal: Goal, best: DesignChoice, draws: int) -> Prediction:
     else:
         possible = _possible_rounds(goal, curve, accuracy, **where)
     each, stream = _rounds(best, sample, WIDE * draws, costs), sample.planner.stream.child("runs")
-    times, _ = totals(np.full(RUNS, rounds), each, stream).T
-    spent = _interval(rounds * means[0], None), _interval(rounds * means[1], None)
+    sums = totals(np.full(RUNS, rounds), each, stream).T
+    times, values = sums[0], [rounds * mean for mean in means]
+    if goal.quantile is not None:
+        values = [quantile_of(some, goal.quantile) for some in sums]
+    seconds, joules = (_interval(value, None) for value in values)
     if possible is not None:
-        runs = totals(np.resize(possible, RUNS), each, stream, uncertain=True)
-        spent = _interval(spent[0].value, runs[:, 0]), _interval(spent[1].value, runs[:, 1])
+        runs = totals(np.resize(possible, RUNS), each, stream, uncertain=True).T
+        seconds, joules = map(_interval, values, runs)
     if goal.target is None and goal.max_seconds is not None:  # the run ends within a round
         times = np.full(RUNS, goal.max_seconds)
-        spent = _interval(goal.max_seconds, None), spent[1]
+        seconds = _interval(goal.max_seconds, None)
     return Prediction(
         _interval(rounds, possible),
-        *spent,
+        seconds,
+        joules,
         accuracy,
         best.rounds * best.seconds,
         best.rounds * best.joules,
         tuple(quantile_of(times, part) for part in QUANTILES),
-        () if best.way.noise else _dominant(goal, best, draws, sample, costs),
+        () if best.way.noise or goal.quantile else _dominant(goal, best, draws, sample, costs),
     )
 
 
@@ -77,10 +82,10 @@ def _rounds(best: DesignChoice, sample: SampledRounds, draws: int, known: Costs)
     """Seconds and joules [draws, 2] of the rounds of which simulated runs consist.
 
     A run whose slowest round is slower than all of the sample is outside its interval: there are
-    many of them, unless they are planned one by one, or need beamformers.
+    many of them, unless they need beamformers.
     """
     most = max(MOST_CHANNELS // best.family.planner.network.clients, sample.draws)
-    if not best.way.noise and (wide := sample.wider(min(draws, most))) is not sample:
+    if (wide := sample.wider(min(draws, most), best.way.uplink)) is not sample:
         known = best.costs(wide)
     return np.stack([known.seconds.ravel(), known.joules.ravel()], -1)
 

@@ -111,11 +111,15 @@ class SampledRounds:
         )
         return SampledRounds(self.planner, some, [SameParticipants(who, few)], self.present)
 
-    def wider(self, draws: int) -> SampledRounds:
-        """More rounds with the same participants, drawn at once; the sample if they differ."""
-        if not self.batched or self.planner.participation.per_round is not None:
+    def wider(self, draws: int, uplink: Uplink) -> SampledRounds:
+        """A sample of more rounds; the sample itself if the uplink needs beamformers in each."""
+        planner = replace(self.planner, links=replace(self.planner.links, uplink=uplink))
+        if planner.pricing.access.costly:
             return self
-        who, planner = self.rounds[0].who, self.planner
+        planner = self.planner
+        if planner.participation.per_round is not None or not self.batched:
+            return SampledRounds(planner, draws, present=self.present)
+        who = self.rounds[0].who  # in all rounds
         channels = planner.network.draws(planner.channel_stream, range(draws), who.clients)
         groups = [SameParticipants(who, channels)]
         return SampledRounds(planner, draws, groups, self.present)

@@ -13,7 +13,7 @@ from channels import Network, Recorded
 from channels.streams import Stream
 from solvers import Status
 from tests.wirelessfl.codesign.known import FEW, Known, config
-from wirelessfl.codesign import certified
+from wirelessfl.codesign import certified, expectations
 from wirelessfl.codesign.design import design
 from wirelessfl.codesign.simulated_runs import quantiles, totals
 from wirelessfl.config import Config
@@ -178,7 +178,8 @@ def test_intervals_and_quantiles_cover_the_channels():
     curve = Certain(work=10.0)
     found = design(settings, target=0.1, curve=curve, uplinks=["tdma"], **few).value
     number = int(found.choice.rounds)
-    sample = found.choice.family.sample(None, 2, "others").wider(200 * number)
+    sample = found.choice.family.sample(None, 2, "others")
+    sample = sample.wider(200 * number, found.choice.way.uplink)
     costs = found.choice.costs(sample)
     seconds, joules = (each.reshape(200, number).sum(1) for each in (costs.seconds, costs.joules))
     for (_, low, high), runs in zip(found.predicted[1:3], (seconds, joules), strict=True):
@@ -251,6 +252,13 @@ def test_the_least_quantile_is_that_of_an_enumeration(statistic):
     chosen = choice.way.settings.get("order"), choice.local_steps, choice.edge_rounds
     assert solution.objective == pytest.approx(exact[chosen], rel=0.03)
     assert exact[chosen] <= min(exact.values()) * 1.05
+    expected = solution.value.predicted
+    assert expected.seconds.value == expected.quantiles[{0.5: 1, 0.9: 2}[part]]
+    number = int(choice.rounds)
+    sample = choice.family.sample(None, 2, expectations.STREAM).wider(2 * 64, choice.way.uplink)
+    joules = choice.costs(sample).joules.ravel()
+    runs = Stream(3).generator().choice(joules, (4000, number)).sum(1)
+    assert expected.joules.value == pytest.approx(np.quantile(runs, part), rel=0.03)
     name = "median" if part == 0.5 else "90 % quantile"
     assert f"least seconds to 0.5, {name} over draws" in solution.value.table()
 

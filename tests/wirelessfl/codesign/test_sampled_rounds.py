@@ -41,6 +41,28 @@ def test_costs_are_those_of_the_plans(uplink, further):
     assert (found.largest == 1).all()
 
 
+@pytest.mark.parametrize(
+    ("further", "draws"),
+    [
+        ({}, 7),
+        ({"clients_per_round": 3}, 7),
+        ({"select": "age", "clients_per_round": 3}, 7),
+        ({"size_cap": 2.0, "mask_sizes": "optimized"}, 7),
+        ({"uplink": "aircomp", "coherence": "round"}, 2),
+    ],
+    ids=str,
+)
+def test_more_rounds_start_with_those_of_the_sample(further, draws):
+    """Also where participants or masks differ; not where each round needs beamformers."""
+    planner = plan_without_data(config(**{"uplink": "tdma"} | further)).planner
+    uplink = planner.links.uplink
+    sample = SampledRounds(planner, 2)
+    few, many = (each.of(uplink, [2], [1]) for each in (sample, sample.wider(7, uplink)))
+    assert len(np.unique(many.joules)) == draws
+    np.testing.assert_allclose(many.seconds[:2], few.seconds, rtol=1e-12)
+    np.testing.assert_allclose(many.joules[:2], few.joules, rtol=1e-12)
+
+
 @pytest.mark.parametrize("threshold", [0.0, 0.5])
 def test_beamformers_are_found_once_for_each_draw(threshold, monkeypatch):
     """Also where rounds are planned one by one, for all H and E, and with other masks."""
