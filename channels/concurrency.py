@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import os
 import threading
 import warnings
 from collections.abc import Callable, Iterator
@@ -23,6 +24,16 @@ parsing = threading.Lock()
 _filters = threading.RLock()
 """Held while the filters of warnings are replaced; Python restores them in the wrong order if
 threads overlap."""
+
+
+def _release() -> None:
+    """Release the locks in a forked process: the threads that hold them do not exist there."""
+    for lock in (process_state, parsing, _filters):
+        lock._at_fork_reinit()  # type: ignore[union-attr]
+
+
+if hasattr(os, "register_at_fork"):  # Windows has no fork
+    os.register_at_fork(after_in_child=_release)
 
 
 @contextmanager

@@ -1,5 +1,7 @@
 """Contexts, caches and properties that several threads use at the same time."""
 
+import os
+import signal
 import sys
 import threading
 import warnings
@@ -8,7 +10,14 @@ from contextlib import contextmanager
 
 import pytest
 
-from channels.concurrency import SharedContext, cached_property, ignored_warnings, once
+from channels.concurrency import (
+    SharedContext,
+    cached_property,
+    ignored_warnings,
+    once,
+    parsing,
+    process_state,
+)
 
 
 @pytest.fixture
@@ -77,3 +86,24 @@ def test_filters_of_warnings_return():
     finally:
         sys.setswitchinterval(interval)
     assert warnings.filters == before
+
+
+@pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
+def test_forked_processes_do_not_wait_for_threads_that_they_lack():
+    held, over = threading.Event(), threading.Event()
+
+    def hold():
+        with process_state, parsing, ignored_warnings():
+            held.set()
+            over.wait(60)
+
+    with ThreadPoolExecutor(1) as other:
+        other.submit(hold)
+        held.wait(60)
+        child = os.fork()
+        if not child:
+            signal.alarm(10)  # ends the process if it waits
+            with process_state, parsing, ignored_warnings():
+                os._exit(0)
+        over.set()
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
