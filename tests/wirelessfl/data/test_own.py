@@ -307,6 +307,19 @@ def test_random_samples_are_noted_and_read_under_seeded_generators(kind):
     assert len({*(one.train_inputs - TENSORS[0])[:, 0].tolist()}) > 6, "each sample has its own"
 
 
+class TransformedTensors(TensorDataset):
+    """Tensors whose samples are changed when they are read."""
+
+    def __getitem__(self, place):
+        x, y = super().__getitem__(place)
+        return x + 1, y
+
+
+def test_transforms_of_tensors_apply():
+    data = TransformedTensors(*TENSORS[:2]), TransformedTensors(*TENSORS[2:])
+    assert torch.equal(as_dataset(data).train_inputs, TENSORS[0] + 1)
+
+
 class RandomTable(Table):
     def __iter__(self):
         return ({**row, "x": row["x"] + np.random.uniform()} for row in self._rows)  # noqa: NPY002

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import torch
+from torch.utils.data import TensorDataset
 
 from channels.streams import Stream
 from wirelessfl.data.dataset import check_dense
@@ -74,7 +75,7 @@ def collected(data: Any, columns: tuple[str, str] | None, where: str) -> Collect
         DataError: it has no length, a sample is not a pair of input and label, or samples differ in
             shape.
     """
-    if isinstance(data, torch.utils.data.TensorDataset) and len(data.tensors) == 2:
+    if isinstance(data, TensorDataset) and len(data.tensors) == 2 and not _transforms(data):
         return Collected(*data.tensors, None)
     if is_table(data):
         columns = _columns(data, columns, where)
@@ -94,6 +95,10 @@ def collected(data: Any, columns: tuple[str, str] | None, where: str) -> Collect
     if not _equal(samples, read(1, READ_TWICE)):
         note = RANDOM if _equal(samples, read(0, READ_TWICE)) else UNSEEDED
     return Collected(stacked(inputs, where), stacked(labels, f"{where}, labels"), classes, note)
+
+
+def _transforms(data: TensorDataset) -> bool:
+    return type(data).__getitem__ is not TensorDataset.__getitem__
 
 
 def _equal(samples: Sequence[Any], again: Sequence[Any]) -> bool:
