@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import torch
 
-from wirelessfl.errors import ConfigError
+from wirelessfl.errors import ConfigError, TrainingError
 from wirelessfl.generators import other_states, torch_state
 from wirelessfl.guard import calling, described
 from wirelessfl.import_paths import is_import_path, module_and_name
@@ -104,7 +104,10 @@ class Augmentation:
             TrainingError: it fails.
         """
         before, others = torch_state(x), other_states()
-        found, again = (self.batches(x[None].clone(), [len(x)], [0]) for _ in range(2))
+        try:
+            found, again = (self.batches(x[None].clone(), [len(x)], [0]) for _ in range(2))
+        except TrainingError as error:
+            raise TrainingError(f"{error}. Give {WANTED}.") from error
         if not bool(found.isfinite().all()):
             raise ConfigError(f"augment {self.called!r} returned values that are not finite.")
         drawn = not torch.equal(torch_state(x), before) or other_states() != others

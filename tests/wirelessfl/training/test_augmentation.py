@@ -178,6 +178,7 @@ WRONG = {
     "nothing": (lambda x, g: None, "returned None: return"),
     "not finite": (lambda x, g: x / 0, "not finite"),
     "fails": (lambda x: x, "augment '<lambda>': TypeError"),
+    "module": (torch.nn.Identity(), r"'Identity': TypeError.* Give a function f\(x, generator\)"),
     "torch": (of_torch, "'of_torch' draws other random numbers than those of its generator"),
     "numpy": (of_numpy, "draw from the generator alone, e.g. torch.rand"),
     "its own generator": (of_its_own, "or keeps state"),
