@@ -18,6 +18,7 @@ from channels import (
     ReadyOrder,
     Simultaneous,
 )
+from channels.access.groups import seconds_in_groups
 from channels.access.on_time import soonest_in_turn
 from channels.cells import smallest_by_cell
 from solvers import EnergyWithinDeadline, OptimalBands, OverTheAir
@@ -119,6 +120,29 @@ def test_a_load_of_leading_axes():
             one = Load(load.cycles, sizes.elements[size, 0])
             alone = access.soonest(one, draw.block(block), np.array([2, 0, 1]))
             assert (found[size, block] == alone).all()
+
+
+@pytest.mark.parametrize("counts", [[2, 1, 3], [3, 0, 2], [9, 1, 1]])
+def test_seconds_in_groups_are_those_among_so_many_clients(counts):
+    """With interference of the client's own cell, and as if no others of the cell were there."""
+    load, draw = scene(7, rise=True)
+    found = seconds_in_groups(EqualBands().seconds, load, draw, np.array(counts))
+    for client, cell in enumerate(CELLS):
+        others = [i for i in range(CLIENTS) if CELLS[i] == cell and i != client]
+        group = np.sort([client, *others[: counts[cell] - 1]])
+        alone = EqualBands().seconds(load.of_rows(group), draw.of(draw.network.numbers[group]))
+        np.testing.assert_allclose(found[:, client], alone[:, group == client][:, 0])
+    unwanted = seconds_in_groups(EqualBands().seconds, load, draw, np.array([1, 0, 0]))
+    assert np.isinf(unwanted[:, 4:]).all()
+
+
+def test_what_clients_do_alone_does_not_rank_those_that_wait_for_each_other():
+    class Waiting(EqualSlots):
+        coupled = True
+
+    ranked = [type(access) for access in ACCESSES if access.ranks_alone]
+    assert ranked == [EqualSlots, EqualBands, FixedRate, Simultaneous]
+    assert not Waiting().ranks_alone
 
 
 def test_a_users_access_gets_groups_of_the_cell():

@@ -149,9 +149,12 @@ def test_sums_of_pixels_are_smoothed_and_summed_in_float64():
     assert found.dtype == torch.float64
     assert float(found) == pytest.approx(1e9 + 100 * np.log(2), abs=1e-3)
     smooth = CrossEntropy(label_smoothing=0.5)
-    rows = smooth.reduced(scores, labels, "sum")
-    # The target is 1/4 for class 0 and 3/4 for class 1.
-    assert float(rows) == pytest.approx(0.75e9 + 100 * np.log(2), abs=1e-3)
+    # The target is 1/4 for class 0 and 3/4 for class 1, in images and in their columns.
+    for found in (
+        smooth.reduced(scores, labels, "sum"),
+        smooth.reduced(scores[..., 0], labels[..., 0], "sum"),
+    ):
+        assert float(found) == pytest.approx(0.75e9 + 100 * np.log(2), abs=1e-3)
 
 
 def test_accuracies_by_hand():
@@ -168,21 +171,22 @@ def test_accuracies_by_hand():
 
 @dataclass(frozen=True)
 class Fourth(Loss):
-    """A loss of a user, as a class; with ``of_batch`` it is wrong."""
+    """A loss of a user, as a class; that of a batch, or with further axes, is wrong."""
 
-    of_batch: bool = False
+    shape: str = "samples"
 
     def values(self, outputs, labels):
         found = (outputs[:, 0] - labels) ** 4
-        return found.mean() if self.of_batch else found
+        return {"samples": found, "batch": found.mean(), "column": found[:, None]}[self.shape]
 
 
 def test_a_class_of_the_user_has_a_loss_per_sample():
     outputs, labels = torch.tensor([[1.0], [3.0]]), torch.zeros(2)
     assert Fourth().values(outputs, labels).tolist() == [1.0, 81.0]
     assert float(Fourth().reduced(outputs, labels, "mean")) == 41.0
-    with pytest.raises(ConfigError, match="Return the loss of each of the 2 samples"):
-        Fourth(of_batch=True).values(outputs, labels)
+    for wrong in ("batch", "column"):
+        with pytest.raises(ConfigError, match="Return the loss of each of the 2 samples"):
+            Fourth(shape=wrong).values(outputs, labels)
 
 
 @pytest.mark.parametrize("smoothing", [0.0, 0.2])
@@ -234,7 +238,8 @@ def test_the_way_of_a_function_is_found_once():
 @pytest.mark.parametrize(
     ("labels", "shape", "accuracy"),
     [(CLASSES, (8, 4), "classes"), (SEVERAL, (8, 3), "signs"), (SEVERAL.float(), (8, 3), "signs"),
-     (REALS, (8, 1), None), (PAIRS, (8, 2), None), (MASKS, (8, 2, 4, 5), "classes")],
+     (REALS, (8, 1), None), (REALS.round(), (8, 1), None), (PAIRS, (8, 2), None),
+     (MASKS, (8, 2, 4, 5), "classes")],
 )  # fmt: skip
 def test_what_is_right_follows_from_labels_and_outputs(labels, shape, accuracy):
     loss, _ = own(
