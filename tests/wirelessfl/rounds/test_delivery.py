@@ -135,6 +135,8 @@ def test_packet_errors_follow_the_snr_in_the_own_band():
 class Heard(Half):
     """Uploads that never fail; the SNR with which they could is kept in ``SEEN``."""
 
+    margin: float = 1.0
+
     def probability(self, snr, draws):
         SEEN.append(snr)
         return np.zeros(snr.shape)
@@ -143,17 +145,19 @@ class Heard(Half):
 SEEN = []
 
 
+@pytest.mark.parametrize("margin", [1.0, 2.0])
 @pytest.mark.parametrize("name", ACCESSES)
-def test_the_snr_of_a_failure_is_that_of_the_rate(name):
+def test_the_snr_of_a_failure_is_that_of_the_rate(name, margin):
     """With interference: P g / (N0 b + I), with I of one client in each band or in the whole one.
 
-    An upload of so many bits in this band, at this SNR, takes the seconds of the service.
+    An upload of so many bits in this band, at this SNR, takes the seconds of the service; with a
+    margin, at an SNR that is lower by it.
     """
     access, whole = ACCESSES[name], draw(network(bandwidth_hz=[2e6, 5e6]), blocks=2)
     net, rise = whole.network, np.array([[1.5, 3.0], [8.0, 1.0]])
     draws = ChannelDraw(net, whole.h, rise)
     SEEN.clear()
-    service = delivered(access, LOAD, draws, Heard(), 2, Stream(5))
+    service = delivered(access, LOAD, draws, Heard(margin=margin), 2, Stream(5))
     (snr,), decision = SEEN, service.decision
     cell, size = net.cell_of, net.cell_sizes[net.cell_of]
     total = net.bandwidth_hz[cell]
@@ -168,7 +172,7 @@ def test_the_snr_of_a_failure_is_that_of_the_rate(name):
     np.testing.assert_allclose(snr, expected, rtol=1e-6)
     if decision.order is None and decision.bands_hz is not None:
         clocks = net.cpu_hz if decision.cpu_hz is None else decision.cpu_hz
-        seconds = 2e7 / clocks + 32 * 5e4 / (bands * np.log2(1 + expected))
+        seconds = 2e7 / clocks + 32 * 5e4 / (bands * np.log2(1 + expected / margin))
         np.testing.assert_allclose(service.seconds, seconds, rtol=1e-5)
 
 
@@ -230,6 +234,7 @@ def test_decisions_before_a_round_know_the_margin():
     assert np.flatnonzero(EqualBands().soonest(LOAD, draws, np.array([2]))[0]).tolist() != [*best]
     served = delivered(EqualBands(), LOAD, draws, lossy, 1, Stream(1))
     assert np.array_equal(access.seconds(LOAD, draws), served.seconds)
+    assert np.array_equal(access.serve(LOAD, draws).seconds, served.seconds)
     assert access.coupled == EqualBands.coupled
     assert before_failures(OptimalBands(), lossy).coupled
 
