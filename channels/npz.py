@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import os
+import tokenize
 import zipfile
 import zlib
 from os import PathLike
@@ -13,6 +14,13 @@ import numpy as np
 
 END = 22
 """Size of the record at the end of a file without a comment; it has the number of members."""
+METHODS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
+"""Methods of compression that NumPy writes; errors of others differ."""
+DAMAGE = (
+    *(EOFError, MemoryError, RuntimeError, zipfile.BadZipFile, zlib.error),
+    *(SyntaxError, tokenize.TokenError),  # in the header of an array
+)
+"""Errors of damaged files that are no ``ValueError``."""
 LARGE, RATIO = 1 << 30, 100
 """A member that has more bytes than these, and that many per compressed byte, is not unpacked."""
 
@@ -21,20 +29,21 @@ def read_npz(path: str | PathLike[str] | IO[bytes]) -> dict[str, Any]:
     """Arrays of a ``.npz`` file, by name.
 
     Args:
-        path: the file.
+        path: the file, or an open one.
 
     Raises:
         OSError: the file is missing or cannot be read.
         ValueError: an array has Python objects, or the file is damaged, or no such file.
     """
     try:
-        with zipfile.ZipFile(path) as members:
+        file = os.path.expanduser(path) if isinstance(path, str | PathLike) else path
+        with zipfile.ZipFile(file) as members:
             _check_whole(members)
             return {
                 member.filename.removesuffix(".npy"): _array(members, member)
                 for member in members.infolist()
             }
-    except (EOFError, MemoryError, RuntimeError, zipfile.BadZipFile, zlib.error) as error:
+    except DAMAGE as error:
         raise ValueError(str(error) or type(error).__name__) from error
 
 
@@ -50,6 +59,8 @@ def _check_whole(members: zipfile.ZipFile) -> None:
 
 def _array(members: zipfile.ZipFile, member: zipfile.ZipInfo) -> Any:
     size = member.file_size
+    if member.compress_type not in METHODS:
+        raise ValueError(f"{member.filename} is compressed by a method that NumPy does not write")
     if size > LARGE and size > RATIO * member.compress_size:
         raise ValueError(f"{member.filename} would have {size} bytes")
     content = members.read(member)  # whole, so that its checksum is compared

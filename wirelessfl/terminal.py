@@ -77,7 +77,7 @@ class Stream:
 
     def _attempt(self, method: str, *arguments: str) -> None:
         stream = self._stream
-        if self.failed or stream is None or stream.closed:
+        if self.failed or getattr(stream, "closed", stream is None):  # objects of users have none
             return
         try:
             getattr(stream, method)(*arguments)

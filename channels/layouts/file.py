@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import math
+import os
 from dataclasses import dataclass
 from os import PathLike
 from pathlib import Path
@@ -96,7 +97,7 @@ class FileLayout(Layout):
     def _read(self) -> tuple[FloatArray, FloatArray, IntArray]:
         """Base stations [cells, 2], clients [clients, 2] and their cells [clients]."""
         try:
-            with Path(self.path).open(encoding="utf-8-sig", newline="") as file:
+            with Path(os.path.expanduser(self.path)).open(encoding="utf-8-sig", newline="") as file:
                 reader = csv.DictReader(file, skipinitialspace=True)
                 header = [name.strip() for name in reader.fieldnames or ()]
                 self._check_header(header)

@@ -116,10 +116,18 @@ def shape_of(shape):
     return file.getvalue()
 
 
+def header(text):
+    """A file whose array has this header."""
+    return b"\x93NUMPY\x01\x00" + len(text).to_bytes(2, "little") + text
+
+
 @pytest.mark.parametrize(
     "member",
-    [b"", shape_of((10**15,)), shape_of((3, 10**30)), b"\x93NUMPY\x09\x00"],
-    ids=["empty", "more bytes than there are", "overflow", "version"],
+    [
+        *(b"", shape_of((10**15,)), shape_of((3, 10**30)), b"\x93NUMPY\x09\x00"),
+        *(header(b"{'shape': ("), header(b"if 1:\n  a\n b")),
+    ],
+    ids=["empty", "more bytes than there are", "overflow", "version", "open", "indented"],
 )
 def test_impossible_arrays_are_one_line(member, tmp_path):
     save_network(CELLS, tmp_path / "network.npz")
@@ -128,6 +136,21 @@ def test_impossible_arrays_are_one_line(member, tmp_path):
     with pytest.raises(ValueError, match="cannot be read as a network") as caught:
         load_network(tmp_path / "network.npz")
     assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("method", [zipfile.ZIP_BZIP2, zipfile.ZIP_LZMA])
+def test_other_methods_of_compression_are_refused(method, tmp_path):
+    """Errors of their damaged files are no ``ValueError``."""
+    with zipfile.ZipFile(tmp_path / "network.npz", "w", method) as archive:
+        archive.writestr("settings.npy", shape_of((3,)))
+    with pytest.raises(ValueError, match=r"settings\.npy is compressed by a method that NumPy"):
+        load_network(tmp_path / "network.npz")
+
+
+def test_paths_may_begin_with_the_home_folder(tmp_path, monkeypatch):
+    monkeypatch.setenv("HOME", str(tmp_path))
+    save_network(CELLS, "~/network.npz")
+    assert load_network("~/network.npz").clients == CELLS.clients
 
 
 def test_an_archive_that_unpacks_to_much_more_is_refused(tmp_path, monkeypatch):

@@ -56,6 +56,28 @@ def test_a_full_standard_output_is_one_line(words, monkeypatch, capsys):
         assert (capsys.readouterr().err == line) is failing
 
 
+def test_streams_of_users_need_only_write_and_flush(monkeypatch, capsys):
+    """As objects do that copy what is printed into a file."""
+
+    class Copy:
+        def __init__(self):
+            self.text = ""
+
+        def write(self, text):
+            self.text += text
+
+        def flush(self):
+            pass
+
+    out, err = Copy(), Copy()
+    monkeypatch.setattr(sys, "stdout", out)
+    monkeypatch.setattr(sys, "stderr", err)
+    assert main(["list", "uplink"]) == 0
+    Terminal(stderr=True).tell("shown")
+    assert "aircomp" in out.text
+    assert err.text == "shown\n"
+
+
 def test_a_closed_standard_output_ends_quietly(monkeypatch, capsys):
     monkeypatch.setattr(sys, "stdout", None)
     assert main(["list"]) == 0

@@ -11,6 +11,7 @@ import numpy as np
 
 from wirelessfl.drafts import read_stored, reading, writing
 from wirelessfl.errors import ConfigError
+from wirelessfl.import_paths import expanded
 from wirelessfl.rounds.client_costs import ClientCosts
 from wirelessfl.rounds.client_log import COLUMNS, WHOLE, ClientLog, entries
 from wirelessfl.rounds.plan import Plan
@@ -98,7 +99,7 @@ def read_client_log(folder: str | Path) -> ClientLog:
     Raises:
         ConfigError: the run has no client log, or the file is damaged.
     """
-    path = Path(folder) / CLIENT_LOG
+    path = expanded(folder) / CLIENT_LOG
     if not os.path.lexists(path):
         raise ConfigError(
             f"{folder} has no {CLIENT_LOG}: give the folder of a run with --client-log."
@@ -111,7 +112,7 @@ def read_client_log(folder: str | Path) -> ClientLog:
         values = np.loadtxt(StringIO(body), delimiter=",", ndmin=2) if body else np.empty((0, 0))
         if body and values.shape[1] != len(COLUMNS):
             raise ValueError("a line is incomplete")
-    state = RunCheckpoint(Path(folder), _remedy(path)).state()
+    state = RunCheckpoint(path.parent, _remedy(path)).state()
     if state is not None and state.get("client_log") is not None:
         size, checksum, _ = state["client_log"]
         AppendedFile(path, _remedy(path)).check_covered(size, checksum, whole=state["finished"])

@@ -252,11 +252,11 @@ class RunDirectory:
         return self._about.entries()
 
     def notes(self) -> tuple[str, ...]:
-        """The notes on the run; none if ``about.json`` is missing or damaged."""
+        """The notes on the run, or that ``about.json`` is missing or damaged."""
         try:
             return tuple(self.about().get(NOTES, ()))
-        except ConfigError:
-            return ()
+        except ConfigError as error:
+            return (str(error),)
 
     def add_note(self, note: str) -> None:
         """Add a note to ``about.json``, see ``AboutFile``."""

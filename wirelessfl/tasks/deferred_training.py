@@ -250,8 +250,15 @@ def joined(kind: str, rows: Iterable[State]) -> dict[str, Tensor]:
 
 
 def separated(kind: str, tensors: dict[str, Tensor], device: torch.device) -> list[State]:
-    """Split the tensors of ``kind`` into the rows that ``joined`` concatenated."""
+    """Split the tensors of ``kind`` into the rows that ``joined`` concatenated.
+
+    Raises:
+        ValueError: one of them has no rows, or the parameters are not float32.
+    """
     mark = f"{kind}."
     found = {n.removeprefix(mark): v for n, v in tensors.items() if n.startswith(mark)}
+    for name, value in found.items():
+        if value.dim() != 2 or (name == "params" and value.dtype != torch.float32):
+            raise ValueError(f"{mark}{name} is {value.dtype} {list(value.shape)}")
     count = len(next(iter(found.values()))) if found else 0
     return [{n: v[i : i + 1].to(device) for n, v in found.items()} for i in range(count)]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from collections import deque
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -350,7 +351,7 @@ class TaskLearner(Learner):
         self.deferred.restore(tensors, state["ahead"], device)
         self.recent.clear()
         self.recent.extend(separated("recent", tensors, device))
-        self.begun = set(tensors["begun"].tolist())
+        self.begun = set(map(operator.index, tensors["begun"].tolist()))  # no other numbers
         self.back = list(state["back"])
         self.errors = dict(state.get("errors", ()))  # older ones have none
         self.issued = {number: (client, version) for number, client, version in state["issued"]}

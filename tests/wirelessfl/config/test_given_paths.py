@@ -6,6 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+import channels
 import wirelessfl
 from wirelessfl.cli import main
 from wirelessfl.config import Config
@@ -28,12 +29,15 @@ def home(tmp_path, monkeypatch):
 def test_a_tilde_is_the_home_folder(home, tmp_path):
     """In flags, files and Python; of output, data, code, figures and stored runs."""
     words = "--dataset digits --clients 2 --rounds 1 --local-steps 1 --threads 1 --quiet".split()
-    assert main(["run", "fedavg", *words, "--out", "~/run"]) == 0
+    assert main(["run", "fedavg", *words, "--client-log", "--out", "~/run"]) == 0
     assert main(["export", "~/run", "-o", "~/run.csv"]) == 0
     assert len(load_all("~/r*")) == 1
+    assert len(wirelessfl.read_client_log("~/run")) == 2
     assert wirelessfl.resume("~/run").directory == home / "run"
     assert {"run", "run.csv"} <= {path.name for path in home.iterdir()}
     assert not [*Path.cwd().iterdir()]
+    (home / "p.csv").write_text("kind,x_m,y_m\nbase_station,0,0\nclient,9,9\n")
+    assert channels.FileLayout("~/p.csv").place(1, 1, channels.Stream(0)).cell_of.size == 1
     (home / "a.toml").write_text(
         '[algorithm]\nname = "fedavg"\n[run]\nout = "~/b"\n[data]\ndata_dir = "~/c"\n'
     )

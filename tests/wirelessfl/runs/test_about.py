@@ -97,6 +97,8 @@ def test_damage_and_unknown_entries_of_about_json_do_not_stay(config, toy):
     file.write_text(whole.replace('"device": "cpu"', '"device": "cpv"'))
     with pytest.raises(wirelessfl.ConfigError, match=r"about\.json is damaged: it differs"):
         wirelessfl.resume(out, data=toy)
+    (note,) = wirelessfl.load(out).notes
+    assert "about.json is damaged: it differs" in note
     file.write_text(json.dumps(read(out) | {"evil": "text"}))
     wirelessfl.resume(out, data=toy)
     assert "evil" not in file.read_text()

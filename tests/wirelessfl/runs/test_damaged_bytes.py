@@ -324,6 +324,32 @@ def test_wrong_values_with_valid_checksums_are_one_line(stored, tmp_path, toy, c
     assert content(folder) == before
 
 
+REQUESTS = {
+    "begun": lambda value: value.double() * float("nan"),
+    "models.params": lambda value: value.double(),
+    "ready.update": lambda value: value[None],
+}
+
+
+def test_wrong_tensors_of_requests_are_one_line(tmp_path, toy):
+    """Of an asynchronous run, whose models and updates are under way."""
+
+    def halt(row):
+        if row["round"] == 2:
+            raise KeyboardInterrupt
+
+    own = {"clients": 4, "rounds": 9, "local_steps": 1, "threads": 1, "checkpoint_seconds": 0}
+    own |= {"requests": 4, "buffer": 1, "eval_every": 1, "out": tmp_path / "run"}
+    config = Config.from_flags("fedast", **own)
+    with pytest.raises(KeyboardInterrupt):
+        wirelessfl.run(config, data=toy, on_row=halt)
+    for name, change in REQUESTS.items():
+        folder = shutil.copytree(tmp_path / "run", tmp_path / name)
+        with_checksums(folder, tensors={f"task0.{name}": change})
+        message = refused(lambda folder=folder: wirelessfl.resume(folder, data=toy), folder)
+        assert f"{CHECKPOINT} is damaged" in message
+
+
 def test_a_link_to_the_folder_of_a_run_is_followed(halted, finished, toy, same, tmp_path):
     (tmp_path / "elsewhere").symlink_to(halted)
     same(wirelessfl.resume(tmp_path / "elsewhere", data=toy), wirelessfl.load(finished))
