@@ -218,6 +218,39 @@ def test_uploads_that_always_fail_are_repeated_forever():
         assert not found.arrived.any()
 
 
+@dataclass(frozen=True)
+class Always(Failing):
+    """The uploads of one client always fail, and those of the others never."""
+
+    client: int = 2
+
+    def probability(self, snr, draws):
+        return np.broadcast_to((draws.network.numbers == self.client) * 1.0, snr.shape)
+
+
+@pytest.mark.parametrize("name", ["slots", "ready"])
+def test_an_upload_in_turns_that_always_fails_is_not_sent(name):
+    """Client 2 is the first of its cell; the others end as if it had nothing to send."""
+    draws = draw(network())
+    found = delivered(ACCESSES[name], LOAD, draws, Always(**REPEAT), 2, Stream(1))
+    silent = ACCESSES[name].serve(Load(2e7, 5e4, vectors=[1, 1, 0, 1, 1]), draws)
+    others = [0, 1, 3, 4]
+    np.testing.assert_allclose(found.seconds[:, others], silent.seconds[[0, 0]][:, others])
+    np.testing.assert_allclose(found.joules, silent.joules[[0, 0]])
+    assert found.arrived.tolist() == [[True, True, False, True, True]] * 2
+    assert np.isinf(found.seconds[:, 2]).all()
+
+
+@pytest.mark.parametrize("name", ["slots", "ready", "equal", "optimal"])
+def test_an_upload_without_a_channel_never_arrives(name):
+    whole = draw(network())
+    h = whole.h * (np.arange(5) != 1)[:, None]
+    found = delivered(
+        ACCESSES[name], LOAD, ChannelDraw(whole.network, h), Half(**REPEAT), 3, Stream(1)
+    )
+    assert found.arrived.tolist() == [[True, False, True, True, True]] * 3
+
+
 def test_decisions_before_a_round_know_the_margin():
     """Brute force over pairs: the soonest at the rates that are sent.
 
@@ -239,7 +272,10 @@ def test_decisions_before_a_round_know_the_margin():
     assert np.array_equal(access.seconds(LOAD, draws), served.seconds)
     assert np.array_equal(access.serve(LOAD, draws).seconds, served.seconds)
     assert access.coupled == EqualBands.coupled
-    assert before_failures(OptimalBands(), lossy).coupled
+    assert access.ranks_alone
+    joint = before_failures(OptimalBands(), lossy)
+    assert joint.coupled
+    assert not joint.ranks_alone
 
 
 def test_equal_shares_of_participants_fail_at_the_snr_in_their_bands():
@@ -257,7 +293,7 @@ def test_equal_shares_of_participants_fail_at_the_snr_in_their_bands():
     assert (found.joules[:, 1] == 0).all()
 
 
-@pytest.mark.parametrize(("cutoff", "begun"), [(0.5, 1), (1.0, 1), (2.5, 3), (3.0, 3)])
+@pytest.mark.parametrize(("cutoff", "begun"), [(-1.5, 0), (0.5, 1), (1.0, 1), (2.5, 3), (3.0, 3)])
 def test_uploads_that_begin_before_the_cut_off_are_counted_and_one_more(cutoff, begun):
     """One that always fails takes longer than the cut-off, also where it is a multiple."""
     draws, always = draw(network((1,), cpu_hz=1e9)), Half(**REPEAT, chance=1.0)
