@@ -21,8 +21,8 @@ EVALUATED = 4
 """Number of draws of the evaluation, relative to those of the design."""
 WIDE = 64
 """Number of rounds of which simulated runs consist, relative to the draws of the design."""
-MOST_CHANNELS = 2**20
-"""Largest number of their channels."""
+MOST_ROUNDS, MOST_CHANNELS = 2**12, 2**20
+"""Largest numbers of these rounds and of their channels, which bound memory and time."""
 STREAM = "design evaluation"
 LEVEL = 0.9
 """Probability of intervals."""
@@ -84,7 +84,8 @@ def _rounds(best: DesignChoice, sample: SampledRounds, draws: int, known: Costs)
     A run whose slowest round is slower than all of the sample is outside its interval: there are
     many of them, unless they need beamformers.
     """
-    most = max(MOST_CHANNELS // best.family.planner.network.clients, sample.draws)
+    most = min(MOST_ROUNDS, MOST_CHANNELS // best.family.planner.network.clients)
+    most = max(most, sample.draws)
     if (wide := sample.wider(min(draws, most), best.way.uplink)) is not sample:
         known = best.costs(wide)
     return np.stack([known.seconds.ravel(), known.joules.ravel()], -1)

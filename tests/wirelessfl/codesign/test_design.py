@@ -171,7 +171,7 @@ class Certain(Known):
         return np.full(10, self.rounds(target, **where))
 
 
-def test_intervals_and_quantiles_cover_the_channels():
+def test_intervals_and_quantiles_cover_the_channels(monkeypatch):
     """Runs with other channels are within; heavy tails of one antenna make them wide."""
     settings = config("hfedavg", antennas=1, layout="disc", radius_m=400)
     few = {"local_steps": [12], "edge_rounds": [1], "draws": 8}
@@ -182,6 +182,8 @@ def test_intervals_and_quantiles_cover_the_channels():
     sample = sample.wider(200 * number, found.choice.way.uplink)
     costs = found.choice.costs(sample)
     seconds, joules = (each.reshape(200, number).sum(1) for each in (costs.seconds, costs.joules))
+    monkeypatch.setattr(expectations, "MOST_ROUNDS", 100)
+    assert len(expectations._rounds(found.choice, sample.first(2), 10**6, costs)) == 100
     for (_, low, high), runs in zip(found.predicted[1:3], (seconds, joules), strict=True):
         assert np.mean((low <= runs) & (runs <= high)) == pytest.approx(0.9, abs=0.08)
         assert high > 1.5 * low
