@@ -23,7 +23,7 @@ def dropped_notes(tables: Mapping[str, Any], config: Config) -> list[str]:
     flags = {place: flag for flag, place in homes.items()}
     notes = []
     for section, table in with_moved(tables).items():
-        if not isinstance(table, Mapping):
+        if section == "given" or not isinstance(table, Mapping):  # those are refused
             continue
         lost = {
             key: value

@@ -69,7 +69,7 @@ class Objective:
                     "torch.jit.script or torch.jit.trace."
                 )
         for name, parameter in module.named_parameters():
-            if parameter.is_inference():
+            if not nn.parameter.is_lazy(parameter) and parameter.is_inference():
                 raise ConfigError(
                     f"parameter {name!r} was made in torch.inference_mode, so it cannot be "
                     "trained: make the model outside of it."

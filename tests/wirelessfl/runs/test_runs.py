@@ -195,11 +195,31 @@ def test_a_module_with_nn_dropout_runs_in_the_loop_with_a_note(config, toy, same
         wirelessfl.run(config("hfedavg", executor="vmap"), data=toy, model=with_dropout())
 
 
-def test_a_sum_of_seconds_that_overflows_is_an_error(config, toy):
+SLOW = """
+from dataclasses import dataclass
+
+import numpy as np
+
+from channels import Access, Service
+from wirelessfl.uplinks import Uplink
+
+
+class Slow(Access):
+    def serve(self, load, draw):
+        seconds = np.full(draw.snr_hz.shape, 4e307)
+        return Service(seconds, np.zeros_like(seconds), np.isfinite(seconds))
+
+
+@dataclass(frozen=True)
+class Slowly(Uplink):
+    access = Slow()
+"""
+
+
+def test_a_sum_of_seconds_that_overflows_is_an_error(config, toy, tmp_path):
     """Every round takes finite time, but the sum over 30 rounds does not; JSON has no infinity."""
-    probe = wirelessfl.run(config("fedavg", rounds=1, bandwidth_hz=1e-200), data=toy).rows[-1]
-    bandwidth = 1e-200 * (probe["sim_seconds"] / 4e307)  # about 4e307 seconds per round
-    settings = config("fedavg", rounds=30, bandwidth_hz=bandwidth)
+    (tmp_path / "slow.py").write_text(SLOW)
+    settings = config("fedavg", rounds=30, uplink=f"{tmp_path / 'slow.py'}:Slowly")
     with pytest.raises(TrainingError, match=r"sim_seconds is inf in round \d+: .*bandwidth_hz"):
         wirelessfl.run(settings, data=toy)
     rows = (settings.run.out / "rows.jsonl").read_text()
