@@ -29,8 +29,9 @@ class _Deferred(ModuleType):
 def defer(package: str) -> None:
     """Make ``import package`` load the package only when it is used; no effect if it is loaded.
 
-    ``from package import name`` and ``import package.module`` are uses. PyTorch takes seconds to
-    load, so modules that help, lists and prices need import it as ``import torch``, and use it in
+    ``from package import name`` and ``import package.module`` are uses. The latter must not be the
+    first one if the package imports the module itself, which then runs twice. PyTorch takes seconds
+    to load, so modules that help, lists and prices need import it as ``import torch``, and use it in
     functions only.
 
     Args:

@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 import torch
-from torch.utils.data import TensorDataset
 
 from channels.streams import Stream
 from wirelessfl.data.dataset import check_dense
@@ -75,7 +74,8 @@ def collected(data: Any, columns: tuple[str, str] | None, where: str) -> Collect
         DataError: it has no length, a sample is not a pair of input and label, or samples differ in
             shape.
     """
-    if isinstance(data, TensorDataset) and len(data.tensors) == 2 and not _transforms(data):
+    kind = torch.utils.data.TensorDataset
+    if isinstance(data, kind) and len(data.tensors) == 2 and not _transforms(data):
         return Collected(*data.tensors, None)
     if is_table(data):
         columns = _columns(data, columns, where)
@@ -97,8 +97,8 @@ def collected(data: Any, columns: tuple[str, str] | None, where: str) -> Collect
     return Collected(stacked(inputs, where), stacked(labels, f"{where}, labels"), classes, note)
 
 
-def _transforms(data: TensorDataset) -> bool:
-    return type(data).__getitem__ is not TensorDataset.__getitem__
+def _transforms(data: torch.utils.data.TensorDataset) -> bool:
+    return type(data).__getitem__ is not torch.utils.data.TensorDataset.__getitem__
 
 
 def _equal(samples: Sequence[Any], again: Sequence[Any]) -> bool:
