@@ -1,7 +1,9 @@
 """Metrics equal scikit-learn's; rows have them in every regime."""
 
+import json
 import math
 from dataclasses import dataclass
+from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -102,6 +104,7 @@ def test_the_worst_tenth_of_clients_by_hand():
     accuracy = np.array([0.9, 0.5, np.nan])
     shares = np.array([[1, 0, 0], [0, 1, 0], [0.5, 0.5, 0], [0, 0.5, 0.5], [0, 0, 1.0]])
     assert worst(accuracy, shares) == 0.5
+    assert worst(accuracy, np.array([[0.1, 0.3, 0.6]])) == pytest.approx((0.09 + 0.15) / 0.4)
     many = np.repeat(shares[:3], [10, 3, 9], axis=0)  # the worst 3 of 22
     assert worst(accuracy, many) == pytest.approx(0.5)
     assert worst(accuracy, np.repeat(shares[:3], [10, 1, 9], axis=0)) == pytest.approx(0.6)
@@ -202,12 +205,14 @@ def test_diverged_models_have_no_metrics():
         (np.bool_(True), 1.0),
         (np.float32(0.5), 0.5),
         ((True, math.inf), [1.0, None]),
+        (Fraction(1, 2), 0.5),
     ],
 )
 def test_rows_have_plain_numbers(value, plain):
     """JSON has neither tensors nor infinite numbers."""
     measures = Measures((OwnMetric("own", lambda outputs, labels: value),))
-    assert measures.of(torch.zeros(3, 2), torch.zeros(3)) == {"own": plain}
+    found = measures.of(torch.zeros(3, 2), torch.zeros(3))
+    assert json.dumps(found) == json.dumps({"own": plain})
 
 
 @pytest.mark.parametrize(
