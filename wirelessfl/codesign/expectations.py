@@ -60,8 +60,11 @@ def predicted(goal: Goal, best: DesignChoice, draws: int) -> Prediction:
     if goal.quantile is not None:
         values = [quantile_of(some, goal.quantile) for some in sums]
     seconds, joules = (_interval(value, None) for value in values)
-    if possible is not None:
-        runs = totals(np.resize(possible, RUNS), each, stream, uncertain=True).T
+    numbers = possible
+    if goal.target is None and goal.max_seconds is None:  # the run has exactly these rounds
+        numbers = np.array([rounds])
+    if numbers is not None:
+        runs = totals(np.resize(numbers, RUNS), each, stream, uncertain=True).T
         seconds, joules = map(_interval, values, runs)
     if goal.target is None and goal.max_seconds is not None:  # the run ends within a round
         times = np.full(RUNS, goal.max_seconds)

@@ -171,13 +171,14 @@ class Certain(Known):
         return np.full(10, self.rounds(target, **where))
 
 
-def test_intervals_and_quantiles_cover_the_channels(monkeypatch):
+@pytest.mark.parametrize("goal", [{"target": 0.1}, {"max_client_joules": 0.2}], ids=str)
+def test_intervals_and_quantiles_cover_the_channels(goal, monkeypatch):
     """Runs with other channels are within; heavy tails of one antenna make them wide."""
     settings = config("hfedavg", antennas=1, layout="disc", radius_m=400)
     few = {"local_steps": [12], "edge_rounds": [1], "draws": 8}
     curve = Certain(work=10.0)
-    found = design(settings, target=0.1, curve=curve, uplinks=["tdma"], **few).value
-    number = int(found.choice.rounds)
+    found = design(settings, curve=curve, uplinks=["tdma"], **goal, **few).value
+    number = int(found.predicted.rounds.value)
     sample = found.choice.family.sample(None, 2, "others")
     sample = sample.wider(200 * number, found.choice.way.uplink)
     costs = found.choice.costs(sample)
