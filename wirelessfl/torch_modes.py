@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
+from contextlib import ExitStack, contextmanager, nullcontext
 from functools import wraps
 from typing import Any, TypeVar
 from weakref import WeakKeyDictionary
@@ -16,14 +16,14 @@ from wirelessfl.errors import ConfigError
 
 F = TypeVar("F", bound=Callable[..., Any])
 _locks: WeakKeyDictionary[torch.nn.Module, threading.RLock] = WeakKeyDictionary()
-"""A lock for each module that was given to an entry point."""
+"""A lock for each module that was given to an entry point, and for each one that it contains."""
 
 
 def own_modes(function: F) -> F:
     """Decorate an entry point: it does not depend on the caller's modes, such as ``no_grad``.
 
-    A module that is given as ``model`` is used by one thread at a time, because training replaces
-    its parameters meanwhile.
+    A module that is given as ``model``, and each one that it contains, is used by one thread at a
+    time, because training replaces their parameters meanwhile.
 
     Raises:
         ConfigError: when called, torch's default dtype or device is not the usual one.
@@ -60,8 +60,11 @@ def _usual() -> Iterator[None]:
         yield
 
 
-def _alone(model: object) -> AbstractContextManager[object]:
-    """The lock of a module; nothing without a module."""
-    if not (is_loaded("torch") and isinstance(model, torch.nn.Module)):
-        return nullcontext()
-    return _locks.setdefault(model, threading.RLock())
+@contextmanager
+def _alone(model: object) -> Iterator[None]:
+    """Hold the locks of a module and of all modules that it contains."""
+    with ExitStack() as stack:
+        if is_loaded("torch") and isinstance(model, torch.nn.Module):
+            for part in sorted(model.modules(), key=id):  # in the order of other threads
+                stack.enter_context(_locks.setdefault(part, threading.RLock()))
+        yield

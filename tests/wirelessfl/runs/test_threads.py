@@ -73,6 +73,7 @@ def resumed(config, toy):
 def work(toy) -> dict[str, Callable[[int, Any], Any]]:
     """Functions of a seed and a new folder, by name."""
     shared = Residual()
+    around = [nn.Sequential(shared), nn.Sequential(shared, nn.Tanh())]
 
     def run(seed, out, model=None, **flags):
         return plain(wirelessfl.run(settings(seed, out=out, **flags), data=toy, model=model))
@@ -94,6 +95,7 @@ def work(toy) -> dict[str, Callable[[int, Any], Any]]:
         "stacked": run,
         "masks": lambda seed, out: run(seed, out, algorithm="hist", uplink="aircomp", **CELLS),
         "one module": lambda seed, out: run(seed, out, shared),
+        "shared modules": lambda seed, out: run(seed, out, around[seed], local_steps=20),
         "resume": lambda seed, out: resumed(
             settings(seed, out=out, executor="loop", checkpoint_seconds=0), toy
         ),
