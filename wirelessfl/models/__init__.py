@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
@@ -97,7 +98,7 @@ def build_model(
         for name, value in options.items()
         if value is not None and (name not in FACTS or name in known)
     }
-    with seeded_generators(stream):
+    with seeded_generators(stream), _own_generator(factory, stream):
         try:
             model = factory(input_shape, classes, **options)
         except (*ONE_LINE, *NO_ERROR):
@@ -116,6 +117,15 @@ def build_model(
     if not isinstance(model, torch.nn.Module):
         raise ConfigError(f"model {name!r} returned {shown(model)}: return an nn.Module.")
     return model
+
+
+def _own_generator(factory: object, stream: Stream) -> AbstractContextManager[object]:
+    """For built-in models; users' callables may seed and read the global generator."""
+    if not isinstance(factory, BuiltIn):
+        return nullcontext()
+    from wirelessfl.models.initial_weights import OwnGenerator  # loads PyTorch
+
+    return OwnGenerator(stream.key() >> 1)  # as ``seeded_generators``
 
 
 def parameters_of(factory: Callable[..., torch.nn.Module]) -> Mapping[str, inspect.Parameter]:

@@ -20,6 +20,7 @@ from wirelessfl.data.pretrained import (
 )
 from wirelessfl.errors import ConfigError
 from wirelessfl.models.dropout import StreamDropout
+from wirelessfl.models.initial_weights import OwnGenerator
 
 _WEIGHTS = ("model.safetensors", "model.safetensors.index.json")
 _HEAD = "score.weight"
@@ -69,8 +70,8 @@ class GPT2LoRA(nn.Module):
             )
         transformers = language_package("transformers", "model gpt2-lora")
         peft = language_package("peft", "model gpt2-lora")
-        drawn = torch.get_rng_state()
-        self.network = _base(transformers, pretrained, classes)
+        with OwnGenerator(0):  # loading draws random weights before it replaces them
+            self.network = _base(transformers, pretrained, classes)
         settings = self.network.config
         if input_shape[0] > settings.n_positions:
             raise ConfigError(
@@ -86,7 +87,6 @@ class GPT2LoRA(nn.Module):
                 f"pretrained is {pretrained!r}, whose config.json has neither pad_token_id nor "
                 "eos_token_id, so texts cannot be padded: add one of them."
             )
-        torch.set_rng_state(drawn)  # loading draws random weights before it replaces them
         adapters = peft.LoraConfig(
             r=lora_rank,
             lora_alpha=lora_rank if lora_alpha is None else lora_alpha,

@@ -15,6 +15,10 @@ from wirelessfl.generators import other_states, torch_state
 from wirelessfl.guard import described
 from wirelessfl.training.objective import Objective
 
+TRIES = 5
+"""Maximum number of passes in which a module is seen to draw random numbers: in some of them, other
+threads may have drawn from the global generators."""
+
 
 def trial_pass(objective: Objective, x: Tensor) -> tuple[Tensor, bool]:
     """Run the module on samples ``x`` [batch, ...] in training and in evaluation mode.
@@ -46,7 +50,7 @@ def trial_pass(objective: Objective, x: Tensor) -> tuple[Tensor, bool]:
     module.train()
     output, draws = _run(module, x)
     again, _ = _run(module, x)
-    before.check(module)
+    before.check(module, x)
     if not _equal(output, again):
         raise ConfigError(
             f"model {name} returns different outputs for the same samples, parameters and state of "
@@ -81,18 +85,37 @@ def _run(module: nn.Module, x: Tensor) -> tuple[Tensor, bool]:
         ConfigError: the module does not run.
     """
     with torch.random.fork_rng(), torch.no_grad():
-        before = torch_state(x)
-        try:
-            output: Tensor = module(x.clone())  # a copy: it may change its input
-        except Exception as error:  # a user's forward may raise anything
-            texts, cause = not x.is_floating_point(), " ".join(str(error).split())
-            raise ConfigError(
-                f"model {type(module).__name__} does not run on samples of shape "
-                f"{tuple(x.shape[1:])}{', which are token ids' * texts}: "
-                f"{cause.removesuffix('.') or type(error).__name__}. Choose a model of "
-                f"{'texts, such as text-mean' if texts else 'samples of this shape'}."
-            ) from error
-        return output, not torch.equal(before, torch_state(x))
+        for _ in range(TRIES):
+            before, output = torch_state(x), _called(module, x)
+            draws = not torch.equal(before, torch_state(x))
+            if not draws:
+                break
+        return output, draws
+
+
+def _called(module: nn.Module, x: Tensor) -> Tensor:
+    try:
+        output: Tensor = module(x.clone())  # a copy: it may change its input
+    except Exception as error:  # a user's forward may raise anything
+        texts, cause = not x.is_floating_point(), " ".join(str(error).split())
+        raise ConfigError(
+            f"model {type(module).__name__} does not run on samples of shape "
+            f"{tuple(x.shape[1:])}{', which are token ids' * texts}: "
+            f"{cause.removesuffix('.') or type(error).__name__}. Choose a model of "
+            f"{'texts, such as text-mean' if texts else 'samples of this shape'}."
+        ) from error
+    return output
+
+
+def _draws_elsewhere(module: nn.Module, x: Tensor) -> bool:
+    """Whether the module draws from the generators of Python or NumPy in several passes."""
+    for _ in range(TRIES):
+        before = other_states()
+        with suppress(ConfigError):
+            _called(module, x)
+        if before == other_states():
+            return False
+    return True
 
 
 def _equal(one: object, two: object) -> bool:
@@ -113,7 +136,7 @@ def _try_large_parameters(objective: Objective, x: Tensor) -> None:
         before = _State(objective.module)
         with suppress(ConfigError):  # the module may refuse such values
             _run(objective.module, x)
-        before.check(objective.module)
+        before.check(objective.module, x)
 
 
 class _State:
@@ -135,8 +158,12 @@ class _State:
         }
         self._drawn = other_states()
 
-    def check(self, module: nn.Module) -> None:
+    def check(self, module: nn.Module, x: Tensor) -> None:
         """Raise if the module has changed its buffers or parameters, or another generator.
+
+        Args:
+            module: the module.
+            x: samples [batch, ...], to call it again if another generator has changed.
 
         Raises:
             ConfigError: names the buffer, the parameter or the generators.
@@ -156,7 +183,7 @@ class _State:
                     "several copies of it: compute the limited value from the parameter without "
                     "storing it, e.g. by torch.renorm or clamp, and do not use max_norm."
                 )
-        if self._drawn != other_states():
+        if self._drawn != other_states() and _draws_elsewhere(module, x):
             raise ConfigError(
                 f"model {name} draws from the generator of Python's random or of NumPy, which runs "
                 "do not seed: use wirelessfl.models.StreamDropout, or torch's global generator."

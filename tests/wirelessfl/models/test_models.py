@@ -1,8 +1,13 @@
 """Models have the published sizes; dropout masks do not depend on the executor."""
 
+import sys
+import threading
+from concurrent.futures import ThreadPoolExecutor
+
 import pytest
 import torch
 from torch.func import functional_call, vmap
+from torch.nn.utils import parameters_to_vector
 
 from channels.streams import Stream
 from tests.wirelessfl.training.jobs import job_for, plain_loop, training_data, updates
@@ -116,6 +121,26 @@ def test_initial_weights_come_from_the_stream():
     assert torch.equal(first(1), first(1))
     assert not torch.equal(first(1), first(2))
     assert torch.equal(before, torch.random.get_rng_state())
+
+
+def test_other_threads_may_draw_while_weights_are_drawn():
+    def weights():
+        return parameters_to_vector(build_model("linear", (2,), 2, stream=Stream(1)).parameters())
+
+    def draw():
+        while not over.is_set():
+            torch.rand(1)
+
+    alone, over, interval = weights(), threading.Event(), sys.getswitchinterval()
+    sys.setswitchinterval(1e-5)
+    try:
+        with ThreadPoolExecutor(1) as other:
+            other.submit(draw)
+            built = [weights() for _ in range(50)]
+            over.set()
+    finally:
+        sys.setswitchinterval(interval)
+    assert all(torch.equal(found, alone) for found in built)
 
 
 def test_wrong_input_and_unknown_model_are_explained():

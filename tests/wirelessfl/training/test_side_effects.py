@@ -1,6 +1,7 @@
 """Modules with side effects, or whose gradients executors cannot compute, are refused at once."""
 
 import random
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
@@ -227,3 +228,23 @@ def test_errors_without_a_message_name_their_type():
     data = training_data((9,), [20])
     assert "(RuntimeError)" in why_not_stacked(Objective.of(module), data)
     assert "(RuntimeError)" in why_not_vmapped(Objective.of(module), *data.first(4))
+
+
+@pytest.mark.parametrize(
+    "draw", [lambda: torch.rand(1), random.random, np.random.rand], ids=["torch", "Python", "NumPy"]
+)
+def test_other_threads_may_draw_during_the_check(draw):
+    """Another thread draws in every second pass."""
+    passes = []
+
+    def meanwhile(module, inputs):
+        passes.append(module)
+        if len(passes) % 2:
+            other.submit(draw).result()
+
+    model = Two()
+    model.register_forward_pre_hook(meanwhile)
+    x, y = samples((9,))
+    with ThreadPoolExecutor(1) as other:
+        assert check_model(Objective.of(model), x[:8], y[:8], classes=4) is None
+    assert len(passes) > 4
