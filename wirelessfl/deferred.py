@@ -31,8 +31,8 @@ def defer(package: str) -> None:
 
     ``from package import name`` and ``import package.module`` are uses. The latter must not be the
     first one if the package imports the module itself, which then runs twice. PyTorch takes seconds
-    to load, so modules that help, lists and prices need import it as ``import torch``, and use it in
-    functions only.
+    to load, so modules that help, lists and prices need import it as ``import torch``, and use it
+    in functions only.
 
     Args:
         package: name of an installed package; no effect if there is none.

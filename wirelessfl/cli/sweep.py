@@ -99,9 +99,7 @@ def sweep_command(arguments: argparse.Namespace, tables: dict[str, Any]) -> int:
     runs = [(label, c.total_rounds) for label, c in zip(labels, configs, strict=True)]
     console = Terminal(stderr=True, quiet=arguments.quiet)
     executed: list[int] = []
-
-    def tell(text: str) -> None:
-        console.tell(text)
+    tell = console.tell
 
     def on_found(found: Sequence[int], others: Sequence[int]) -> None:
         executed.extend(others)

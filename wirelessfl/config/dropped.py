@@ -46,7 +46,7 @@ def dropped_notes(tables: Mapping[str, Any], config: Config) -> list[str]:
         if new not in (None, old):
             notes.append(f"{section} {new!r} replaces {old!r}, without its {values}.{remedy}")
         else:
-            notes.append(f"{values} of [{section}] without effect, and dropped.")
+            notes.append(f"no effect, so dropped: {values} of [{section}].")
     return notes
 
 

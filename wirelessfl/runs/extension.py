@@ -54,9 +54,9 @@ class Later:
         return {name: value for name, value in vars(self).items() if value is not None}
 
     def beyond(self, config: Config) -> Later:
-        """The settings that change the end of a run; it has the others already.
+        """The settings that change the end of a run, which has the others already.
 
-        A command that has been killed can so be repeated.
+        So a command that was killed can be repeated.
         """
         ends = _ends(config)
         return Later(**{name: v for name, v in self.given.items() if v != ends[name]})

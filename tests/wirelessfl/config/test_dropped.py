@@ -50,7 +50,7 @@ def test_settings_without_effect_on_the_new_choice_are_named():
     notes = dropped_notes(tables, Config.merged(tables, {"algorithm": "fedavg", "clients": 6}))
     assert notes == [
         "algorithm 'fedavg' replaces 'hist', without its mask_sizes='uniform'.",
-        "cells=3 of [network] without effect, and dropped.",
+        "no effect, so dropped: cells=3 of [network].",
     ]
 
 
