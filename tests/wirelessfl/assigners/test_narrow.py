@@ -9,6 +9,7 @@ from channels import Stream
 from tests.wirelessfl.assigners.contexts import WIDTHS, context, parameters
 from wirelessfl.assigners.covered import Covered
 from wirelessfl.assigners.narrow import Narrow, deal, reporting
+from wirelessfl.config import Config
 from wirelessfl.errors import ConfigError
 from wirelessfl.submodels import Dealing, deal_masks
 
@@ -138,6 +139,25 @@ def test_what_masks_tell():
     assert sorted(np.concatenate([mine[0] for mine in parts])) == list(range(WIDTHS[0]))
     assert Covered().deals_jointly
     assert not Narrow().deals_jointly
+
+
+@pytest.mark.parametrize(
+    ("flags", "message"),
+    [
+        ({"capacities": (0.5,), "budget": "flops"}, None),
+        ({"capacities": (0.5,), "budget": "bytes"}, None),
+        ({"capacities": (0.5,), "budget": "deadline", "deadline": 1.0}, "capacities.*budget"),
+    ],
+)
+def test_capacities_are_the_only_source_of_widths(flags, message):
+    def made():
+        return Config.from_flags("heterofl", clients=2, dataset="digits", **flags)
+
+    if message is None:
+        assert made().used_assigner.budget == flags.get("budget", "width")
+        return
+    with pytest.raises(ConfigError, match=message):
+        made()
 
 
 def test_fractions_of_neurons_are_at_most_one():

@@ -269,6 +269,8 @@ def test_the_monitored_field_decides(config, toy):
 
 
 def test_names():
+    assert smaller_is_better("validation_tail_loss")
+    assert not smaller_is_better("lossless")
     assert find_metric(f"{OWN}:top_two").field == "top_two"
     assert {name: METRICS.find(name)().field for name in METRICS.classes()} == {
         "class-accuracy": "class_accuracy", "macro-f1": "macro_f1", "mae": "mae", "r2": "r2",
