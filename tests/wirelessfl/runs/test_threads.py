@@ -18,7 +18,6 @@ from tests.quick import fewer_steps
 from tests.wirelessfl.codesign.known import FEW, Known
 from tests.wirelessfl.conftest import without_wall
 from wirelessfl.errors import ConfigError
-from wirelessfl.training.torch_settings import _operations
 
 SEEDS = (0, 1)
 SMALL: dict[str, Any] = {"clients": 4, "local_steps": 2, "rounds": 2, "batch_size": 8, "lr": 0.1}
@@ -105,17 +104,6 @@ def work(toy) -> dict[str, Callable[[int, Any], Any]]:
     }
 
 
-def precisions():
-    """Precision of each operation of torch that has one."""
-    return [operation.fp32_precision for operation in _operations()]
-
-
-def set_precisions(values):
-    """Set the precision of each operation that has one."""
-    for operation, value in zip(_operations(), values, strict=False):
-        operation.fp32_precision = value
-
-
 def state():
     """What threads of a process share, and what belongs to this thread."""
     with ThreadPoolExecutor(1) as new:
@@ -128,7 +116,6 @@ def state():
         "modes": (torch.is_grad_enabled(), torch.is_inference_mode_enabled()),
         "kernels": (torch.backends.mkldnn.enabled, torch.backends.mha.get_fastpath_enabled()),
         "precision": (torch.get_float32_matmul_precision(), torch.backends.cudnn.deterministic),
-        "precision of operations": precisions(),
         "modules": (nn.Module.__call__, nn.Module.__getattr__),
         "warnings": list(map(str, warnings.filters)),
     }
@@ -182,17 +169,6 @@ def test_modes_around_a_run_do_not_matter(done, toy, tmp_path, mode, name):
     functions = work(toy)
     with mode():
         assert functions[name](0, tmp_path / "run") == done[0][name, 0]
-
-
-def test_precisions_of_operations_do_not_matter(done, toy, tmp_path):
-    """Torch refuses to tell the precision of all products or convolutions if they differ."""
-    before, others = precisions(), ("tf32", "tf32", "ieee", "bf16", "bf16", "ieee")
-    try:
-        set_precisions(others)
-        assert work(toy)["stacked"](0, tmp_path / "run") == done[0]["stacked", 0]
-        assert precisions() == [*others[: len(before)]]
-    finally:
-        set_precisions(before)
 
 
 @pytest.mark.parametrize("call", [wirelessfl.run, wirelessfl.price])
