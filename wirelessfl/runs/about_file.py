@@ -10,6 +10,7 @@ from typing import Any
 
 from channels.notes import of_each_kind
 from wirelessfl.drafts import TEXT_BYTES, read_stored, reading, replacing
+from wirelessfl.import_paths import short
 from wirelessfl.runs.about import NOTES, checked_entries
 
 CHECKSUM = "checksum"
@@ -84,6 +85,24 @@ class AboutFile:
         kept = [other for other in entries.get("extended", []) if other.get("old") != entry["old"]]
         entries["extended"] = [*kept, entry]
         self.write(entries)
+
+
+def hashes_at_start(entries: Mapping[str, Any], named: str) -> Mapping[str, str] | None:
+    """The hashes of code or files when the run began, from the entries; None if there are none.
+
+    Args:
+        entries: those of ``about.json``.
+        named: the setting and its value, e.g. "model /home/me/m.py:make". A file of code may have
+            had another folder, see ``RunDirectory.open``.
+    """
+    began: Mapping[str, Mapping[str, str]] = entries.get("named", {})
+    alike = (name for name in began if _without_folder(name) == _without_folder(named))
+    return began.get(named) or began.get(next(alike, ""))
+
+
+def _without_folder(named: str) -> str:
+    setting, _, path = named.partition(" ")
+    return f"{setting} {short(path)}"
 
 
 def _with_notes(entries: dict[str, Any], notes: Sequence[str]) -> dict[str, Any]:

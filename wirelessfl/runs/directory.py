@@ -32,7 +32,7 @@ from wirelessfl.drafts import (
 from wirelessfl.errors import ConfigError
 from wirelessfl.import_paths import SUFFIX, absolute, module_of
 from wirelessfl.runs.about import NOTES, ROWS_SCHEMA, about
-from wirelessfl.runs.about_file import AboutFile
+from wirelessfl.runs.about_file import AboutFile, hashes_at_start
 from wirelessfl.runs.files import check_writable
 from wirelessfl.runs.rows_file import RowsFile
 from wirelessfl.runs.run_checkpoint import CHECKPOINT as CHECKPOINT
@@ -227,7 +227,7 @@ class RunDirectory:
             if not place.endswith(SUFFIX) or os.path.exists(place):
                 continue
             here = Path(place).name
-            before = self.about().get("named", {}).get(f"{setting} {path}")
+            before = hashes_at_start(self.about(), f"{setting} {path}")
             if not os.path.isfile(here) or before not in (None, source_hashes(module_of(here))):
                 differs = ", and that in the current folder differs" if os.path.isfile(here) else ""
                 raise ConfigError(

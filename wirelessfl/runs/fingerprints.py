@@ -6,7 +6,6 @@ They cover settings, model, data and network, and the code and files that settin
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
 from dataclasses import fields
 from functools import lru_cache
 from pathlib import Path
@@ -24,6 +23,7 @@ from wirelessfl.data import Dataset
 from wirelessfl.data.client_samples import ClientSamples
 from wirelessfl.errors import ConfigError
 from wirelessfl.import_paths import module_and_name
+from wirelessfl.runs.about_file import hashes_at_start
 from wirelessfl.runs.directory import RunDirectory
 from wirelessfl.sources import NO_SOURCE, source_hashes
 
@@ -37,8 +37,6 @@ NAMED = "named"
 WHOLE_BYTES = 64 << 20
 """Size up to which the whole content of a file is hashed; of larger files, parts are."""
 PARTS, PART_BYTES = 64, 1 << 16
-Hashes = Mapping[str, Mapping[str, str]]
-"""Hashes by setting with its value, and by file."""
 
 
 def check_fingerprint(
@@ -147,9 +145,9 @@ def named_change(directory: RunDirectory, config: Config) -> str:
         ConfigError: ``about.json`` is damaged.
     """
     found = named_hashes(config)
-    began: Hashes = directory.about().get(NAMED, {}) if found else {}
+    began = directory.about() if found else {}
     for setting, hashes in found.items():
-        before = began.get(setting, hashes)
+        before = hashes_at_start(began, setting) or hashes
         for file in sorted({*before, *hashes}):
             if before.get(file) != hashes.get(file):
                 return f"{setting}: {file}"

@@ -28,14 +28,24 @@ def torch_settings(threads: int) -> Iterator[None]:
 def _exact() -> Iterator[None]:
     cudnn = torch.backends.cudnn
     before = cudnn.allow_tf32, cudnn.deterministic
-    precision = torch.get_float32_matmul_precision()
+    precision = _products()
     cudnn.allow_tf32, cudnn.deterministic = False, True
-    torch.set_float32_matmul_precision("highest")
+    if precision != "highest":
+        torch.set_float32_matmul_precision("highest")
     try:
         yield
     finally:
         cudnn.allow_tf32, cudnn.deterministic = before
-        torch.set_float32_matmul_precision(precision)
+        if precision != "highest":
+            torch.set_float32_matmul_precision(precision)
+
+
+def _products() -> str:
+    """Torch's precision of products; "highest" where a caller has set it by operation instead."""
+    try:
+        return torch.get_float32_matmul_precision()
+    except RuntimeError:  # torch refuses to name several in one word
+        return "highest"
 
 
 _of_all_threads = SharedContext(_exact)

@@ -3,6 +3,7 @@
 import importlib
 import json
 import os
+import shutil
 import sys
 
 import numpy as np
@@ -48,7 +49,7 @@ def own(tmp_path, monkeypatch):
 
 def forget():
     """As in a new process, the user's modules are not loaded."""
-    for name in [name for name in sys.modules if name.startswith("own_")]:
+    for name in [name for name in sys.modules if "own_" in name]:
         del sys.modules[name]
     importlib.invalidate_caches()
 
@@ -158,6 +159,16 @@ def test_a_run_finds_its_file_of_code_in_the_current_folder(
     if content == "equal":
         same(wirelessfl.resume(folder, trust=True), whole)
         assert wirelessfl.load(folder).model(trust=True)
+        wirelessfl.resume(folder, rounds=5, trust=True)
+        edit(tmp_path / "here" / "own_model.py", "nn.ReLU", "nn.Tanh")
+        with pytest.raises(ConfigError, match=r"own_model\.py:make: own_model\.py has changed"):
+            wirelessfl.resume(folder, rounds=6, trust=True)
+        (tmp_path / "there").mkdir()
+        shutil.move(tmp_path / "here" / "own_model.py", tmp_path / "there")
+        forget()
+        monkeypatch.chdir(tmp_path / "there")
+        with pytest.raises(ConfigError, match="that in the current folder differs"):
+            wirelessfl.resume(folder, rounds=6, trust=True)
         return
     if content == "missing":
         monkeypatch.chdir(tmp_path)
