@@ -99,6 +99,13 @@ def test_a_copy_without_metadata_has_an_unknown_version(tmp_path):
     assert shown.stdout == "0+unknown True\n"
 
 
+def test_packages_are_attributes():
+    """In a new process, where nothing else has imported them."""
+    code = "import wirelessfl; print(wirelessfl.results.Runs, wirelessfl.data.load_dataset)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert "Runs" in done.stdout, done.stderr
+
+
 def test_a_foreign_package_named_channels_is_reported(tmp_path):
     """The error names the foreign package's folder and suggests a separate environment."""
     (tmp_path / "channels.py").write_text("version = 'another project'")

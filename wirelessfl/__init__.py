@@ -177,6 +177,7 @@ _HOMES = {
     "run": "wirelessfl.runs.run",
     "sweep": "wirelessfl.runs.sweep",
 }
+_PACKAGES = ("data", "losses", "metrics", "models", "observers", "results", "theory")
 
 
 def __dir__() -> list[str]:
@@ -202,6 +203,8 @@ def __getattr__(name: str) -> Any:
     """Import a public name on first use, because torch takes a second to import."""
     if name == "__version__":
         return str(import_module("wirelessfl.version").version())
+    if name in _PACKAGES:
+        return import_module(f"wirelessfl.{name}")
     if name not in _HOMES:
         raise AttributeError(f"module 'wirelessfl' has no attribute {name!r}")
     check_packages()

@@ -58,11 +58,16 @@ def with_validation(
     return {"validation_accuracy": ("val.", ".3f"), **others}, "validation accuracy"
 
 
+def in_form(value: float, form: str) -> str:
+    """A number in a table: three digits of one whose digits would fill a column."""
+    return format(value, form if abs(value) < 1e7 else ".3g")
+
+
 def cells_of(summary: dict[str, Any], columns: dict[str, tuple[str, str]]) -> list[str]:
     """The cells of a run in the summary table; the columns are given by key of the summary."""
     values = [(key, summary.get(key), form) for key, (_, form) in columns.items()]
     return [
-        ABSENT.get(key, "not reached") if value is None else format(value, form)
+        ABSENT.get(key, "not reached") if value is None else in_form(value, form)
         for key, value, form in values
     ]
 

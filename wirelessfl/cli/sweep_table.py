@@ -9,7 +9,7 @@ from typing import Any, Literal
 
 from rich.table import Table
 
-from wirelessfl.cli.show import TO_TARGET, TOTALS, cells_of, with_validation
+from wirelessfl.cli.show import TO_TARGET, TOTALS, cells_of, in_form, with_validation
 from wirelessfl.import_paths import short
 from wirelessfl.terminal import Terminal
 
@@ -159,7 +159,7 @@ def _mean_and_range(values: Sequence[float | None], form: str) -> str:
     known = [value for value in values if value is not None]
     if not known:
         return "-"
-    mean, low, high = (format(f(known), form) for f in (statistics.mean, min, max))
+    mean, low, high = (in_form(f(known), form) for f in (statistics.mean, min, max))
     return mean if low == high else f"{mean} ({low}-{high})"
 
 

@@ -132,8 +132,12 @@ def check_values(where: str, labels: torch.Tensor, classes: int) -> None:
         if not torch.stack([low, high]).isfinite().all():
             raise DataError(f"{where} contain NaN or infinite values: clean or scale them.")
         return
+    if low < 0:
+        raise DataError(
+            f"{where} span {int(low)}..{int(high)}: labels start at 0: add {-int(low)}."
+        )
     several = tuple(labels.shape[1:]) == (classes,)  # 0 or 1 for each of the model's outputs
-    if low < 0 or high >= (max(classes, 2) if several else classes):
+    if high >= (max(classes, 2) if several else classes):
         remedy = f", by subtracting {int(low)}" if low > 0 and high - low < classes else ""
         raise DataError(
             f"{where} span {int(low)}..{int(high)}; with classes={classes} give labels in "
