@@ -48,7 +48,8 @@ def run(configuration: Configuration) -> list[Outcome]:
         if configuration.how == "torchrun":
             return [_outcome(_by_two_processes(config("two"), folder))]
         objects = {name: make() for name, make in configuration.objects.items()}
-        outcomes = [_outcome(wirelessfl.run(config("whole"), **objects))]
+        whole = wirelessfl.run(config("whole"), on_note=lambda note: None, **objects)
+        outcomes = [_outcome(whole)]
         if configuration.how == "resumed":
             half = len(outcomes[0].rows) // 2
             outcomes.append(_outcome(_resumed(config("stopped"), objects, half)))
