@@ -4,6 +4,7 @@ import pytest
 import torch
 from torch import nn
 
+import wirelessfl
 from channels.streams import Stream
 from tests.executors import ANY_MODULE
 from tests.wirelessfl.training.jobs import job_for, plain_loop, samples_of, updates
@@ -152,3 +153,20 @@ def test_unsuitable_samples_and_options_are_errors():
     config = Config.from_flags("fedavg", model="lstm", clients=2, split="iid")
     with pytest.raises(ConfigError, match=r"model accepts 0 to 1.*or another model"):
         build(config, data=data)
+
+
+class Recurrent(nn.Module):
+    """A user's model whose layer ``torch.vmap`` computes one client at a time."""
+
+    def __init__(self):
+        super().__init__()
+        self.cells, self.last = nn.LSTM(3, 5, batch_first=True), nn.Linear(5, 4)
+
+    def forward(self, x):
+        return self.last(self.cells(x.reshape(-1, 4, 3))[0][:, -1])
+
+
+def test_torch_does_not_ask_users_to_report_recurrent_layers(config, toy):
+    """Warnings are errors in tests."""
+    settings = config("fedavg", rounds=1, executor="vmap")
+    assert wirelessfl.run(settings, data=toy, model=Recurrent()).finished

@@ -18,6 +18,7 @@ from wirelessfl.guard import failure
 from wirelessfl.signals import ENDING
 from wirelessfl.training.cohort import State
 from wirelessfl.training.executor import Executor, Job
+from wirelessfl.training.torch_settings import warn_of_fallbacks
 from wirelessfl.training.workers.allocator import keep_freed_memory
 from wirelessfl.training.workers.processes import end_with_parent
 
@@ -70,6 +71,7 @@ def serve(pipe: Connection, executor: Executor, threads: int) -> None:
         signal.signal(number, signal.SIG_IGN)
     end_with_parent()
     torch.set_num_threads(threads)
+    warn_of_fallbacks(False)
     keep_freed_memory()
     with suppress(EOFError, OSError):  # the parent has closed its end
         _take_orders(pipe, executor)
