@@ -51,6 +51,10 @@ def add_budget_arguments(parser: argparse.ArgumentParser) -> None:
     )
 
 
+KEPT = (("algorithm", "name"), ("run", "seed"))
+"""Settings beside those of the radio that a link budget needs."""
+
+
 def check_flags(config: Config, flags: Mapping[str, Any]) -> None:
     """Refuse settings of training, which have no effect on a link budget.
 
@@ -62,7 +66,7 @@ def check_flags(config: Config, flags: Mapping[str, Any]) -> None:
         ConfigError: one of them is of training.
     """
     for flag, (section, key) in flag_places(config.given_tables(), flags).items():
-        if section not in (*TABLES, "algorithm") and (section, key) != ("run", "seed"):
+        if section not in TABLES and (section, key) not in KEPT:
             raise ConfigError(f"{flag}={flags[flag]} has no effect on a link budget: leave it out.")
 
 
