@@ -79,7 +79,7 @@ def test_networks_without_positions_have_a_budget(printed):
         ("--layout ring --distance-m 0.3", "distance_m is '0.3': give a number >= 1"),
         ("--layout hexagonal --snr-db 3", "snr_db=3.0 conflicts with layout"),
         ("--rounds 5", "rounds=5 has no effect on a link budget: leave it out."),
-        ("--lr .1", "lr=0.1 has no effect on a link budget: leave it out."),
+        ("--lr .1", "lr=.1 has no effect on a link budget: leave it out."),
         ("fedavg --dataset mnist --clients 4", "dataset=mnist has no effect on a link budget"),
     ],
 )
