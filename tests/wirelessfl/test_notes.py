@@ -1,4 +1,4 @@
-"""Notes reach whoever runs: as warnings, on stderr, in the run's folder, and in its result."""
+"""Notes are warnings, lines on stderr, and entries of the run's folder and of its result."""
 
 import json
 import warnings

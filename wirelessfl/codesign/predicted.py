@@ -65,7 +65,7 @@ class Prediction(NamedTuple):
         rounds: global rounds.
         seconds: simulated seconds, by other draws of channels than those of the design: their
             mean, or the quantile that the design minimises.
-        joules: joules per client, mean over the clients, likewise.
+        joules: joules per client, mean over the clients, by the same statistic.
         accuracy: validation accuracy at the end.
         design_seconds, design_joules: seconds and joules by the draws of the design, which has been
             chosen for them.

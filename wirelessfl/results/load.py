@@ -88,7 +88,7 @@ def load(path: PathOrName, *, trust: Trust = False) -> RunResult:
     try:  # whatever shows the run needs these
         _ = run.label, run.ended, run.total_rounds, rows and run.summary()
     except ConfigError:
-        pass  # raised by whoever asks for the field
+        pass  # raised where the field is read
     except DAMAGE as error:
         raise ConfigError(
             f"{folder}: its rows are not those of its settings ({why(error)}). Restore it."

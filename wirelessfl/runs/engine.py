@@ -161,7 +161,7 @@ def _check_like(value: Any, fresh: Any, name: str) -> None:
     """Check that an entry of a checkpoint has the type of that of a new run, where both have it.
 
     Raises:
-        ValueError: it has another type, or is no number that a float can be.
+        ValueError: it has another type, or does not fit into a float.
     """
     if isinstance(fresh, dict) and isinstance(value, dict):
         for key in fresh.keys() & value.keys():
