@@ -6,11 +6,11 @@ import importlib
 import inspect
 import os
 import pkgutil
-from collections.abc import Hashable, Mapping
-from dataclasses import dataclass, fields, is_dataclass
+from collections.abc import Callable, Hashable, Mapping
+from dataclasses import dataclass, fields, is_dataclass, make_dataclass
 from functools import cache
 from types import MappingProxyType
-from typing import Any, ClassVar, Generic, TypeVar, cast, get_origin, get_type_hints
+from typing import Annotated, Any, ClassVar, Generic, TypeVar, cast, get_origin, get_type_hints
 
 from wirelessfl.deferred import load
 from wirelessfl.errors import ConfigError
@@ -129,13 +129,51 @@ def fields_of(cls: type) -> tuple[Any, ...]:
 C = TypeVar("C", bound=Choice)
 
 
+def adopt(
+    base: type[Any],
+    described: Mapping[str, Any],
+    source: type[Any],
+    name: str,
+    text: str,
+    *,
+    more: Mapping[str, tuple[Any, Any]] = MappingProxyType({}),
+    wrap: Callable[..., Any] | None = None,
+) -> type[Any]:
+    """A choice with the fields of a dataclass of ``channels``, an object of which it builds.
+
+    Args:
+        base: base class of the choice, in whose module it is.
+        described: limits and description of each setting, a pydantic ``Field``, in their order.
+        source: the dataclass; it gives types and defaults.
+        name: name of the choice.
+        text: its help text.
+        more: type and default of settings besides the fields.
+        wrap: gets the object and the settings ``more``; returns what is built.
+    """
+    types = get_type_hints(source)
+    settings = {f.name: (types[f.name], f.default) for f in fields(source)}
+
+    def build(self: Any) -> Any:
+        made = source(**{key: getattr(self, key) for key in settings})
+        return wrap(made, **{key: getattr(self, key) for key in more}) if wrap else made
+
+    typed = settings | dict(more)
+    entries = [
+        (key, Annotated[typed[key][0], info], typed[key][1])
+        for key, info in described.items()
+        if key in typed
+    ]
+    body = {"name": name, "__doc__": text, "__module__": base.__module__, "build": build}
+    return make_dataclass(source.__name__, entries, bases=(base,), namespace=body, frozen=True)
+
+
 @dataclass(frozen=True)
 class Kind(Generic[C]):
-    """A kind of choice, whose classes are in the files of one folder.
+    """A kind of choice, whose classes are in the files of one folder, or in one file.
 
     Args:
         name: name of the setting that selects one.
-        package: package of the folder; its files are discovered automatically.
+        package: package of the folder, whose files are discovered automatically; or the module.
         base: base class of the choices.
         default: name of the default; empty if the algorithm determines it.
         needs: what a run needs to have such a choice.
@@ -297,15 +335,15 @@ def file_name(module: str) -> str:
 def classes_in(package: str, base: Any) -> Mapping[str, Any]:
     """All concrete, named subclasses of ``base`` in the modules of ``package``, by name.
 
-    A new file in the folder is found automatically.
+    A new file in the folder is found automatically. A module that is no package has its own.
 
     Raises:
         ConfigError: two of them have the same name.
     """
     found: dict[str, Any] = {}
     folder = importlib.import_module(package)
-    for entry in sorted(pkgutil.iter_modules(folder.__path__), key=lambda e: e.name):
-        module = importlib.import_module(f"{package}.{entry.name}")
+    files = sorted(f.name for f in pkgutil.iter_modules(getattr(folder, "__path__", ())))
+    for module in [importlib.import_module(f"{package}.{file}") for file in files] or [folder]:
         for value in vars(module).values():
             here = isinstance(value, type) and value.__module__ == module.__name__
             if not (here and issubclass(value, base)) or inspect.isabstract(value):

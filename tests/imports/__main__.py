@@ -35,7 +35,6 @@ PURPOSE = {
     "wirelessfl.submodels": "neuron masks",
     "wirelessfl.models": "modules",
     "wirelessfl.data": "data sets, splits",
-    "wirelessfl.radio": "places, gains, fading",
     "wirelessfl.failures": "lost uploads",
     "wirelessfl.losses": "loss functions",
     "wirelessfl.metrics": "test metrics",

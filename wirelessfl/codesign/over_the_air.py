@@ -20,7 +20,7 @@ from wirelessfl.codesign.ways import AIR, Way
 from wirelessfl.config import Config
 from wirelessfl.config.tables import given_places
 from wirelessfl.errors import ConfigError
-from wirelessfl.radio.layouts import Placed
+from wirelessfl.radio import Placed
 from wirelessfl.uplinks import UPLINKS
 from wirelessfl.uplinks.aircomp import AirComp
 

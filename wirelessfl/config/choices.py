@@ -14,9 +14,7 @@ from wirelessfl.data.splits import DATA_SPLITS, Split
 from wirelessfl.failures import FAILURES, Failures
 from wirelessfl.losses import LOSSES, Loss
 from wirelessfl.models.choice import MODEL_CHOICES, ModelChoice
-from wirelessfl.radio.fading import FADINGS, FadingModel
-from wirelessfl.radio.layouts import LAYOUTS, LayoutModel
-from wirelessfl.radio.path_loss import PATH_LOSSES, PathLossModel
+from wirelessfl.radio import FADINGS, LAYOUTS, PATH_LOSSES, FadingModel, LayoutModel, PathLossModel
 from wirelessfl.registry import Kind
 from wirelessfl.rounds.compression import COMPRESSIONS, Compression
 from wirelessfl.rounds.step_sizes import STEP_SIZES, StepSizes

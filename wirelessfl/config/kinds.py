@@ -23,7 +23,7 @@ from wirelessfl.errors import ConfigError
 from wirelessfl.losses import GivenLoss
 from wirelessfl.models.choice import GivenModel
 from wirelessfl.needs import unmet
-from wirelessfl.radio.layouts import LAYOUTS, LayoutModel, SectionVIC
+from wirelessfl.radio import LAYOUTS, LayoutModel, SectionVIC
 from wirelessfl.registry import Choice
 from wirelessfl.schedules import SCHEDULES, Schedule
 from wirelessfl.tasks.delays import DELAYS, DelayModel

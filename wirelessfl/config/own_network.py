@@ -13,7 +13,7 @@ from wirelessfl.errors import ConfigError
 from wirelessfl.generators import seeded_generators
 from wirelessfl.guard import calling, described, guard
 from wirelessfl.import_paths import is_import_path
-from wirelessfl.radio.fading import Fading
+from wirelessfl.radio import Fading
 from wirelessfl.registry import import_path
 
 

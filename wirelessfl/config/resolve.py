@@ -18,7 +18,7 @@ from wirelessfl.config.unused import check_values
 from wirelessfl.data.choice import DatasetChoice
 from wirelessfl.errors import ConfigError
 from wirelessfl.metrics import find_metric
-from wirelessfl.radio.layouts import Placed
+from wirelessfl.radio import Placed
 from wirelessfl.registry import Choice
 from wirelessfl.rounds.participants import check_participation
 from wirelessfl.training.augmentation import Augmentation

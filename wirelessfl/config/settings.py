@@ -24,7 +24,7 @@ from wirelessfl.config.sections import (
 from wirelessfl.config.table import ChoiceTable
 from wirelessfl.config.tables import given_places
 from wirelessfl.config.typed_tables import ORDER, read_tables
-from wirelessfl.radio.layouts import SectionVIC
+from wirelessfl.radio import SectionVIC
 from wirelessfl.registry import Choice
 
 Place = tuple[str, str]

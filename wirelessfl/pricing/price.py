@@ -27,7 +27,7 @@ from wirelessfl.pricing.untrained import (
     UntrainedServer,
     UntrainedStart,
 )
-from wirelessfl.radio.fading import Fading
+from wirelessfl.radio import Fading
 from wirelessfl.rounds.model_rounds import ModelRounds
 from wirelessfl.rounds.one_model import OneModel
 from wirelessfl.rounds.step_sizes import unchanged

@@ -8,15 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from channels import (
-    Fading,
-    Network,
-    Rayleigh,
-    dbm_to_watts,
-    even_cells,
-    placed_network,
-    section_vi_c,
-)
+import channels
+from channels import Network, even_cells, section_vi_c
 from channels.arrays import FloatArray, IntArray
 from channels.recorded import Recorded
 from channels.streams import Stream
@@ -24,7 +17,7 @@ from wirelessfl.config.choices import Choices
 from wirelessfl.config.own_network import own_network
 from wirelessfl.config.sections import NetworkSection
 from wirelessfl.errors import ConfigError
-from wirelessfl.radio.layouts import Placed
+from wirelessfl.radio import Placed
 
 DEFAULT_HZ = 1e9
 """CPU speed of clients whose steps take ``step_seconds``."""
@@ -38,7 +31,7 @@ def build_network(settings: NetworkSection, stream: Stream, choices: Choices) ->
     Args:
         settings: cells, clients and their radio.
         stream: randomness of positions, gains and CPU speeds.
-        choices: layout, path loss and fading; None without a radio channel.
+        choices: layout, path loss and fading.
 
     Raises:
         ConfigError: the settings conflict, or a file of positions or channels is wrong.
@@ -54,10 +47,8 @@ def build_network(settings: NetworkSection, stream: Stream, choices: Choices) ->
     slower = np.where(np.arange(cells) < cells // 2, settings.slowdown, 1.0)
     try:
         network = _linked(settings, stream, choices, settings.bandwidth_hz / slower)
-        values: dict[str, Any] = {
-            "cpu_hz": _cpu_hz(settings, stream, network.cell_of) / slower[network.cell_of]
-        }
-        return replace(network, **values)
+        cpu_hz: Any = _cpu_hz(settings, stream, network.cell_of) / slower[network.cell_of]
+        return replace(network, cpu_hz=cpu_hz)
     except ConfigError:
         raise
     except (ValueError, TypeError) as error:
@@ -67,26 +58,17 @@ def build_network(settings: NetworkSection, stream: Stream, choices: Choices) ->
 def _linked(
     settings: NetworkSection, stream: Stream, choices: Choices, bandwidth_hz: FloatArray
 ) -> Network:
-    """The network with the configured links, and placeholders for CPU speeds.
-
-    Args:
-        settings: cells, clients and their radio.
-        stream: randomness of positions and gains.
-        choices: layout, path loss and fading.
-        bandwidth_hz: [cells].
-
-    Raises:
-        ValueError: a value is out of range, or a file is wrong.
-        ConfigError: the settings conflict.
-    """
+    """The network with the configured links, and placeholders for CPU speeds."""
     cells, clients, cycles = settings.cells or 1, settings.clients, settings.cycles_per_step
+    if settings.step_seconds is not None:
+        cycles = DEFAULT_HZ * settings.step_seconds
     power = settings.transmit_power_w
     if settings.transmit_power_dbm is not None:
-        power = float(dbm_to_watts(settings.transmit_power_dbm))
+        power = float(channels.dbm_to_watts(settings.transmit_power_dbm))
     common: dict[str, Any] = {
         "cpu_hz": DEFAULT_HZ,
         "bandwidth_hz": bandwidth_hz,
-        "cycles_per_step": cycles if settings.step_seconds is None else _cycles(settings),
+        "cycles_per_step": cycles,
         "transmit_power_w": power,
         "switched_capacitance": settings.switched_capacitance,
     }
@@ -95,18 +77,22 @@ def _linked(
         "noise_dbm_per_hz": settings.noise_dbm_per_hz,
     }
     if settings.channel is not None:
-        cell_of = even_cells(clients, cells)
-        return Network(cell_of, **_recorded(settings).links, **noise, **common)
-    faded: Fading = Rayleigh() if choices.fading is None else choices.fading.build()
+        recorded = Recorded.read(settings.channel)
+        if recorded.clients != clients:
+            raise ConfigError(
+                f"channel={settings.channel} has {recorded.clients} clients, and clients is "
+                f"{clients}: give --clients {recorded.clients}, or a file of {clients}."
+            )
+        return Network(even_cells(clients, cells), **recorded.links, **noise, **common)
     common |= {
         "antennas": settings.antennas,
-        "fading": faded,
+        "fading": channels.Rayleigh() if choices.fading is None else choices.fading.build(),
         "antenna_correlation": settings.antenna_correlation,
     }
     layout, path_loss = choices.layout, choices.path_loss
     if not isinstance(layout, Placed) or path_loss is None:
         return _with_snr(settings, stream, common)
-    return placed_network(
+    return channels.placed_network(
         layout.build(),
         path_loss.build(),
         cells=cells,
@@ -145,26 +131,3 @@ def _cpu_hz(settings: NetworkSection, stream: Stream, cell_of: IntArray) -> Floa
     # Cells of a file have any sizes: a client is as fast as its cell, not as in cells of one size.
     fast = base.cell_of >= cells // 2, cell_of >= cells // 2
     return np.asarray(base.cpu_hz / np.where(fast[0], 2, 1) * np.where(fast[1], 2, 1))
-
-
-def _cycles(settings: NetworkSection) -> float:
-    """CPU cycles of a step that takes ``step_seconds``."""
-    assert settings.step_seconds is not None
-    return DEFAULT_HZ * settings.step_seconds
-
-
-def _recorded(settings: NetworkSection) -> Recorded:
-    """The recorded channels, one for each client.
-
-    Raises:
-        ValueError: the file cannot be read, or its channels are wrong.
-        ConfigError: it has another number of clients.
-    """
-    assert settings.channel is not None
-    found = Recorded.read(settings.channel)
-    if found.clients != settings.clients:
-        raise ConfigError(
-            f"channel={settings.channel} has {found.clients} clients, and clients is "
-            f"{settings.clients}: give --clients {found.clients}, or a file of {settings.clients}."
-        )
-    return found

@@ -15,7 +15,7 @@ from wirelessfl.config.regimes import Regime
 from wirelessfl.data import Data
 from wirelessfl.generators import seeded_generators
 from wirelessfl.guard import guard
-from wirelessfl.radio.fading import Fading
+from wirelessfl.radio import Fading
 from wirelessfl.rounds.redesign import Redesign
 from wirelessfl.setup.arguments import check_objects
 from wirelessfl.setup.build_cells import build_cells

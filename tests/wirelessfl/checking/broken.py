@@ -14,7 +14,7 @@ from wirelessfl.assignment.bandit import Bandit
 from wirelessfl.data import Dataset
 from wirelessfl.data.splits.iid import IID
 from wirelessfl.failures.failures import Failing
-from wirelessfl.radio.fading import FadingModel
+from wirelessfl.radio import FadingModel
 from wirelessfl.rounds.compression.compression import Compression
 from wirelessfl.rounds.step_sizes.step_sizes import StepSizes
 from wirelessfl.schedules import Buffered

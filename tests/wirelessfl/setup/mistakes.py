@@ -7,7 +7,7 @@ import pytest
 
 from channels.fading import Rayleigh
 from wirelessfl.data.splits.split import OwnedSplit
-from wirelessfl.radio.fading import FadingModel
+from wirelessfl.radio import FadingModel
 from wirelessfl.rounds.step_sizes.step_sizes import StepSizes
 from wirelessfl.sessions.presence.presence_model import PresenceModel, churn
 from wirelessfl.sessions.processes import Arrivals
