@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass
 from html import escape
 from pathlib import Path
 from typing import Any
@@ -20,7 +21,6 @@ from wirelessfl.data import Data
 from wirelessfl.errors import ConfigError
 from wirelessfl.import_paths import short
 from wirelessfl.pricing.price import check_priceable, priced
-from wirelessfl.pricing.prices import Prices
 from wirelessfl.setup.arguments import check_objects
 from wirelessfl.setup.given_objects import GivenObjects, configured, naming_network
 from wirelessfl.setup.planners import Planned
@@ -46,6 +46,7 @@ DEADLINE, EQUAL = "round_deadline", "equal bands"
 MASKS = ("uniform", "optimized")
 """Sizes of masks, of algorithms that have them."""
 CONFIGURED = "as configured"
+COSTS = ("seconds", "uplink_mib", "downlink_mib", "backhaul_mib")
 
 
 @dataclass(frozen=True)
@@ -82,9 +83,8 @@ class Option:
     @property
     def flags(self) -> str:
         """The settings as flags of ``wirelessfl run``."""
-        return " ".join(
-            f"--{name.replace('_', '-')} {_text(value)}" for name, value in self.settings.items()
-        )
+        texts = {k: f"{v:g}" if isinstance(v, float) else v for k, v in self.settings.items()}
+        return " ".join(f"--{name.replace('_', '-')} {text}" for name, text in texts.items())
 
 
 @dataclass(frozen=True, eq=False)
@@ -128,61 +128,47 @@ class Options:
     @property
     def fastest(self) -> Option | None:
         """The option whose rounds take the fewest seconds; None if none has a price."""
-        known = [option for option in self.options if option.seconds is not None]
-        return min(known, key=lambda option: option.seconds or 0.0, default=None)
+        prices = [option for option in self if option.seconds is not None]
+        return min(prices, key=lambda option: option.seconds or 0.0, default=None)
 
-    @property
-    def headings(self) -> list[str]:
-        """Headings of the table."""
-        varied = ["masks"] if any("mask_sizes" in o.settings for o in self.options) else []
-        return ["access", *varied, "s/round", "MiB up/client", "J/client"]
-
-    def cells(self) -> list[list[str]]:
-        """The cells of the table, one row per option."""
-        rows = []
-        for option in self.options:
-            masks = [str(option.settings["mask_sizes"])] if len(self.headings) > 4 else []
-            if option.reason is not None:
-                rows.append([option.title, *masks, "none", "", ""])
-                continue
-            joules = "not computed" if option.joules is None else f"{option.joules:.4g}"
-            mark = "*" if 0 < option.joules_rounds < self.rounds else ""
-            seconds, mib = f"{option.seconds:.4g}", f"{option.uplink_mib:.4g}"
-            rows.append([option.title, *masks, seconds, mib, joules + mark])
-        return rows
-
-    def notes(self) -> list[str]:
-        """What the table does not say: the rounds, marks, flags, and why an option has no price."""
-        found = [f"mean of {counted(self.rounds, 'round')}; nothing is trained"]
-        some = {o.joules_rounds for o in self.options if 0 < o.joules_rounds < self.rounds}
-        if some:
-            found.append("* joules of the first round only; --air-joules computes those of all")
-        if any(o.joules is None and o.reason is None for o in self.options):
-            found.append(
+    def table(self) -> str:
+        """The table as text: a row per option, and notes on what it does not say."""
+        masked = any("mask_sizes" in option.settings for option in self)
+        rows = [["access", *["masks"] * masked, "s/round", "MiB up/client", "J/client"]]
+        notes = [f"mean of {counted(self.rounds, 'round')}; nothing is trained"]
+        partly = [option for option in self if 0 < option.joules_rounds < self.rounds]
+        prices = [option for option in self if option.reason is None]
+        for option in self:
+            cells = ["none", "", ""]
+            if option.reason is None:
+                joules = "not computed" if option.joules is None else f"{option.joules:.4g}"
+                joules += "*" * (option in partly)
+                cells = [f"{option.seconds:.4g}", f"{option.uplink_mib:.4g}", joules]
+            masks = [str(option.settings["mask_sizes"])] if masked else []
+            rows.append([option.title, *masks, *cells])
+        if partly:
+            notes.append("* joules of the first round only; --air-joules computes those of all")
+        if any(option.joules is None for option in prices):
+            notes.append(
                 "joules over the air need the beamformers of every channel: --air-joules, or "
                 "air_joules=True, computes them"
             )
-        if any(o.settings.get("uplink") == "aircomp" and o.reason is None for o in self.options):
-            found.append("over the air, sums arrive with errors, so a target may need more rounds")
-        for option in self.options:
+        if any(option.settings["uplink"] == "aircomp" for option in prices):
+            notes.append("over the air, sums arrive with errors, so a target may need more rounds")
+        for option in self:
             if DEADLINE in option.settings and option.title != CONFIGURED:
-                found.append(f"{option.title}: {option.flags}")
+                notes.append(f"{option.title}: {option.flags}")
         reasons = {o.reason: o.title for o in reversed(self.options) if o.reason is not None}
-        return found + [f"{title}: {reason}" for reason, title in reversed(reasons.items())]
-
-    def table(self) -> str:
-        """The table as text, with its notes."""
-        rows = [self.headings, *self.cells()]
-        widths = [max(len(row[at]) for row in rows) for at in range(len(self.headings))]
-        left = len(self.headings) - 3
+        notes += [f"{title}: {reason}" for reason, title in reversed(reasons.items())]
+        widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
         lines = [
             "  ".join(
-                cell.ljust(width) if at < left else cell.rjust(width)
-                for at, (cell, width) in enumerate(zip(row, widths, strict=True))
+                cell.rjust(width) if place > masked else cell.ljust(width)
+                for place, (cell, width) in enumerate(zip(row, widths, strict=True))
             ).rstrip()
             for row in rows
         ]
-        return "\n".join([self.title, *lines, *self.notes()])
+        return "\n".join([self.title, *lines, *notes])
 
 
 @own_modes
@@ -229,138 +215,88 @@ def plan(
     check_objects(model=model)
     config, network = naming_network(config, network, trust)
     given = GivenObjects.of(model, data, network)
-    settings = configured(config, given, trust)
-    if not settings.regime.common_rounds:
+    config = configured(config, given, trust)
+    if not config.regime.common_rounds:
         raise ConfigError(
-            f"schedule {settings.named('schedule')!r} has no common rounds of one model, so that "
+            f"schedule {config.named('schedule')!r} has no common rounds of one model, so that "
             'options cannot be compared by the round: choose schedule "rounds", without sessions.'
         )
-    check_priceable(settings, rounds, joules=True)
+    check_priceable(config, rounds, joules=True)
     if rounds is None:
         raise ConfigError("rounds is None: give an integer >= 1.")
     if air_joules not in (None, True, False):
         raise ConfigError(f"air_joules is {shown(air_joules)}: give True, False or None.")
-    compared = _Compared(settings, given, rounds, air_joules)
-    options = Options(tuple(compared.options()), compared.title, rounds)
-    Notes()(*compared.noted)
-    return options
-
-
-@dataclass(frozen=True, eq=False)
-class _Compared:
-    """Options of one configuration.
-
-    Args:
-        config: the settings, resolved.
-        given: Python objects that replace settings.
-        rounds: number of rounds.
-        air_joules: see ``plan``.
-        built: what planned the options so far; all have the same model.
-        noted: the notes on them.
-    """
-
-    config: Config
-    given: GivenObjects
-    rounds: int
-    air_joules: bool | None
-    built: list[Planned] = field(default_factory=list)
-    noted: list[str] = field(default_factory=list)
-
-    @property
-    def title(self) -> str:
-        """Algorithm, data set and network."""
-        config = self.config
-        network = config.network if config.given.network is None else config.given.network
-        clients, cells = network.clients, network.cells or 1
-        return (
-            f"{short(config.named('algorithm'))} on {config.dataset.title}, "
-            f"{counted(clients, 'client')} in {counted(cells, 'cell')}"
-        )
-
-    def options(self) -> Iterator[Option]:
-        """Price each option."""
-        own = self.config.tables["algorithm"].get("mask_sizes")
-        sizes = [None] if own is None else list(dict.fromkeys([*MASKS, own]))
-        standard = [dict(table) for table in ACCESSES.values()]
-        uplink = {"name": self.config.named("uplink")}
-        uplink |= self.config.given_tables().get("uplink", {})
-        plain = {k: v for k, v in uplink.items() if v != _defaults(self.config).get(k)}
-        accesses = dict(ACCESSES)
-        if plain | {"name": uplink["name"]} not in standard:
-            accesses = {CONFIGURED: uplink, **accesses}
-        longest: dict[Any, float] = {}
-        for title, table in accesses.items():
-            for masks in sizes:
-                wanted = dict(table)
-                if title != CONFIGURED and wanted.get(DEADLINE, 0) is None:
-                    if masks not in longest:  # equal bands have no price
-                        continue
-                    wanted[DEADLINE] = longest[masks]
-                option, prices = self._option(title, wanted, masks)
-                if title == EQUAL and prices is not None:
-                    longest[masks] = _rounded_up(float(prices.seconds.max()))
-                yield option
-
-    def _option(
-        self, title: str, uplink: dict[str, Any], masks: str | None
-    ) -> tuple[Option, Prices | None]:
-        """An option, and the prices of its rounds if it has any."""
-        settings: dict[str, Any] = {} if masks is None else {"mask_sizes": masks}
-        settings |= {"uplink": uplink["name"]}
-        settings |= {key: value for key, value in uplink.items() if key != "name"}
-        tables = self.config.given_tables()
-        loose = given_places(tables)
-        tables["uplink"] = uplink
-        if masks is not None:
-            tables["algorithm"] = tables["algorithm"] | {"mask_sizes": masks}
+    options, notes = list[Option](), list[str]()
+    longest: dict[str | None, float] = {}  # deadlines, by masks
+    planned: Planned | None = None  # all options have the same model
+    sizes = config.tables["algorithm"].get("mask_sizes")
+    choices = [None] if sizes is None else list(dict.fromkeys([*MASKS, sizes]))
+    for (title, uplink), masks in itertools.product(_accesses(config).items(), choices):
+        if title != CONFIGURED and DEADLINE in uplink:
+            if masks not in longest:  # equal bands have no price
+                continue
+            uplink = {**uplink, DEADLINE: longest[masks]}
+        settings = {} if masks is None else {"mask_sizes": masks}
+        settings |= {"uplink" if name == "name" else name: value for name, value in uplink.items()}
+        costs: dict[str, Any]
         try:
-            config = Config.of(tables, loose=loose - {("uplink", key) for key in uplink})
-            air = config.uplink.gives == "sum"
-            like = self.built[-1] if self.built else None
-            made = priced(config, self.rounds, self.given, joules=not air, like=like)
-            self.built.append(made.planned)
-            self.noted.extend(made.notes)
-            found = made.prices
-            joules, counted_rounds = None, 0
-            if not air:
-                joules, counted_rounds = float(found.joules.mean()), len(found)
-            elif (number := self._air_rounds(config)) > 0:
-                own = priced(config, number, self.given, like=made.planned).prices
-                joules, counted_rounds = float(own.joules.mean()), len(own)
+            choice = _over(config, uplink, masks)
+            air = choice.uplink.gives == "sum"
+            run = priced(choice, rounds, given, joules=not air, like=planned)
+            planned, energy = run.planned, run.prices
+            notes += run.notes
+            costs = {name: float(getattr(run.prices, name).mean()) for name in COSTS}
+            number = _air_rounds(choice, rounds, air_joules) if air else rounds
+            if air and number:
+                energy = priced(choice, number, given, like=planned).prices
+            if number:
+                costs |= {"joules": float(energy.joules.mean()), "joules_rounds": len(energy)}
+            if title == EQUAL:
+                longest[masks] = _rounded_up(float(run.prices.seconds.max()))
         except ConfigError as error:
-            return Option(title, settings, reason=str(error)), None
-        option = Option(title, settings, joules=joules, joules_rounds=counted_rounds)
-        option = replace(
-            option,
-            seconds=float(found.seconds.mean()),
-            uplink_mib=float(found.uplink_mib.mean()),
-            downlink_mib=float(found.downlink_mib.mean()),
-            backhaul_mib=float(found.backhaul_mib.mean()),
-        )
-        return option, found
-
-    def _air_rounds(self, config: Config) -> int:
-        """Number of rounds over the air whose joules are computed."""
-        if self.air_joules is not None:
-            return self.rounds if self.air_joules else 0
-        network = config.network if config.given.network is None else config.given.network
-        senders = config.training.clients_per_round or network.clients
-        once = (config.network.coherence or config.uplink.coherence) == "round"
-        blocks = 1 if once else config.training.edge_rounds or 1
-        beamformers = (network.cells or 1) * blocks
-        return 1 if senders * blocks <= MANY and beamformers <= SOLVED else 0
+            costs = {"reason": str(error)}
+        options.append(Option(title, settings, **costs))
+    Notes()(*notes)
+    radio = config.network if config.given.network is None else config.given.network
+    title = (
+        f"{short(config.named('algorithm'))} on {config.dataset.title}, "
+        f"{counted(radio.clients, 'client')} in {counted(radio.cells or 1, 'cell')}"
+    )
+    return Options(tuple(options), title, rounds)
 
 
-def _defaults(config: Config) -> dict[str, Any]:
-    """Settings of the configured uplink at their defaults."""
-    return vars(type(config.uplink)())
+def _accesses(config: Config) -> dict[str, Mapping[str, Any]]:
+    """Tables of uplinks by title; the configured one is the first unless it is another's equal."""
+    name, defaults = config.named("uplink"), vars(type(config.uplink)())
+    uplink = {"name": name} | config.given_tables().get("uplink", {})
+    plain = {key: value for key, value in uplink.items() if value != defaults.get(key)}
+    if plain | {"name": uplink["name"]} in [dict(table) for table in ACCESSES.values()]:
+        return dict(ACCESSES)
+    return {CONFIGURED: uplink, **ACCESSES}
+
+
+def _over(config: Config, uplink: Mapping[str, Any], masks: str | None) -> Config:
+    """The settings with another uplink and other sizes of masks."""
+    tables = config.given_tables()
+    loose = given_places(tables) - {("uplink", key) for key in uplink}
+    tables["uplink"] = dict(uplink)
+    if masks is not None:
+        tables["algorithm"] = tables["algorithm"] | {"mask_sizes": masks}
+    return Config.of(tables, loose=loose)
+
+
+def _air_rounds(config: Config, rounds: int, air_joules: bool | None) -> int:
+    """Number of rounds over the air whose joules are computed."""
+    if air_joules is not None:
+        return rounds if air_joules else 0
+    network = config.network if config.given.network is None else config.given.network
+    senders = config.training.clients_per_round or network.clients
+    once = (config.network.coherence or config.uplink.coherence) == "round"
+    blocks = 1 if once else config.training.edge_rounds or 1
+    return int(senders * blocks <= MANY and (network.cells or 1) * blocks <= SOLVED)
 
 
 def _rounded_up(value: float) -> float:
     """A number of 6 significant digits that is a little larger."""
     scale = 10.0 ** (5 - math.floor(math.log10(value)))
     return float(f"{math.ceil(value * scale * (1 + 1e-9)) / scale:.6g}")
-
-
-def _text(value: Any) -> str:
-    return f"{value:g}" if isinstance(value, float) else str(value)
