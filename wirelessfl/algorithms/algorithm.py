@@ -22,6 +22,7 @@ from wirelessfl.submodels import Submodels
 from wirelessfl.training.cohort import State
 from wirelessfl.training.payloads import Payload, Received
 from wirelessfl.training.rules import ClientRule
+from wirelessfl.wording import counted
 
 Topology = Literal["star", "cells"]
 WHOLE = NoAssigner()
@@ -169,3 +170,54 @@ class Algorithm(ClientRule, Method):
     def unit(self, payload: Payload, local_steps: float) -> float:
         """Unit in which an analog uplink sends ``payload`` after ``local_steps`` local steps."""
         return self.lr if payload.unit == "lr" else 1.0
+
+
+def check_participation(
+    algorithm: Method,
+    clients: int,
+    cells: int,
+    per_round: int | None,
+    tracking: int | None,
+    *,
+    known: bool = True,
+) -> None:
+    """Check the numbers of participants against the network and the algorithm.
+
+    Args:
+        algorithm: algorithm of the run.
+        clients: n, number of clients in the network.
+        cells: number of cells in the network.
+        per_round: S; None for all clients.
+        tracking: S_tilde; None for all S.
+        known: whether ``clients`` and ``cells`` are those of the run; otherwise only numbers that
+            are wrong for all networks raise an error.
+
+    Raises:
+        ConfigError: the numbers are infeasible, or the algorithm does not work with them; the
+            message names the settings.
+    """
+    sampled = clients if per_round is None else per_round
+    trackers = sampled if tracking is None else tracking
+    if known and not cells <= sampled <= clients:
+        raise ConfigError(
+            f"clients_per_round={sampled} conflicts with {counted(clients, 'client')} in "
+            f"{counted(cells, 'cell')}: choose {cells} to {clients}."
+        )
+    tracks = any(payload.senders == "tracking" for payload in algorithm.rule.payloads)
+    if tracking is not None and not tracks:
+        raise ConfigError(
+            f"tracking_clients={tracking} conflicts with algorithm={algorithm.label!r}, which has "
+            "no tracking terms: omit tracking_clients, or choose fadamgc, fa-nt, scaffold or "
+            "scaffold-m (inside cells with --local)."
+        )
+    if trackers > sampled and (known or per_round is not None):
+        raise ConfigError(
+            f"tracking_clients={trackers} conflicts with {sampled} participating clients per "
+            f"round: choose tracking_clients 1 to {sampled}."
+        )
+    if not known and (per_round is not None or tracking is not None):
+        return
+    try:
+        algorithm.rule.check(clients, sampled, trackers)
+    except ValueError as error:
+        raise ConfigError(f"algorithm is {algorithm.label!r}: {error}") from error

@@ -7,6 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from wirelessfl.algorithms.algorithm import check_participation
 from wirelessfl.config.given import given_values
 from wirelessfl.config.kinds import PARTS
 from wirelessfl.config.own_network import own_network
@@ -20,7 +21,6 @@ from wirelessfl.errors import ConfigError
 from wirelessfl.metrics import find_metric
 from wirelessfl.radio import Placed
 from wirelessfl.registry import Choice
-from wirelessfl.rounds.participants import check_participation
 from wirelessfl.training.augmentation import Augmentation
 
 STAR_CELLS, STAR_EDGE_ROUNDS = 1, 1

@@ -10,11 +10,9 @@ import numpy as np
 from channels import Network
 from channels.arrays import BoolArray, FloatArray, IntArray
 from channels.streams import Stream
-from wirelessfl.algorithms.algorithm import Algorithm, Method
 from wirelessfl.errors import ConfigError
-from wirelessfl.selection.random import some
-from wirelessfl.server.present import PresentClients, RankedClients
-from wirelessfl.wording import counted
+from wirelessfl.server.present import PresentClients, RankedClients, some
+from wirelessfl.training.rules import ClientRule
 
 Select = Callable[[IntArray, IntArray, IntArray], IntArray]
 """Returns the numbers of the clients that take part, from the numbers and cells of the candidates
@@ -33,7 +31,7 @@ class Participants:
     clients: IntArray
     tracking: BoolArray
 
-    def vectors(self, rule: Algorithm) -> FloatArray:
+    def vectors(self, rule: ClientRule) -> FloatArray:
         """Number of vectors that each client sends [senders]."""
         for_all = sum(payload.senders == "all" for payload in rule.payloads)
         return for_all + (len(rule.payloads) - for_all) * self.tracking.astype(np.float64)
@@ -138,54 +136,3 @@ def _shares(sizes: IntArray, total: int, stream: Stream) -> IntArray:
     # Remove the rounding error of the division first: 2.9999999999 must count as 3.
     cuts = np.floor(np.round(ends, 9) + stream.generator().random())
     return np.asarray(np.diff(cuts, prepend=0), dtype=np.int64)
-
-
-def check_participation(
-    algorithm: Method,
-    clients: int,
-    cells: int,
-    per_round: int | None,
-    tracking: int | None,
-    *,
-    known: bool = True,
-) -> None:
-    """Check the numbers of participants against the network and the algorithm.
-
-    Args:
-        algorithm: algorithm of the run.
-        clients: n, number of clients in the network.
-        cells: number of cells in the network.
-        per_round: S; None for all clients.
-        tracking: S_tilde; None for all S.
-        known: whether ``clients`` and ``cells`` are those of the run; otherwise only numbers that
-            are wrong for all networks raise an error.
-
-    Raises:
-        ConfigError: the numbers are infeasible, or the algorithm does not work with them; the
-            message names the settings.
-    """
-    sampled = clients if per_round is None else per_round
-    trackers = sampled if tracking is None else tracking
-    if known and not cells <= sampled <= clients:
-        raise ConfigError(
-            f"clients_per_round={sampled} conflicts with {counted(clients, 'client')} in "
-            f"{counted(cells, 'cell')}: choose {cells} to {clients}."
-        )
-    tracks = any(payload.senders == "tracking" for payload in algorithm.rule.payloads)
-    if tracking is not None and not tracks:
-        raise ConfigError(
-            f"tracking_clients={tracking} conflicts with algorithm={algorithm.label!r}, which has "
-            "no tracking terms: omit tracking_clients, or choose fadamgc, fa-nt, scaffold or "
-            "scaffold-m (inside cells with --local)."
-        )
-    if trackers > sampled and (known or per_round is not None):
-        raise ConfigError(
-            f"tracking_clients={trackers} conflicts with {sampled} participating clients per "
-            f"round: choose tracking_clients 1 to {sampled}."
-        )
-    if not known and (per_round is not None or tracking is not None):
-        return
-    try:
-        algorithm.rule.check(clients, sampled, trackers)
-    except ValueError as error:
-        raise ConfigError(f"algorithm is {algorithm.label!r}: {error}") from error

@@ -11,7 +11,6 @@ import numpy as np
 from channels import ChannelDraw
 from channels.arrays import BoolArray, ComplexArray, IntArray
 from wirelessfl.rounds.round_price import Price
-from wirelessfl.selection import Selection
 from wirelessfl.submodels import ClientSubmodels, NeuronMap, ParamSpec, Partition, Submodels
 from wirelessfl.submodels.partition import Scheme
 
@@ -120,22 +119,3 @@ class WholeModel:
     spec: ParamSpec
     partition: Callable[[Scheme], Partition]
     neurons: Callable[[], NeuronMap]
-
-
-@dataclass(frozen=True)
-class Participation:
-    """How many clients take part in a round, and which.
-
-    Args:
-        per_round: S; None for all clients.
-        tracking: S_tilde, number of participants that send tracking terms; None for all.
-        selection: which of the clients take part; None for uniformly random ones, which are drawn
-            without arrays over all clients.
-        client_joules: energy that a client may spend; None for no limit. A client that has spent it
-            no longer takes part.
-    """
-
-    per_round: int | None = None
-    tracking: int | None = None
-    selection: Selection | None = None
-    client_joules: float | None = None

@@ -23,12 +23,13 @@ from wirelessfl.rounds.contexts import (
 from wirelessfl.rounds.delivery import before_failures
 from wirelessfl.rounds.links import Links
 from wirelessfl.rounds.participants import Participants, able_clients, draw_participants
-from wirelessfl.rounds.plan import Participation, Plan, WholeModel
+from wirelessfl.rounds.plan import Plan, WholeModel
 from wirelessfl.rounds.round_price import Pricing
 from wirelessfl.rounds.step_sizes import unchanged
 from wirelessfl.rounds.training_settings import TrainingSettings
 from wirelessfl.selection import Candidates
 from wirelessfl.selection.candidates import Losses
+from wirelessfl.selection.selection import Participation
 from wirelessfl.server.ledger import Ledger
 from wirelessfl.server.present import RankedClients
 from wirelessfl.submodels import Submodels
@@ -83,7 +84,14 @@ class Planner:
     @cached_property
     def pricing(self) -> Pricing:
         """Loads and prices of the rounds."""
-        return Pricing(self.algorithm, self.links, self.model.spec, self.settings, self.weights)
+        return Pricing(
+            self.algorithm.rule,
+            self.hierarchical,
+            self.links,
+            self.model.spec,
+            self.settings,
+            self.weights,
+        )
 
     def plan(
         self,
@@ -273,7 +281,7 @@ class Planner:
     @property
     def hierarchical(self) -> bool:
         """Whether there are edge servers between clients and cloud."""
-        return self.pricing.hierarchical
+        return self.algorithm.topology == "cells"
 
 
 def _untrained(clients: IntArray, samples: int | None) -> FloatArray:

@@ -11,7 +11,6 @@ import numpy as np
 from channels import Access, ChannelDraw, Load
 from channels.arrays import BoolArray, FloatArray, IntArray
 from channels.streams import Stream
-from wirelessfl.algorithms.algorithm import Method
 from wirelessfl.rounds.compression import sent_vectors
 from wirelessfl.rounds.delivery import before_failures
 from wirelessfl.rounds.equal_shares import AmongParticipants, takes_part
@@ -20,6 +19,7 @@ from wirelessfl.rounds.participants import Participants
 from wirelessfl.rounds.served import Served
 from wirelessfl.rounds.training_settings import TrainingSettings
 from wirelessfl.submodels import ClientSubmodels, ParamSpec, Submodels
+from wirelessfl.training.rules import ClientRule
 from wirelessfl.units import BITS_PER_ELEMENT, MIB_PER_ELEMENT
 from wirelessfl.uplinks.checked import checked_access, serving
 
@@ -94,23 +94,20 @@ class Pricing:
     """Loads of rounds, and what serving them costs; senders are the participating clients.
 
     Args:
-        algorithm: algorithm that defines the payloads.
+        rule: the clients' rule, which defines the payloads.
+        hierarchical: whether there are edge servers between clients and cloud.
         links: links that the payloads cross.
         spec: parameters of the full model.
         settings: local steps and edge rounds.
         weights: [clients], weights of the clients in their cell's mean; None for equal weights.
     """
 
-    algorithm: Method
+    rule: ClientRule
+    hierarchical: bool
     links: Links
     spec: ParamSpec
     settings: TrainingSettings
     weights: FloatArray | None = None
-
-    @property
-    def hierarchical(self) -> bool:
-        """Whether there are edge servers between clients and cloud."""
-        return self.algorithm.topology == "cells"
 
     @property
     def title(self) -> str:
@@ -131,7 +128,7 @@ class Pricing:
     @property
     def downlink_vectors(self) -> float:
         """Number of 32-bit vectors sent to a client; a compressed model counts as less than 1."""
-        return sent_vectors(len(self.algorithm.rule.sends), self.settings.compression, self.spec)
+        return sent_vectors(len(self.rule.sends), self.settings.compression, self.spec)
 
     def load(
         self,
@@ -157,7 +154,7 @@ class Pricing:
         whole = np.full_like(length, self.spec.size)
         backhaul = self.backhaul_seconds(length if jointly is None else whole)
         steps, cycles = self.settings.steps.at(who.clients), self.links.network.cycles_per_step
-        vectors = who.vectors(self.algorithm.rule)
+        vectors = who.vectors(self.rule)
         return Load(
             steps * cycles * (length / self.spec.size),
             length,

@@ -13,8 +13,8 @@ from channels.cells import smallest_by_cell
 from channels.streams import Stream
 from wirelessfl.errors import ConfigError
 from wirelessfl.selection.candidates import Candidates
-from wirelessfl.selection.random import some
 from wirelessfl.selection.selection import Selection
+from wirelessfl.server.present import some
 from wirelessfl.wording import counted
 
 

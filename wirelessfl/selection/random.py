@@ -8,9 +8,9 @@ from typing import ClassVar
 import numpy as np
 
 from channels.arrays import IntArray
-from channels.streams import Stream
 from wirelessfl.selection.candidates import Candidates
 from wirelessfl.selection.selection import Selection
+from wirelessfl.server.present import some
 
 
 @dataclass(frozen=True)
@@ -28,11 +28,3 @@ class RandomSelection(Selection):
             for cell, first in enumerate(firsts)
         ]
         return np.asarray(candidates.clients[np.concatenate(rows)])
-
-
-def some(size: int, count: int, stream: Stream) -> IntArray:
-    """Draw a uniform random subset of 0, ..., size - 1, sorted, in O(count)."""
-    if count == size:
-        return np.arange(size)
-    # Only the set must be uniform, not its order: no shuffle is needed.
-    return np.sort(stream.generator().choice(size, count, replace=False, shuffle=False))

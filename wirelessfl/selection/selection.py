@@ -69,3 +69,22 @@ class Selection(Choice, ABC):
         Raises:
             ConfigError: a cell has no client that can take part.
         """
+
+
+@dataclass(frozen=True)
+class Participation:
+    """How many clients take part in a round, and which.
+
+    Args:
+        per_round: S; None for all clients.
+        tracking: S_tilde, number of participants that send tracking terms; None for all.
+        selection: which of the clients take part; None for uniformly random ones, which are drawn
+            without arrays over all clients.
+        client_joules: energy that a client may spend; None for no limit. A client that has spent it
+            no longer takes part.
+    """
+
+    per_round: int | None = None
+    tracking: int | None = None
+    selection: Selection | None = None
+    client_joules: float | None = None

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from channels.arrays import BoolArray, IntArray
+from channels.streams import Stream
 from channels.validation import compact
 
 BLOCK = 1024
@@ -111,3 +112,11 @@ class ConsecutiveClients:
     def at(self, ranks: IntArray) -> IntArray:
         """The clients with the given ranks."""
         return self.first + ranks
+
+
+def some(size: int, count: int, stream: Stream) -> IntArray:
+    """Draw a uniform random subset of 0, ..., size - 1, sorted, in O(count)."""
+    if count == size:
+        return np.arange(size)
+    # Only the set must be uniform, not its order: no shuffle is needed.
+    return np.sort(stream.generator().choice(size, count, replace=False, shuffle=False))

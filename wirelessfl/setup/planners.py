@@ -13,10 +13,10 @@ from wirelessfl.config import Config
 from wirelessfl.data.label_groups import LabelGroups
 from wirelessfl.errors import ConfigError
 from wirelessfl.rounds.links import Links
-from wirelessfl.rounds.plan import Participation
 from wirelessfl.rounds.planner import Planner
 from wirelessfl.rounds.training_settings import TrainingSettings
 from wirelessfl.selection import RandomSelection
+from wirelessfl.selection.selection import Participation
 from wirelessfl.setup.build_network import build_network
 from wirelessfl.setup.computing import step_counts
 from wirelessfl.setup.data import Loaded

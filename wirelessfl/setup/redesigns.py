@@ -9,9 +9,9 @@ from typing import Any
 
 import numpy as np
 
+from wirelessfl.algorithms.algorithm import check_participation
 from wirelessfl.config import Config
 from wirelessfl.errors import ConfigError
-from wirelessfl.rounds.participants import check_participation
 from wirelessfl.rounds.planner import Planner
 from wirelessfl.rounds.redesign import Redesign, RoundSettings
 from wirelessfl.rounds.redesigns import Redesigns

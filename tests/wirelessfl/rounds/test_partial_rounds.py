@@ -11,7 +11,7 @@ import torch
 from channels import Network, Rayleigh, Stream
 from wirelessfl.models import FCNN
 from wirelessfl.rounds.participants import draw_participants
-from wirelessfl.rounds.plan import Participation
+from wirelessfl.selection.selection import Participation
 from wirelessfl.server.present import ConsecutiveClients, PresentClients
 from wirelessfl.setup import build
 from wirelessfl.submodels import levels_of

@@ -16,9 +16,10 @@ from wirelessfl.models import FCNN, LeNet5
 from wirelessfl.rounds.links import Links
 from wirelessfl.rounds.mask_sizes import MaskSizing, mask_size_problem, model_mask_sizes
 from wirelessfl.rounds.participants import Participants
-from wirelessfl.rounds.plan import Participation, WholeModel
+from wirelessfl.rounds.plan import WholeModel
 from wirelessfl.rounds.planner import Planner
 from wirelessfl.rounds.training_settings import TrainingSettings
+from wirelessfl.selection.selection import Participation
 from wirelessfl.setup import build
 from wirelessfl.setup.build_network import build_network
 from wirelessfl.submodels import ParamSpec, make_partition

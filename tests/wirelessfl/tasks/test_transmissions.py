@@ -177,7 +177,7 @@ def test_a_group_upload_costs_as_much_as_a_round():
     upload = GroupUploads.of(network, AIRCOMP, [stream]).upload(
         0, 3, clients, Load(elements=np.full(4, spec.size))
     )
-    pricing = Pricing(FedAvg(), Links(network, AIRCOMP), spec, TrainingSettings(steps, 1))
+    pricing = Pricing(FedAvg(), False, Links(network, AIRCOMP), spec, TrainingSettings(steps, 1))
     draws = network.draws(stream.child("channel"), [3], clients)
     who = Participants(clients, np.ones(4, dtype=np.bool_))
     price = pricing.price(3, draws, who, Submodels.whole(spec, 1), None, Stream(1))

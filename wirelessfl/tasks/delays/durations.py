@@ -14,11 +14,11 @@ from channels import Access, ChannelDraw, Load, Network, Rates, snr_linear
 from channels.arrays import FloatArray, IntArray
 from channels.indexed import BLOCK, Draws, exponential
 from channels.streams import Stream
-from wirelessfl.algorithms.algorithm import Algorithm
 from wirelessfl.guard import returns
 from wirelessfl.returned import number, reals
 from wirelessfl.rounds.compression import Compression, sent_vectors
 from wirelessfl.submodels import ParamSpec
+from wirelessfl.training.rules import ClientRule
 from wirelessfl.training.step_counts import StepCounts
 from wirelessfl.units import BITS_PER_ELEMENT
 from wirelessfl.uplinks import Uplink
@@ -58,17 +58,17 @@ class Elements(NamedTuple):
 
     @classmethod
     def of(
-        cls, algorithm: Algorithm, spec: ParamSpec, compression: Compression | None = None
+        cls, rule: ClientRule, spec: ParamSpec, compression: Compression | None = None
     ) -> Elements:
-        """Elements of an algorithm.
+        """Elements of the clients' rule of an algorithm.
 
         Args:
-            algorithm: what is sent in both directions.
+            rule: what is sent in both directions.
             spec: spec of the full model.
             compression: compression of the model that clients receive; None for no compression.
         """
-        down = sent_vectors(len(algorithm.sends), compression, spec)
-        return cls(spec.size * len(algorithm.payloads), spec.size * down)
+        down = sent_vectors(len(rule.sends), compression, spec)
+        return cls(spec.size * len(rule.payloads), spec.size * down)
 
 
 @dataclass(frozen=True, eq=False)
