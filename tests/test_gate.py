@@ -15,7 +15,7 @@ from safetensors.torch import load_file, save_file
 from tests.gate import given
 from tests.gate.command import main
 from tests.gate.comparing import first_difference
-from tests.gate.configurations import CONFIGURATIONS, one
+from tests.gate.configurations import CONFIGURATIONS, How, one
 from tests.gate.running import Outcome
 from wirelessfl import Config
 from wirelessfl.algorithms import algorithm_classes, find_algorithm, find_local
@@ -199,6 +199,22 @@ def test_outcomes_are_compared_bitwise():
     assert first_difference(outcome, longer) == "rows: 1 stored, 2 now"
 
 
+def test_answers_of_commands_are_compared_by_entries(tmp_path, capsys):
+    """A price in JSON, a line of a table, and a field of an exported row; no wall-clock time."""
+    names = {"price-star": (1, "priced.seconds"), "sweep": (1, "2"), "export": (3, "loss")}
+    for name, (place, key) in names.items():
+        assert main(["store", "--into", str(tmp_path), "--only", name]) == 0
+        assert check(tmp_path, name) == 0
+        rows = json.loads((tmp_path / f"{name}.json").read_text())["rows"]
+        assert not any("wall" in entry for row in rows for entry in row)
+        rows[place][key] = "other"
+        change(tmp_path, name, rows=rows)
+        capsys.readouterr()
+        assert check(tmp_path, name) == 1
+        assert capsys.readouterr().out.startswith(f'{name}: row {place}, {key}: "other" stored, ')
+    assert load_file(tmp_path / "export.safetensors")
+
+
 def test_every_registered_name_is_covered(configs):
     """All algorithms (inside cells too) and choices occur; names are valid file names.
 
@@ -219,7 +235,7 @@ def test_every_registered_name_is_covered(configs):
             continue
         assert (outer, local) in inside
     assert all(re.fullmatch(r"[a-z0-9_-]+", name) for name in CONFIGURATIONS)
-    assert {own.how for own in CONFIGURATIONS.values()} == {"whole", "resumed", "torchrun"}
+    assert {own.how for own in CONFIGURATIONS.values()} == set(get_args(How))
     objects = [own.objects for own in CONFIGURATIONS.values()]
     assert set().union(*objects) == {"data", "model", "network", "split"}
 

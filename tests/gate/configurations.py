@@ -6,13 +6,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal
 
 from tests.gate import given
 
-How = Literal["whole", "resumed", "torchrun"]
+How = Literal["whole", "resumed", "torchrun", "commands", "design"]
 DEFAULTS: dict[str, Any] = {
     "clients": 8,
     "rounds": 3,
@@ -36,10 +36,13 @@ class Configuration:
         algorithm: name of the algorithm.
         flags: settings by flat name, as for ``Config.from_flags``.
         how: ``whole``, uninterrupted; ``resumed``, also stopped halfway and resumed, with equal
-            results; ``torchrun``, by two processes that torchrun starts.
+            results; ``torchrun``, by two processes that torchrun starts; ``commands``, what
+            commands print and export; ``design``, the answer of ``wirelessfl.design``.
         objects: functions that create ``data``, ``model``, ``network`` and ``split`` for
             ``wirelessfl.run``.
         files: function that writes files to a folder and returns the flags that name them.
+        commands: command lines, see ``tests.gate.printed``.
+        goal: arguments of ``wirelessfl.design``.
     """
 
     algorithm: str
@@ -47,6 +50,8 @@ class Configuration:
     how: How = "whole"
     objects: Mapping[str, Callable[[], Any]] = field(default_factory=dict)
     files: Callable[[Path], dict[str, Any]] | None = None
+    commands: tuple[str, ...] = ()
+    goal: Mapping[str, Any] = field(default_factory=dict)
 
     def flags_in(self, folder: Path) -> dict[str, Any]:
         """The flags, including those of its files, which are written to ``folder``."""
@@ -471,7 +476,74 @@ LOSSES = {
     ),
 }  # fmt: skip
 
+
+def asked(algorithm: str, *commands: str, **flags: Any) -> Configuration:
+    """A configuration of which the answers of commands are compared."""
+    return replace(one(algorithm, "commands", **flags), commands=commands)
+
+
+def design(algorithm: str, goal: Mapping[str, Any], **flags: Any) -> Configuration:
+    """A configuration that is designed for a goal, on few candidates."""
+    few = {"local_steps": [2, 5, 12], "edge_rounds": [1, 3], "draws": 3}
+    return replace(one(algorithm, "design", hidden=(8,), **flags), goal=few | goal)
+
+
+TRAINED = "run --config CONFIG --out OUT/run --json"
+ON_THE_MAP = {
+    "layout": "hexagonal", "inter_site_distance_m": 500.0, "path_loss": "umi", "antennas": 4,
+    "transmit_power_dbm": 20.0, "bandwidth_hz": 5e6, "downlink_mbps": 100.0,
+    "backhaul_mbps": 1000.0,
+}  # fmt: skip
+ANSWERS = {
+    "price-star": asked(
+        "fedavg", TRAINED, "price OUT/run --uplink tdma --order ready --target 0.2 --json",
+        "price OUT/run --bandwidth-hz 2e6", uplink="ofdma", allocation="optimal",
+    ),
+    "price-hist": asked(
+        "hist", TRAINED, "price OUT/run --uplink ofdma --energy-weight 10 --json", cells=3,
+        edge_rounds=2, hidden=(12,),
+    ),
+    "price-map": asked(
+        "hfedavg", TRAINED, "price OUT/run --transmit-power-dbm 10 --cpu-hz 2e8,9e8 --json",
+        cells=2, **ON_THE_MAP,
+    ),
+    "plan-map": asked(
+        "hist", "plan --config CONFIG --air-joules --rounds 2 --json",
+        "plan --config CONFIG --rounds 2", cells=2, **ON_THE_MAP,
+    ),
+    "plan-star": asked(
+        "scaffold", "plan --config CONFIG --json", clients_per_round=4, compression="top-k"
+    ),
+    "plan-widths": asked(
+        "ra-fed", "plan --config CONFIG --json", capacities=(1.0, 0.5), hidden=(24,)
+    ),
+    "design-star": design("fedavg", {"target": 0.7, "clients": [4, 8]}),
+    "design-hist": design(
+        "hist", {"target": 0.7, "objective": (1.0, 30.0), "among": ["hist", "hfedavg"]}, cells=2,
+        clients=4,
+    ),
+    "design-air": design(
+        "hfedavg", {"target": 0.7, "uplinks": ["tdma", "aircomp"]}, cells=2, uplink="aircomp",
+        snr_db=10.0,
+    ),
+    "design-budget": design("hfedavg", {"max_seconds": 0.1}, cells=2, backhaul_mbps=5.0),
+    "design-joules": design(
+        "hfedavg", {"target": 0.7, "objective": "joules", "max_seconds": 9.0}, cells=2
+    ),
+    "design-quantile": design(
+        "hfedavg", {"target": 0.7, "statistic": 0.9, "max_client_joules": 5.0}, cells=2,
+        **ON_THE_MAP,
+    ),
+    "sweep": asked(
+        "hist", "sweep hist,hfedavg --config CONFIG --uplink tdma,ofdma --seed 1,2 --out OUT/runs "
+        "--json", "table OUT/runs --by algorithm,uplink --target 0.1", cells=2, hidden=(8,),
+    ),
+    "export": asked(
+        "fedavg", TRAINED, "export OUT/run -o OUT/rows.csv", "export OUT/run -o OUT/w.safetensors"
+    ),
+}  # fmt: skip
+
 CONFIGURATIONS: dict[str, Configuration] = {
     **STAR, **PLACES, **HIERARCHY, **AIR, **DECIDED, **INSIDE, **SUBMODELS, **ASSIGNERS, **MODELS,
-    **EXECUTORS, **SESSIONS, **SEVERAL_TASKS, **RESUMED, **SCHEDULES, **LOSSES,
+    **EXECUTORS, **SESSIONS, **SEVERAL_TASKS, **RESUMED, **SCHEDULES, **LOSSES, **ANSWERS,
 }  # fmt: skip

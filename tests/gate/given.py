@@ -10,6 +10,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+import wirelessfl
 from channels import Network, Rician, Stream
 from wirelessfl.data import Dataset
 
@@ -123,6 +124,22 @@ def uneven_network() -> Network:
         fading=Rician(3.0),
         path_gain_db=np.linspace(-5, 5, 8),
     )
+
+
+def curve(slower: int) -> wirelessfl.RoundsCurve:
+    """A learning curve that depends on all that is designed.
+
+    Args:
+        slower: how much slower training is, in halves.
+    """
+    points = [(h, e, k, 1.0, 0.0) for h in (2, 12) for e in (1, 4) for k in (4, 8)]
+    points += [(5, 2, 8, 1.5, 0.0), (5, 2, 8, 1.0, 0.5)]
+    rounds, runs = range(1, 60), []
+    for h, e, k, largest, noise in points:
+        pace = (h * e) ** 0.5 * k**0.2 / (1 + slower / 2) / largest / (1 + noise)
+        scores = [1 - 1 / (1 + 0.1 * number * pace) for number in rounds]
+        runs.append(wirelessfl.Pilot(h, e, k, rounds, scores, largest=largest, noise=noise))
+    return wirelessfl.fit_rounds(runs, [0.5, 0.7], bootstrap=5)
 
 
 def noisy(x: Tensor, generator: torch.Generator) -> Tensor:

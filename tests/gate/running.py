@@ -14,6 +14,7 @@ from torch import Tensor
 
 import wirelessfl
 from tests.gate.configurations import Configuration
+from tests.gate.printed import answers, designed
 from wirelessfl import Config, RunResult
 
 TORCHRUN = ["-m", "torch.distributed.run", "--nproc-per-node", "2"]
@@ -47,6 +48,10 @@ def run(configuration: Configuration) -> list[Outcome]:
 
         if configuration.how == "torchrun":
             return [_outcome(_by_two_processes(config("two"), folder))]
+        if configuration.how == "commands":
+            return [Outcome(*answers(config("run"), configuration.commands, folder))]
+        if configuration.how == "design":
+            return [Outcome(designed(config("run"), configuration.goal), {})]
         objects = {name: make() for name, make in configuration.objects.items()}
         whole = wirelessfl.run(config("whole"), on_note=lambda note: None, **objects)
         outcomes = [_outcome(whole)]

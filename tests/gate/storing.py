@@ -103,6 +103,8 @@ def settings_of(configuration: Configuration) -> Any:
         "flags": dict(configuration.flags),
         "objects": {name: make.__name__ for name, make in configuration.objects.items()},
         "files": configuration.files and configuration.files.__name__,
+        "commands": configuration.commands,
+        "goal": dict(configuration.goal),
     }
     return json.loads(json.dumps(plain, sort_keys=True))
 
