@@ -43,7 +43,6 @@ Design network and training together:
 Redesign a run while it trains:
     Redesign          derive from it: decides every R rounds how the next ones train and send
     RoundSettings     what it decides: local steps, edge rounds, participants, uplink settings
-    ClosedLoop        corrects the learning curve by the run, and chooses the next rounds by it
 
 Test your own parts:
     check             whether your algorithm, uplink, model, ... does what its kind requires
@@ -81,7 +80,6 @@ from wirelessfl import import_paths as import_paths  # lets every process import
 if TYPE_CHECKING:
     from channels import Note
     from wirelessfl.checking import check
-    from wirelessfl.codesign.closed_loop import ClosedLoop
     from wirelessfl.codesign.curves import Pilot, RoundsCurve, fit_rounds
     from wirelessfl.codesign.design import design
     from wirelessfl.codesign.designs import Design
@@ -106,7 +104,6 @@ if TYPE_CHECKING:
     # At run time there is none: help(wirelessfl) would print the whole help of each of its names.
     __all__ = [
         "ClientLog",
-        "ClosedLoop",
         "Config",
         "ConfigError",
         "DataError",
@@ -169,7 +166,6 @@ _HOMES = {
     "pilot": "wirelessfl.codesign.pilots",
     "plan": "wirelessfl.pricing.options",
     "price": "wirelessfl.results.price",
-    "ClosedLoop": "wirelessfl.codesign.closed_loop",
     "ClientLog": "wirelessfl.rounds.client_log",
     "read_client_log": "wirelessfl.runs.client_log_file",
     "RunResult": "wirelessfl.runs.result",

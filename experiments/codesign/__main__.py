@@ -2,8 +2,7 @@
 
 ``findings`` prints what the page says first; ``criteria``, ``fixed``, ``methods`` and ``errors``
 print and draw the numbers of ``predictions.json``. ``predictions --make`` writes that file: it
-prices stored runs, fits curves and searches (with Optuna, extra ``search``). ``loop`` does so for
-redesigns, in ``loops.json``.
+prices stored runs, fits curves and searches (with Optuna, extra ``search``).
 """
 
 from __future__ import annotations
@@ -20,8 +19,6 @@ from experiments.codesign import (
     figures,
     findings,
     grid,
-    loop_tables,
-    loops,
     predictions,
     rules,
     stored,
@@ -56,17 +53,13 @@ PAPER = Paper(
     rules.complete,
     texts={name: lambda make=make: make(stored.load()) for name, make in TEXTS.items()}
     | {
-        "findings": lambda: findings.findings(
-            stored.load(), evidence().study("designs"), loops.load()
-        ),
-        "loop": lambda: loop_tables.table(loops.load()),
+        "findings": lambda: findings.findings(stored.load(), evidence().study("designs")),
         "cells": lambda: choosing.cells(oma.evidence().study("cells")),
     },
     pictures={
         name: lambda out, name=name, draw=draw: draw(stored.load(), out / name)
         for name, draw in PICTURES.items()
-    }
-    | {"loop": lambda out: loop_tables.draw(loops.load(), out / "loop")},
+    },
     pages=("choosing.md",),
 )
 
@@ -115,18 +108,8 @@ def _made(arguments: argparse.Namespace) -> None:
     print(f"{len(designs.load())} designs, see {designs.SETTINGS}")
 
 
-def _loop(arguments: argparse.Namespace) -> None:
-    """Redesigned runs as table and figure; with ``--make``, missing ones are made first."""
-    if arguments.make:
-        known = {one.place: one for one in loops.load()}
-        for one in loops.make(evidence(), known.values(), _say):
-            known[one.place] = one
-            loops.save(known.values())
-    _show("loop")(arguments)
-
-
 if __name__ == "__main__":
-    others = {"predictions": _predictions, "made": _made, "loop": _loop} | {
+    others = {"predictions": _predictions, "made": _made} | {
         name: _show(name) for name in ("findings", "cells", *TEXTS)
     }
     sys.exit(PAPER.main(others=others))

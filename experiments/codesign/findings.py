@@ -7,11 +7,10 @@ import statistics
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from experiments.codesign import designs, loop_tables, tables
+from experiments.codesign import designs, tables
 from experiments.codesign.choices import JOULES, SECONDS, Sample, median, samples
 from experiments.codesign.curves import CURVE, LUO
 from experiments.codesign.grid import STEPS
-from experiments.codesign.loops import LoopRun
 from experiments.codesign.searches import GUIDED
 from experiments.codesign.stored import Found
 from experiments.codesign.sweep import reached
@@ -19,13 +18,12 @@ from experiments.studies import Results
 from wirelessfl.results.names import DATA, NAMES
 
 
-def findings(found: Found, made: Results, loops: Sequence[LoopRun]) -> str:
+def findings(found: Found, made: Results) -> str:
     """One paragraph per finding.
 
     Args:
         found: numbers of the study of predictions.
         made: runs of the designs off the grid.
-        loops: redesigned runs.
     """
     every = samples(found)
     parts = [
@@ -36,7 +34,6 @@ def findings(found: Found, made: Results, loops: Sequence[LoopRun]) -> str:
         _tuned(every),
         _luck(found),
         tables.why(found),
-        loop_tables.finding(loops),
     ]
     return "\n\n".join(f"- {part}" for part in parts) + "\n"
 

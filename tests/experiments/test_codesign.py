@@ -15,7 +15,6 @@ from experiments.codesign import (
     figures,
     findings,
     grid,
-    loops,
     searches,
     stored,
     tables,
@@ -405,7 +404,7 @@ def test_the_figures_show_all_samples(found, figures_drawn, tmp_path):
 
 def test_findings_say_where_predictions_and_methods_fail(found, rows):
     """Runs that miss the target are counted, and a method that is better has a ratio above 1."""
-    text = findings.findings(found, rows.study("designs"), loops.load())
+    text = findings.findings(found, rows.study("designs"))
     lost = sum(math.isinf(one.design().realised.seconds) for one in samples(found))
     assert f"{lost} designs, of MNIST, have no realised cost" in text
     ratios = [tables.against(one, searches.GUIDED) for one in samples(found)]

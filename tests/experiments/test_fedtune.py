@@ -10,7 +10,7 @@ from channels.streams import Stream
 from experiments.codesign.fedtune import FedTune
 from wirelessfl import RoundSettings
 from wirelessfl.errors import ConfigError
-from wirelessfl.rounds.redesign import Cost, Decision, SoFar
+from wirelessfl.rounds.redesign import Cost, SoFar
 
 NAMES = ("comp_t", "trans_t", "comp_l", "trans_l")
 
@@ -87,8 +87,7 @@ def test_moves_are_those_of_the_rule(seed, weights):
                 "validation_accuracy": score,
             }
         )
-        decision = [Decision(0, settings)]
-        run = SoFar(number, rows, decision, 6, False, lambda _: Cost(1, 1), lambda _: None, {})
+        run = SoFar(number, rows, [(0, settings)], lambda _: Cost(1, 1))
         found = tuner.decide(run)
         oracle.round(score)
         assert (found.clients_per_round, found.local_steps) == (oracle.clients, oracle.steps)
@@ -104,7 +103,7 @@ def test_preferences_decide_the_direction():
         for i, accuracy in enumerate((0.1, 0.3, 0.4))
     ]
     now = RoundSettings(20, clients_per_round=6)
-    run = SoFar(2, rows, [Decision(0, now)], 6, False, lambda _: Cost(1, 1), lambda _: None, {})
+    run = SoFar(2, rows, [(0, now)], lambda _: Cost(1, 1))
     found = {
         weights: FedTune(weights, (2, 12), (5, 60), step=5).decide(run)
         for weights in ((1, 0, 0, 0), (0, 1, 0, 0), (0, 0, 1, 0), (0, 0, 0, 1))

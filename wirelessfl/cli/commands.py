@@ -17,7 +17,6 @@ from wirelessfl.training.workers.processes import launched
 
 if TYPE_CHECKING:
     from wirelessfl.config import Config
-    from wirelessfl.rounds.redesign import Redesign
     from wirelessfl.runs.result import RunResult
     from wirelessfl.runs.transitions import Transition
     from wirelessfl.training.shards import Shards
@@ -127,13 +126,13 @@ def design(arguments: argparse.Namespace) -> int:
     from wirelessfl.cli.design import OWN, design_command
     from wirelessfl.cli.flags import given_flags
 
-    def train(config: Config, redesign: Redesign | None) -> dict[str, Any] | None:
+    def train(config: Config) -> dict[str, Any] | None:
         from wirelessfl.runs.run import run as run_settings
         from wirelessfl.training.shards import ALONE
 
         if config.run.workers is None:
             config = config.with_run({"workers": "auto"})
-        start = partial(run_settings, config, redesign=redesign)
+        start = partial(run_settings, config)
         return _watch(ALONE, arguments, start, shown=not arguments.json)
 
     flags = given_flags(arguments, [*OF_COMMANDS, *OWN])

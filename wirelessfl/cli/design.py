@@ -14,11 +14,10 @@ from wirelessfl.terminal import Terminal, say
 
 if TYPE_CHECKING:
     from wirelessfl.config import Config
-    from wirelessfl.rounds.redesign import Redesign
 
 OWN = (
     *("objective", "among", "max_client_joules", "pilots", "pilot_steps", "jobs", "draws"),
-    *("statistic", "air_snr_db", "narrowest", "save", "picture", "run", "redesign_every"),
+    *("statistic", "air_snr_db", "narrowest", "save", "picture", "run"),
 )
 """Arguments that are not settings of a run."""
 LISTS = ("local_steps", "edge_rounds", "clients_per_round", "buffer")
@@ -81,11 +80,6 @@ def add_design_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--run", action="store_true", help="train the design")
     parser.add_argument(
-        "--redesign-every",
-        metavar="R",
-        help="correct the curve by the run and redesign it every R global rounds; needs --run",
-    )
-    parser.add_argument(
         "--picture", type=expanded, metavar="FILE", help="figure to write, as .png and .pdf"
     )
 
@@ -94,7 +88,7 @@ def design_command(
     tables: Mapping[str, Any],
     flags: dict[str, Any],
     arguments: argparse.Namespace,
-    train: Callable[[Config, Redesign | None], dict[str, Any] | None],
+    train: Callable[[Config], dict[str, Any] | None],
 ) -> int:
     """Design a run, print the tables, write the configuration and the figure, and train it.
 
@@ -118,7 +112,6 @@ def design_command(
             )
     _check_files(arguments)
     merging = _is_buffered(tables, flags)
-    every = _period(arguments, flags, merging)
     options: dict[str, Any] = {}
     for name in LISTS:
         if name in flags:
@@ -165,7 +158,6 @@ def design_command(
     solution = design(merged(tables, flags), **options, on_note=on_note)
     found = solution.value
     assert found is not None
-    redesign = None if every is None else found.closed_loop(every)
     facts = found.facts() | {"solution": str(solution)}
     if arguments.json and not arguments.run:
         say(json.dumps(facts, indent=2))
@@ -181,7 +173,7 @@ def design_command(
         for file in save_figure(found.plot(), arguments.picture):
             tell(f"drawn: {file}")
     if arguments.run:
-        summary = train(found.config, redesign)
+        summary = train(found.config)
         if arguments.json:
             say(json.dumps(facts | {"run": summary}, indent=2))
     return 0
@@ -202,34 +194,6 @@ def _settle_buffer(tables: Mapping[str, Any], flags: dict[str, Any]) -> None:
     cells = flags.get("cells", tables.get("network", {}).get("cells"))
     if cells is not None:
         flags["buffer"] = cells
-
-
-def _period(arguments: argparse.Namespace, flags: Mapping[str, Any], merging: bool) -> int | None:
-    """Global rounds between two redesigns; None without redesigns.
-
-    Raises:
-        ConfigError: it is wrong, the design is not trained, or has no target, or limits.
-    """
-    if arguments.redesign_every is None:
-        return None
-    every = _integer("redesign_every", arguments.redesign_every)
-    if merging:
-        raise ConfigError(
-            f"redesign_every={every} conflicts with schedule buffered, whose merges are not "
-            'redesigned: choose schedule "rounds", or leave it out.'
-        )
-    if not arguments.run:
-        raise ConfigError(f"redesign_every={every} needs --run: give it, or leave it out.")
-    for name, value in (
-        ("max_seconds", flags.get("max_seconds")),
-        ("max_client_joules", arguments.max_client_joules),
-    ):
-        if value is not None:
-            raise ConfigError(
-                f"redesign_every={every} conflicts with {name}={value}: redesigns have a target "
-                "and no limits. Leave one of them out."
-            )
-    return every
 
 
 def _check_files(arguments: argparse.Namespace) -> None:

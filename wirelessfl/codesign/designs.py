@@ -6,8 +6,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from wirelessfl.codesign.closed_loop import ClosedLoop
-from wirelessfl.codesign.curves import RoundsCurve
 from wirelessfl.codesign.design_choices import DesignChoice
 from wirelessfl.codesign.goals import Goal
 from wirelessfl.codesign.predicted import Prediction
@@ -77,59 +75,6 @@ class Design:
         except OSError as error:
             raise ConfigError(f"save is {path}: {error.strerror}. Choose another file.") from error
         return path
-
-    def closed_loop(self, every: int = 5, **options: Any) -> ClosedLoop:
-        """Redesigns this design's run while it trains: ``run(design.config, redesign=...)``.
-
-        H and E are chosen from those of the design, and the uplink from those that it compared. If
-        energy counts, or masks are optimized in each round, the uplink stays.
-
-        Args:
-            every: R, global rounds between two redesigns.
-            options: ``learn`` and ``least_gain`` of ``wirelessfl.ClosedLoop``.
-
-        Raises:
-            ConfigError: the design has no target, a limit, or a curve that no pilots are known of.
-        """
-        goal, curve, search = self.goal, self.choice.family.curve, self.reports.search
-        if goal.target is None or goal.limits:
-            raise ConfigError(
-                "redesigns have a target and no limits: give target, and leave max_seconds and "
-                "max_client_joules out, or train the design once."
-            )
-        if self.choice.buffer is not None:
-            raise ConfigError(
-                "the design has asynchronous cells, whose merges are not redesigned: choose "
-                'schedule "rounds", or train the design once.'
-            )
-        if self.choice.way.noise:
-            raise ConfigError(
-                f"the design is over {self.choice.way.name}, and redesigns know no errors of sums: "
-                "choose among the uplinks tdma and ofdma, or train the design once."
-            )
-        if not isinstance(curve, RoundsCurve):
-            raise ConfigError(
-                "the design has a learning curve of your own: redesigns refit a curve to its "
-                "pilots. Give one from wirelessfl.fit_rounds."
-            )
-        ways = [way for way in search.ways if not (way.saves or way.deadline or way.noise)]
-        ways = [way for way in ways if way != self.choice.way]  # it is the configured one
-        if self.choice.way.saves:  # no other bands are sooner, and the settings conflict
-            ways = [way for way in ways if way.name != self.choice.way.name]
-        if not self.choice.assigner().fixed_shapes:  # each cost takes rounds to be planned
-            ways = []
-        return ClosedLoop.of(
-            curve,
-            goal.target,
-            local_steps=search.space.local_steps,
-            edge_rounds=self.choice.family.edges(search.space),
-            uplinks=[{}, *({"name": way.name, **way.settings} for way in ways)]
-            if goal.seconds_only
-            else [{}],
-            objective=goal.weights,
-            every=every,
-            **options,
-        )
 
     def table(self) -> str:
         """The prediction, what each choice bought, the runner-up and the front, as text."""

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from wirelessfl.rounds.one_model import OneModel
 from wirelessfl.rounds.plan import Plan
 from wirelessfl.rounds.planner import Planner
-from wirelessfl.rounds.redesigns import Redesigns, applied
+from wirelessfl.rounds.redesign import Redesigns
 from wirelessfl.rounds.training import RoundTraining
 from wirelessfl.schedules import Clock
 from wirelessfl.schedules.events import (
@@ -82,8 +83,10 @@ class ModelRounds(OneModel):
     def use_decision(self) -> None:
         """Plan and train the next rounds as the last redesign has decided."""
         if self.redesigns is not None:
-            self.planner = self.redesigns.planner()
-            applied(self.training, self.planner)
+            self.planner = planner = self.redesigns.planner()
+            training = self.training
+            training.settings = replace(planner.settings, padding=training.settings.padding)
+            training.server.uplink = planner.links.uplink
 
     def attach(self, rows: list[dict[str, Any]]) -> None:
         """Set the run's rows so far, from which redesigns decide."""

@@ -38,7 +38,7 @@ ENTRIES: dict[str, tuple[type, ...]] = {
     "commit": (str, type(None)),
     "dirty": (bool, type(None)),
     **dict.fromkeys(("rows_schema", "numerics"), (int,)),
-    **dict.fromkeys(("data", "named", "given", "redesign"), (dict,)),
+    **dict.fromkeys(("data", "named", "given"), (dict,)),
     **dict.fromkeys(("step_costs", "resumed", "extended", NOTES), (list,)),
 }
 """Entries of ``about.json`` and their types; others are ignored, and lost when it is written."""

@@ -2,19 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
-from importlib import import_module
 from pathlib import Path
-from typing import Any
 
 from channels import Network
 from wirelessfl.config import Config
 from wirelessfl.errors import ConfigError
-from wirelessfl.guard import PROJECT, of_project
-from wirelessfl.import_paths import module_and_name, path_of
-from wirelessfl.rounds.redesign import Redesign
 from wirelessfl.runs.directory import RunDirectory
 from wirelessfl.runs.given_files import stored_network, stored_split
 from wirelessfl.setup.given_objects import GivenObjects, naming_network
@@ -67,40 +62,4 @@ def with_stored(
         network = shards.by_first(partial(stored_network, directory.path))
     if split is None and config.given.split is not None:
         split = shards.by_first(partial(stored_split, directory.path))
-    redesign = given.redesign
-    if redesign is None and config.given.redesign is not None:
-        redesign = shards.by_first(lambda: stored_redesign(directory.about()))
-    return replace(given, network=network, split=split, redesign=redesign)
-
-
-REDESIGN = "redesign"
-"""Entry of ``about.json``: class and settings of the given redesign."""
-
-
-def redesign_entry(redesign: Redesign) -> dict[str, Any]:
-    """What ``about.json`` keeps of a redesign; empty if it must be given again to resume."""
-    settings = redesign.stored()
-    if settings is None or not of_project(type(redesign)):
-        return {}
-    return {REDESIGN: {"class": path_of(type(redesign)), "settings": settings}}
-
-
-def stored_redesign(about: Mapping[str, Any]) -> Redesign | None:
-    """The redesign that ``about.json`` keeps; None if it keeps none.
-
-    Raises:
-        ConfigError: the entry is not one of a redesign of this project.
-    """
-    entry = about.get(REDESIGN)
-    if entry is None:
-        return None
-    try:
-        module, name = module_and_name(entry["class"])
-        if module.partition(".")[0] not in PROJECT:
-            raise ValueError(f"{entry['class']} is not of this package")
-        found: type[Redesign] = getattr(import_module(module), name)
-        return found.restored(entry["settings"])
-    except (AttributeError, ImportError, LookupError, TypeError, ValueError) as error:
-        raise ConfigError(
-            f"about.json: its redesign cannot be restored ({error}). Give redesign=... again."
-        ) from error
+    return replace(given, network=network, split=split)

@@ -17,7 +17,6 @@ from wirelessfl.import_paths import short
 from wirelessfl.runs.about import NOTES
 from wirelessfl.runs.directory import RunDirectory
 from wirelessfl.runs.fingerprints import NAMED, named_hashes
-from wirelessfl.runs.given_again import redesign_entry
 from wirelessfl.runs.given_files import GIVEN, stored_arrays
 from wirelessfl.runs.settings_hash import SETTINGS, settings_hash
 from wirelessfl.setup.given_objects import GivenObjects
@@ -45,8 +44,6 @@ def new_directory(
         entries[SETTINGS] = settings_hash(config)
     if notes:
         entries[NOTES] = of_each_kind(notes)
-    if given.redesign is not None:
-        entries |= redesign_entry(given.redesign)
     arrays = stored_arrays(setup, given)
     if config.run.out is not None:
         return RunDirectory.create(config.run.out, setup.config, entries=entries, arrays=arrays)

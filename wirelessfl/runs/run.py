@@ -173,8 +173,9 @@ def resume(
         rounds: new number of rounds; an end that the run already has changes nothing.
         target: new value of the monitored field, by default the accuracy, at which the run ends.
         max_seconds: new limit on simulated seconds.
-        model, data, loss, metrics, augment: the objects that were passed to ``run``, if any.
-        network, split, redesign: as passed to ``run``; by default those that the folder keeps.
+        model, data, loss, metrics, redesign, augment: the objects that were passed to ``run``, if
+            any.
+        network, split: as passed to ``run``; by default those that the folder keeps.
         trust: whether the run's settings may name code to import, such as ``my_module:MyModel``;
             or the import paths that they may name.
         on_row: called with each new row.

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cache
+from typing import Any
 
 import numpy as np
 
@@ -11,13 +13,16 @@ from channels import Network
 from channels.arrays import FloatArray, IntArray
 from channels.streams import Stream
 from wirelessfl.config import Config
+from wirelessfl.errors import ConfigError
 from wirelessfl.rounds.delivery import before_failures
+from wirelessfl.rounds.links import Links
 from wirelessfl.rounds.model_rounds import ModelRounds
 from wirelessfl.rounds.one_model import OneModel
 from wirelessfl.rounds.plan import Plan
 from wirelessfl.rounds.planner import Planner
+from wirelessfl.rounds.redesign import Redesign, Redesigns
 from wirelessfl.rounds.training import RoundTraining
-from wirelessfl.schedules import Clock, Scope
+from wirelessfl.schedules import Clock, Rounds, Scope
 from wirelessfl.schedules.events import Scheduler
 from wirelessfl.server.client_states import make_states
 from wirelessfl.server.ledger import Ledger
@@ -30,12 +35,12 @@ from wirelessfl.setup.data import Loaded
 from wirelessfl.setup.given_objects import GivenObjects
 from wirelessfl.setup.planners import make_planner
 from wirelessfl.setup.plausible import round_notes
-from wirelessfl.setup.redesigns import make_redesigns
 from wirelessfl.setup.setups import Goal, Limits, Setup
 from wirelessfl.setup.structure import Structure
 from wirelessfl.setup.trained_model import TrainedModel, build_model_of
 from wirelessfl.training.client_losses import ClientLosses
 from wirelessfl.training.shards import Shards
+from wirelessfl.wording import shown
 
 
 @dataclass(frozen=True, eq=False)
@@ -93,11 +98,76 @@ def build_rounds(config: Config, given: GivenObjects, shards: Shards) -> Setup:
     scope = Scope([config.training.rounds], config.evaluation.eval_every or 1)
     redesigns = None
     if given.redesign is not None:
-        redesigns = make_redesigns(config, given.redesign, parts.planner, shards)
+        links_of = _links_of(config, parts.planner.links)
+        redesigns = Redesigns(given.redesign, parts.planner, links_of, shards)
     return parts.setup(
         config.schedule.scheduler([config.schedule], scope),
         ModelRounds(parts.planner, parts.training, parts.clock, redesigns),
     )
+
+
+def check_redesign(config: Config, redesign: Redesign) -> None:
+    """Refuse runs whose rounds cannot be redesigned.
+
+    Raises:
+        ConfigError: a setting conflicts with redesigns; the message names it.
+    """
+    every, each, title = redesign.every, config.evaluation.eval_every or 1, redesign.title
+    if isinstance(every, bool) or not isinstance(every, int | np.integer) or every < 1:
+        raise ConfigError(f"redesign {title!r}: every is {shown(every)}: give an integer >= 1.")
+    if not config.regime.common_rounds or type(config.schedule) is not Rounds:
+        what = f"schedule={config.named('schedule')}"
+        if config.regime.in_sessions:
+            what = f"sessions={config.sessions.sessions}"
+        raise ConfigError(
+            f"redesign={title} conflicts with {what}: only synchronous rounds of one model can be "
+            'redesigned. Choose schedule "rounds" without sessions, or leave redesign out.'
+        )
+    passes = config.training.local_epochs
+    if passes is not None:
+        raise ConfigError(
+            f"redesign={title} conflicts with local_epochs={passes:g}: it decides local_steps, the "
+            "same number for all clients. Give local_steps instead."
+        )
+    if config.used_assigner.plans_ahead:
+        raise ConfigError(
+            f'redesign={title} conflicts with algorithm "{config.named("algorithm")}", which plans '
+            "its rounds in advance with these settings: choose other values (budget, min_coverage, "
+            "masks), or leave redesign out."
+        )
+    if every % each:
+        raise ConfigError(
+            f"redesign={title} conflicts with eval_every={each}: it decides from rows, and each "
+            f"row must have rounds of one design. Choose a multiple of {each} rounds, or another "
+            "eval_every."
+        )
+    held = config.data.validation_fraction
+    if any(field.startswith("validation_") for field in redesign.reads) and not held:
+        raise ConfigError(
+            f"redesign={title} reads {', '.join(redesign.reads)}: set validation_fraction, the "
+            "fraction of training samples that are held out."
+        )
+
+
+def _links_of(config: Config, configured: Links) -> Callable[[Mapping[str, Any]], Links]:
+    """Links with changed settings of the uplink; each is built once."""
+
+    @cache
+    def changed(settings: tuple[tuple[str, Any], ...]) -> Links:
+        tables, chosen = config.given_tables(), dict(settings)
+        name = config.named("uplink")
+        if chosen.get("name", name) == name:
+            chosen = {"name": name, **tables.get("uplink", {}), **chosen}
+        uplink = Config.of(tables | {"uplink": chosen}).uplink
+        if uplink.gives != config.uplink.gives:
+            raise ConfigError(
+                f"the redesign has chosen uplink {uplink.title!r}, which conflicts with uplink "
+                f"{name!r} of the run: choose one that also gives {config.uplink.gives!r}."
+            )
+        coherence = config.network.coherence or uplink.coherence
+        return replace(configured, uplink=uplink, coherence=coherence)
+
+    return lambda settings: changed(tuple(sorted(settings.items())))
 
 
 def build_parts(config: Config, given: GivenObjects, shards: Shards) -> ModelParts:

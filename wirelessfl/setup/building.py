@@ -19,11 +19,10 @@ from wirelessfl.radio import Fading
 from wirelessfl.rounds.redesign import Redesign
 from wirelessfl.setup.arguments import check_objects
 from wirelessfl.setup.build_cells import build_cells
-from wirelessfl.setup.build_rounds import build_rounds
+from wirelessfl.setup.build_rounds import build_rounds, check_redesign
 from wirelessfl.setup.build_sessions import build_sessions
 from wirelessfl.setup.build_tasks import build_tasks
 from wirelessfl.setup.given_objects import GivenMetrics, GivenObjects, configured, naming_network
-from wirelessfl.setup.redesigns import check_redesign
 from wirelessfl.setup.setups import Setup
 from wirelessfl.training.augmentation import AugmentFunction
 from wirelessfl.training.shards import ALONE, Shards
