@@ -9,16 +9,16 @@ from typing import Any
 
 from channels.arrays import IntArray
 from wirelessfl.data.cifar import CIFAR10, CIFAR100
-from wirelessfl.data.dataset import Dataset
+from wirelessfl.data.dataset import Dataset, Facts
 from wirelessfl.data.digits import FACTS as DIGITS
 from wirelessfl.data.digits import load_digits
-from wirelessfl.data.facts import Facts
 from wirelessfl.data.fashion_mnist import FASHION_MNIST
 from wirelessfl.data.files import environment_folder, is_folder_path
-from wirelessfl.data.hub_images import CIFAR10_JPEG, SVHN, own_images
+from wirelessfl.data.hub_images import CIFAR10_JPEG, SVHN
 from wirelessfl.data.mnist import MNIST
 from wirelessfl.data.own import Data, as_dataset
 from wirelessfl.data.picture import draw_split
+from wirelessfl.data.samples import ImageFolder
 from wirelessfl.data.shakespeare import FACTS as SHAKESPEARE
 from wirelessfl.data.shakespeare import load_shakespeare
 from wirelessfl.data.splits import SPLITS, split
@@ -101,7 +101,7 @@ def find_dataset(name: str) -> Loader:
     if isinstance(name, str) and name in _LOADERS:
         return _LOADERS[name]
     if isinstance(name, str) and is_folder_path(name):
-        return own_images(expanded(name)).load
+        return ImageFolder(expanded(name)).load
     other = ", or a folder of images by its path, such as ./my-images"
     load: Loader = by_name("data set", name, _LOADERS, other)
     return load
@@ -175,7 +175,7 @@ def load_dataset(
 
     Args:
         name: one of ``dataset_names()``; or a path with a separator, such as ``./my-images``, of
-            your own folder of parquet files with images; or the import path of your own function,
+            your own folder of images; or the import path of your own function,
             ``module:function`` or ``file.py:function``, which takes ``data_dir`` and returns a
             ``Dataset``, or data as for ``as_dataset``. For texts it may also have the keyword
             arguments ``tokenizer`` and ``max_length``.

@@ -1,10 +1,7 @@
 """CIFAR-10 and CIFAR-100 in the binary version: records of label bytes and 3072 pixel bytes.
 
-Copies from the hub, which store each image as a PNG, are read by ``hub_images.py``.
-
 Source: Krizhevsky's page, https://www.cs.toronto.edu/~kriz/cifar.html, which publishes the layout
-and the MD5 of the archives. Nothing is unpickled. There is no published hash for unpacked files:
-their sizes and label ranges are checked, but not their checksums.
+and the MD5 of the archives. Nothing is unpickled. Copies from the hub are read without the archive.
 """
 
 from __future__ import annotations
@@ -14,14 +11,12 @@ import os
 import tarfile
 import zlib
 from dataclasses import dataclass
-from pathlib import Path
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from wirelessfl.data.dataset import Dataset, scale_pixels
-from wirelessfl.data.facts import Facts
+from wirelessfl.data.dataset import Dataset, Facts, scale_pixels
 from wirelessfl.data.files import Place, Published, find_place, read_verified
 from wirelessfl.data.hub_images import HubImages
 from wirelessfl.errors import DataError
@@ -43,7 +38,6 @@ class Cifar:
         train_records: number of records in each training file.
         test_records: number of records in the test file.
         label_ranges: number of values of each label byte of a record; the last byte is the class.
-        hub_folder: subfolder of the files in a copy from the hub.
         hub_labels: possible names of the label column in a copy from the hub.
     """
 
@@ -55,7 +49,6 @@ class Cifar:
     train_records: int
     test_records: int
     label_ranges: tuple[int, ...]
-    hub_folder: str
     hub_labels: tuple[str, ...] = ("label",)
 
     @property
@@ -66,17 +59,17 @@ class Cifar:
     def load(self, data_dir: str | os.PathLike[str] | None = None) -> Dataset:
         """Load the data set with inputs [n, 3, 32, 32] in [-1, 1], channels RGB.
 
-        The files may be in the data set's folder, in ``folder`` inside it, or in ``archive``.
-        Without any of them, a copy from the hub is read if the data set's folder has one. If there
-        is nothing in the cache, the archive is downloaded there.
+        The folder of the data set contains ``archive`` or, without it, a copy from the hub. If
+        there is nothing in the cache, the archive is downloaded there.
 
         Raises:
             DataError: a file is missing or damaged, or has a wrong size or wrong labels.
         """
         place = find_place(self.name, data_dir)
-        if not self._is_in(place.folder) and self._hub_copy.is_in(place.folder):
+        packed = (place.folder / self.archive.name).is_file()
+        if not packed and self._hub_copy.is_in(place.folder):
             return self._hub_copy.read(place.folder)
-        contents, verification = self._contents(place)
+        contents = self._contents(place)
         train = [
             self._records(contents[name], name, self.train_records) for name in self.train_files
         ]
@@ -91,7 +84,7 @@ class Cifar:
             test_inputs,
             test_labels,
             classes=self.label_ranges[-1],
-            verification=verification,
+            verification="MD5 of the archive",
         )
 
     @property
@@ -100,45 +93,24 @@ class Cifar:
         return HubImages(
             self.name,
             f"Download all its parquet files from https://huggingface.co/datasets/uoft-cs/{self.name}.",
-            subfolder=self.hub_folder,
-            label_columns=self.hub_labels,
             classes=self.label_ranges[-1],
-            side=_IMAGE[-1],
             counts=(self.train_records * len(self.train_files), self.test_records),
+            label_columns=self.hub_labels,
         )
 
-    def _is_in(self, folder: Path) -> bool:
-        """Whether ``folder`` contains a file of the binary version."""
-        names = (self.archive.name, *self.train_files, self.test_file)
-        places = (folder, folder / self.folder)
-        return any((place / name).is_file() for place in places for name in names)
-
-    def _contents(self, place: Place) -> tuple[dict[str, bytes], str]:
-        """Contents of the files by name, and a description of their verification."""
+    def _contents(self, place: Place) -> dict[str, bytes]:
+        """Contents of the archive's files by name."""
         names = (*self.train_files, self.test_file)
-        for folder in (place.folder / self.folder, place.folder):
-            present = [name for name in names if (folder / name).is_file()]
-            if len(present) == len(names):
-                contents = {name: Path(folder, name).read_bytes() for name in names}
-                return contents, "sizes and label ranges; not checksummed"
-            if present and not (place.folder / self.archive.name).is_file():
-                missing = ", ".join(name for name in names if name not in present)
-                raise DataError(
-                    f"{folder} has no {missing}. Unpack all files of {self.archive.name} "
-                    f"(published at {self.archive.url}) there, or put the archive into "
-                    f"{place.folder}."
-                )
         packed = read_verified(self.archive, place)
         try:
             with tarfile.open(fileobj=io.BytesIO(packed), mode="r:gz") as archive:
                 members = {name: archive.extractfile(f"{self.folder}/{name}") for name in names}
-                contents = {name: member.read() for name, member in members.items() if member}
+                return {name: member.read() for name, member in members.items() if member}
         except (tarfile.TarError, KeyError, EOFError, OSError, zlib.error) as error:
             raise DataError(
                 f"{self.name}/{self.archive.name}: not a tar.gz with {', '.join(names)} in "
                 f"{self.folder} ({error}). Download it again from {self.archive.url}."
             ) from error
-        return contents, "MD5 of the archive"
 
     def _records(self, content: bytes, file: str, records: int) -> NDArray[np.uint8]:
         """Records [records, labels + 3072] of one file."""
@@ -180,7 +152,6 @@ CIFAR10 = Cifar(
     train_records=10_000,
     test_records=10_000,
     label_ranges=(10,),
-    hub_folder="plain_text",
 )
 """60,000 colour images in 10 classes (Krizhevsky, 2009)."""
 
@@ -193,7 +164,6 @@ CIFAR100 = Cifar(
     train_records=50_000,
     test_records=10_000,
     label_ranges=(20, 100),
-    hub_folder="cifar100",
     hub_labels=("fine_label", "label"),
 )
 """60,000 colour images in 100 classes, with coarse and fine labels (Krizhevsky, 2009)."""

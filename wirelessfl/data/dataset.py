@@ -1,4 +1,4 @@
-"""A data set in memory: inputs and labels as tensors."""
+"""A data set in memory, inputs and labels as tensors; and what is known before it is read."""
 
 from __future__ import annotations
 
@@ -14,6 +14,9 @@ from wirelessfl.data.label_kinds import check_values, derived_classes
 from wirelessfl.data.labels import checked_groups
 from wirelessfl.errors import DataError
 from wirelessfl.wording import shown
+
+SAMPLES = 8
+"""Number of samples of a data set that replaces the real one."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -180,6 +183,47 @@ class Dataset:
                 f"vocabulary={self.vocabulary} give integer token ids in "
                 f"0..{self.vocabulary - 1}."
             )
+
+
+@dataclass(frozen=True)
+class Facts:
+    """Properties of a data set that are known without reading it.
+
+    >>> from wirelessfl.data import Facts
+    >>> Facts(input_shape=(1, 8, 8), classes=10).zeros("mine").train_inputs.shape[1:]
+    torch.Size([1, 8, 8])
+
+    Args:
+        input_shape: shape of one input, without the sample axis.
+        classes: number of labels.
+        pad_id: id of the token that pads texts; None for other inputs.
+        vocabulary: number of token ids; None if the inputs are not tokens.
+    """
+
+    input_shape: tuple[int, ...]
+    classes: int
+    pad_id: int | None = None
+    vocabulary: int | None = None
+
+    def zeros(self, name: str) -> Dataset:
+        """A data set of zeros with these properties, from which a model can be built.
+
+        Args:
+            name: name of the real data set.
+        """
+        kind = torch.float32 if self.vocabulary is None else torch.int64
+        inputs = torch.zeros(SAMPLES, *self.input_shape, dtype=kind)
+        labels = torch.arange(SAMPLES) % self.classes
+        return Dataset(
+            name,
+            inputs,
+            labels,
+            inputs,
+            labels,
+            classes=self.classes,
+            pad_id=self.pad_id,
+            vocabulary=self.vocabulary,
+        )
 
 
 def _check_tensor(name: str, given: object) -> None:

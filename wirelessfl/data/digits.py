@@ -12,8 +12,7 @@ import torch
 
 from channels.arrays import FloatArray, IntArray
 from channels.streams import Stream
-from wirelessfl.data.dataset import Dataset
-from wirelessfl.data.facts import Facts
+from wirelessfl.data.dataset import Dataset, Facts
 
 FACTS = Facts((1, 8, 8), classes=10)
 _TEST_SHARE = 0.2

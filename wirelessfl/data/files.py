@@ -1,13 +1,15 @@
-"""Files of data sets: where they are, verification against published hashes, and download."""
+"""Files of data sets: where they are, verification against published hashes, download, parquet."""
 
 from __future__ import annotations
 
 import gzip
 import hashlib
 import os
+import re
 import secrets
 import zlib
-from contextlib import ExitStack, suppress
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -233,13 +235,9 @@ class _Bar:
 
 
 def _advice(file: Published, place: Place, path: Path) -> str:
-    if file.is_archive:
-        unpack = " If the archive was compressed again, unpack it: unpacked files are accepted."
-    else:
-        unpack = ""
     if place.chosen_by == "cache":
-        return f"Delete {path} to download it again, or point --data-dir elsewhere.{unpack}"
-    return f"Replace it with the file at {file.url}, or point {place.chosen_by} elsewhere.{unpack}"
+        return f"Delete {path} to download it again, or point --data-dir elsewhere."
+    return f"Replace it with the file at {file.url}, or point {place.chosen_by} elsewhere."
 
 
 def _verified_content(path: Path, file: Published, title: str, advice: str) -> bytes:
@@ -259,3 +257,58 @@ def _verified_content(path: Path, file: Published, title: str, advice: str) -> b
     if found != expected:
         raise DataError(f"{title}: content has {hash_name} {found}, expected {expected}. {advice}")
     return content
+
+
+def part_files(folder: Path, part: str, advice: str) -> tuple[Path, ...]:
+    """The parquet files of one part of a copy from the hub, in order; empty if there are none.
+
+    Args:
+        folder: their folder.
+        part: name of the part, such as ``train``, of the file ``train.parquet`` or of numbered
+            files ``train-00000-of-00002.parquet``, which may have a hash before the suffix.
+        advice: remedy for missing files, for messages.
+
+    Raises:
+        DataError: some of the numbered files are missing, or one appears twice.
+    """
+    whole = folder / f"{part}.parquet"
+    if whole.is_file():
+        return (whole,)
+    form = re.compile(rf"{re.escape(part)}-(\d+)-of-(\d+)(-[0-9a-f]+)?\.parquet")
+    named = [(form.fullmatch(path.name), path) for path in folder.glob(f"{part}-*.parquet")]
+    numbered = sorted((int(name[2]), int(name[1]), path) for name, path in named if name)
+    count = numbered[0][0] if numbered else 0
+    if [(total, number) for total, number, _ in numbered] != [(count, i) for i in range(count)]:
+        present = ", ".join(path.name for _, _, path in numbered)
+        raise DataError(
+            f"{folder} has {present}, but {part} needs each of its {count} numbered files once. "
+            f"{advice}"
+        )
+    return tuple(path for _, _, path in numbered)
+
+
+@contextmanager
+def reading_parquet(path: Path, advice: str) -> Iterator[Any]:
+    """Yield pyarrow's module ``parquet``; its errors inside the block name the file.
+
+    Args:
+        path: the file that is read in the block.
+        advice: remedy for a damaged file, for messages.
+
+    Raises:
+        DataError: pyarrow is not installed, or the file is damaged.
+    """
+    try:
+        from pyarrow import ArrowException, parquet
+    except ImportError as error:
+        raise DataError(
+            f"{path}: reading parquet needs pyarrow ({error}). Install it (pip install pyarrow)."
+        ) from error
+    try:
+        yield parquet
+    except DataError:
+        raise
+    # Damaged names and repeated columns are ValueError and KeyError.
+    except (ArrowException, OSError, ValueError, KeyError) as error:
+        reason = " ".join(str(error).split())  # some of pyarrow's messages have several lines
+        raise DataError(f"{path}: damaged parquet file ({reason}). {advice}") from error

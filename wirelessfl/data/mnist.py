@@ -8,8 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 
-from wirelessfl.data.dataset import Dataset, scale_pixels
-from wirelessfl.data.facts import Facts
+from wirelessfl.data.dataset import Dataset, Facts, scale_pixels
 from wirelessfl.data.files import Published, find_place, read_verified
 from wirelessfl.data.idx import parse_idx
 

@@ -1,9 +1,9 @@
-"""Which client has which training samples: stored with a run, and drawn."""
+"""Which client has which training samples: as given, stored with a run, and drawn."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, overload
 
@@ -14,7 +14,8 @@ from numpy.typing import ArrayLike, NDArray
 from channels.arrays import IntArray
 from wirelessfl.data.client_samples import ClientSamples
 from wirelessfl.data.partition_figure import draw_counts
-from wirelessfl.errors import DataError
+from wirelessfl.errors import ConfigError, DataError
+from wirelessfl.guard import described
 from wirelessfl.import_paths import expanded
 
 LARGEST_BYTES = 20_000_000
@@ -25,6 +26,7 @@ MOST_CLIENTS = 10**6
 """Number of clients above which sizes are not added up."""
 MOST_LABELS = 10**4
 """Maximum number of labels that are counted."""
+_LISTS = "give one list of sample indices per client, e.g. [[0, 2], [1, 3]]"
 
 
 class ClientPartition(Sequence[IntArray]):
@@ -196,3 +198,83 @@ def _counts(
     held = labels[np.concatenate([np.zeros(0, dtype=np.int64), *arrays])]
     flat = np.bincount(owners * classes + held, minlength=len(arrays) * classes)
     return flat.reshape(len(arrays), classes).astype(np.int32)
+
+
+def client_lists(split: Any) -> list[IntArray]:
+    """Check the form of a given split, without its training set.
+
+    Args:
+        split: indices of the training samples of each client: a sequence, an array [clients,
+            samples], or a mapping from 0, 1, ... to the indices.
+
+    Returns:
+        Ascending indices of each client.
+
+    Raises:
+        ConfigError: there is no client, or the samples of a client are no list of different
+            integers >= 0, at least one.
+    """
+    if isinstance(split, Mapping):
+        if sorted(split, key=str) != sorted(range(len(split)), key=str):
+            raise ConfigError(
+                f"split has the keys {', '.join(map(repr, list(split)[:4]))}, ...: number the "
+                "clients 0, 1, ..."
+            )
+        split = [split[client] for client in range(len(split))]
+    sized = hasattr(split, "__len__") and hasattr(split, "__getitem__")
+    if not sized or isinstance(split, str | bytes) or getattr(split, "shape", None) == ():
+        raise ConfigError(f"split is {described(split)}: {_LISTS}.")
+    if len(split) == 0:
+        raise ConfigError(f"split has no clients: {_LISTS}.")
+    return [_indices(split[client], client) for client in range(len(split))]
+
+
+def check_below(lists: Sequence[IntArray], samples: int) -> None:
+    """Check the largest indices.
+
+    Args:
+        lists: ascending indices of each client.
+        samples: number of training samples.
+
+    Raises:
+        ConfigError: an index is too large.
+    """
+    for client, mine in enumerate(lists):
+        if mine[-1] >= samples:
+            raise ConfigError(
+                f"split[{client}] has the index {mine[-1]}, but there are {samples} training "
+                f"samples: give indices from 0 to {samples - 1}."
+            )
+
+
+def _indices(mine: Any, client: int) -> IntArray:
+    """The ascending indices of one client."""
+    where = f"split[{client}]"
+    if isinstance(mine, torch.Tensor):
+        mine = mine.detach().cpu().numpy()
+    try:
+        indices = np.asarray(mine if hasattr(mine, "__array__") else list(mine))
+    except (TypeError, ValueError):  # a single number, or ragged
+        raise ConfigError(f"{where} is {described(mine)}: {_LISTS}.") from None
+    if indices.size == 0:
+        raise ConfigError(f"{where} is empty: give each client at least one sample.")
+    if indices.dtype.kind == "b":
+        raise ConfigError(
+            f"{where} is a mask of {indices.dtype} {list(indices.shape)}: give indices, "
+            "np.flatnonzero(mask)."
+        )
+    if indices.ndim != 1:
+        raise ConfigError(f"{where} is {described(indices)}: {_LISTS}.")
+    if indices.dtype.kind not in "iu":
+        raise ConfigError(f"{where} is {described(indices)}: give integers.")
+    if indices.min() < 0:
+        raise ConfigError(f"{where} has the index {indices.min()}: give indices >= 0.")
+    if indices.max() >= 2**62:
+        raise ConfigError(f"{where} has the index {indices.max()}: give indices of samples.")
+    ascending = np.sort(indices.astype(np.int64))
+    twice = np.flatnonzero(ascending[1:] == ascending[:-1])
+    if twice.size:
+        raise ConfigError(
+            f"{where} has the index {ascending[twice[0]]} twice: give each sample once per client."
+        )
+    return ascending

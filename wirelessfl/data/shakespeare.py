@@ -1,27 +1,24 @@
 """Shakespeare: prediction of the next character of a role's text (Caldas et al., LEAF, 2018).
 
-The data are read from LEAF's JSON files or from plain text of plays. Neither has a published
-checksum: the structure is checked, but no checksum, and nothing is downloaded.
+The data are read from plain text of plays, which has no published checksum: the structure is
+checked, but no checksum, and nothing is downloaded.
 """
 
 from __future__ import annotations
 
-import json
 import os
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 
 from channels.arrays import IntArray
-from wirelessfl.data.dataset import Dataset
-from wirelessfl.data.facts import Facts
-from wirelessfl.data.files import Place, find_place
+from wirelessfl.data.dataset import Dataset, Facts
+from wirelessfl.data.files import find_place
 from wirelessfl.data.labels import checked_number
 from wirelessfl.data.text_files import read_text
 from wirelessfl.errors import DataError
@@ -42,7 +39,7 @@ _PLAY = "input.txt"
 _PLAY_URL = (
     "https://raw.githubusercontent.com/karpathy/char-rnn/master/data/tinyshakespeare/input.txt"
 )
-_LEAF_URL = "https://github.com/TalwalkarLab/leaf/tree/master/data/shakespeare"
+_ADVICE = f"Download it again: it is published at {_PLAY_URL}"
 
 Ids = NDArray[np.uint8]
 
@@ -72,18 +69,14 @@ def load_shakespeare(
 ) -> Dataset:
     """Load ids of 80 characters [n, 80], uint8, with the 81st as label; ``groups`` are the roles.
 
-    The folder ``shakespeare`` in ``data_dir`` (or in WIRELESSFL_DATA, or in the cache) contains one
-    of the following; if it contains both, the first is read.
-
-    - ``train/*.json`` and ``test/*.json``, possibly inside a folder ``data``, as written by LEAF's
-      preprocessing. Its users are the roles, and its split is kept.
-    - ``input.txt``: plays with blank lines between speeches. A speech starts with a line of the
-      role's name and a colon; text without such a line belongs to the previous speech. Equal names
-      are one role in all plays. A role's speeches are joined by line breaks, and roles with fewer
-      than 380 characters are omitted. The first 80 % of a role's characters are its training part,
-      the rest its test part. Samples are all windows of 81 characters within one part, so that
-      training and test samples share no characters (a test part of at most 80 characters has no
-      samples).
+    The folder ``shakespeare`` in ``data_dir`` (or in WIRELESSFL_DATA, or in the cache) contains
+    ``input.txt``: plays with blank lines between speeches. A speech starts with a line of the
+    role's name and a colon; text without such a line belongs to the previous speech. Equal names
+    are one role in all plays. A role's speeches are joined by line breaks, and roles with fewer
+    than 380 characters are omitted. The first 80 % of a role's characters are its training part,
+    the rest its test part. Samples are all windows of 81 characters within one part, so that
+    training and test samples share no characters (a test part of at most 80 characters has no
+    samples).
 
     Args:
         data_dir: folder that contains one folder per data set.
@@ -95,17 +88,13 @@ def load_shakespeare(
         DataError: the files are missing or damaged, or ``test_stride`` is below 1.
     """
     test_stride = checked_number("test_stride", test_stride, 1)
-    place = find_place(NAME, data_dir, remedy=f"Download them from {_LEAF_URL} or {_PLAY_URL}.")
-    folders = [place.folder, place.folder / "data"]
-    found = [folder for folder in folders if any(folder.glob("train/*.json"))]
-    if found:
-        kind = "LEAF's JSON"
-        train, test = (_leaf_part(found[0] / part) for part in ("train", "test"))
-    elif (place.folder / _PLAY).is_file():
-        kind = _PLAY
-        train, test = _play(place.folder / _PLAY)
-    else:
-        raise DataError(_absent(place))
+    place = find_place(NAME, data_dir, remedy=f"Download it from {_PLAY_URL}.")
+    if not (place.folder / _PLAY).is_file():
+        raise DataError(
+            f"{place.folder} (from {place.chosen_by}) has no {_PLAY}. Put it there: it is "
+            f"published at {_PLAY_URL}"
+        )
+    train, test = _play(place.folder / _PLAY)
     test = {role: samples.thinned(test_stride) for role, samples in test.items()}
     train_inputs, train_labels = _joined(train.values())
     test_inputs, test_labels = _joined(test.values())
@@ -117,7 +106,7 @@ def load_shakespeare(
         torch.from_numpy(test_labels),
         classes=len(LETTERS),
         groups=np.repeat(np.arange(len(train)), [len(part.labels) for part in train.values()]),
-        verification=f"structure of {kind}, {len(train)} roles, one test sample of every "
+        verification=f"structure of {_PLAY}, {len(train)} roles, one test sample of every "
         f"{test_stride}; not checksummed",
         vocabulary=len(LETTERS),
     )
@@ -145,7 +134,7 @@ def roles_of(text: str, where: str) -> dict[str, str]:
         if role is None:
             raise DataError(
                 f"{where} starts with {first[:40]!r}, which is not a role followed by a colon. "
-                f"Download it again: it is published at {_PLAY_URL}"
+                f"{_ADVICE}"
             )
         speeches.setdefault(role, []).extend([block] if block else [])
     return {role: "\n".join(said) for role, said in speeches.items()}
@@ -153,7 +142,7 @@ def roles_of(text: str, where: str) -> dict[str, str]:
 
 def _play(path: Path) -> tuple[dict[str, RoleSamples], dict[str, RoleSamples]]:
     """Training and test samples by role."""
-    text = read_text(path, f"Download it again: it is published at {_PLAY_URL}")
+    text = read_text(path, _ADVICE)
     train, test = {}, {}
     for role, said in roles_of(text, f"{path}").items():
         if len(said) < SHORTEST:
@@ -161,80 +150,15 @@ def _play(path: Path) -> tuple[dict[str, RoleSamples], dict[str, RoleSamples]]:
         ids, first = letter_ids(said), len(said) - len(said) // 5
         train[role], test[role] = RoleSamples.windows(ids[:first]), RoleSamples.windows(ids[first:])
     if not train:
-        raise DataError(
-            f"{path} has no role with at least {SHORTEST} characters. Download it again: it is "
-            f"published at {_PLAY_URL}"
-        )
+        raise DataError(f"{path} has no role with at least {SHORTEST} characters. {_ADVICE}")
     return train, test
-
-
-def _leaf_part(folder: Path) -> dict[str, RoleSamples]:
-    """Samples by user from all files of a part; users are sorted by name.
-
-    Raises:
-        DataError: there is no file, or a file does not have LEAF's format.
-    """
-    paths = sorted(folder.glob("*.json"))
-    if not paths:
-        raise DataError(
-            f"{folder} has no JSON files, unlike the folder train next to it. {_LEAF_ADVICE}"
-        )
-    users: dict[str, list[RoleSamples]] = {}
-    for path in paths:
-        try:
-            content = json.loads(read_text(path, _LEAF_ADVICE))
-        except ValueError as error:
-            raise DataError(f"{path} is not JSON: {error}. {_LEAF_ADVICE}") from error
-        data = content.get("user_data") if isinstance(content, dict) else None
-        if not isinstance(data, dict):
-            raise DataError(f"{path} has no JSON object user_data. {_LEAF_ADVICE}")
-        for user, given in data.items():
-            users.setdefault(user, []).append(_leaf_samples(given, f"{path}, user {user!r}"))
-    joined = {user: _together(users[user]) for user in sorted(users)}
-    return {user: samples for user, samples in joined.items() if len(samples.labels)}
-
-
-def _leaf_samples(given: Any, where: str) -> RoleSamples:
-    """A user's samples: x are texts of 80 characters, y the character after each."""
-    x, y = (_leaf_letters(given, key, length, where) for key, length in (("x", LENGTH), ("y", 1)))
-    if len(x) != len(y):
-        raise DataError(f"{where} has {len(x)} texts but {len(y)} next characters. {_LEAF_ADVICE}")
-    return RoleSamples(x, y.reshape(-1))
-
-
-def _leaf_letters(given: Any, key: str, length: int, where: str) -> Ids:
-    """Ids of the characters of n texts, [n, length]."""
-    texts = given.get(key) if isinstance(given, dict) else None
-    if not isinstance(texts, list):
-        raise DataError(f"{where} has no list {key}. {_LEAF_ADVICE}")
-    for index, text in enumerate(texts):
-        if not isinstance(text, str) or len(text) != length:
-            raise DataError(
-                f"{where}: {key}[{index}] is {text!r}, expected a string of length {length}. "
-                f"{_LEAF_ADVICE}"
-            )
-    return letter_ids("".join(texts)).reshape(-1, length)
-
-
-def _together(several: Iterable[RoleSamples]) -> RoleSamples:
-    """Concatenate the samples of several parts, at least one."""
-    inputs, labels = zip(*((part.inputs, part.labels) for part in several), strict=True)
-    return RoleSamples(np.concatenate(inputs), np.concatenate(labels))
 
 
 def _joined(parts: Iterable[RoleSamples]) -> tuple[Ids, IntArray]:
     """Inputs [n, LENGTH] and labels [n] of all roles."""
     none = RoleSamples.windows(letter_ids(""))
-    samples = _together([none, *parts])
-    return samples.inputs, samples.labels.astype(np.int64)
-
-
-def _absent(place: Place) -> str:
-    return (
-        f"{place.folder} (from {place.chosen_by}) has neither train/*.json and test/*.json nor "
-        f"{_PLAY}. Put LEAF's files there (published at {_LEAF_URL}), or plays as plain text "
-        f"(published at {_PLAY_URL})."
-    )
+    inputs, labels = zip(*((part.inputs, part.labels) for part in (none, *parts)), strict=True)
+    return np.concatenate(inputs), np.concatenate(labels).astype(np.int64)
 
 
 def _ids() -> Ids:
@@ -244,5 +168,4 @@ def _ids() -> Ids:
     return ids
 
 
-_LEAF_ADVICE = f"Create it again with LEAF's preprocessing: {_LEAF_URL}"
 _IDS = _ids()

@@ -1,7 +1,7 @@
 """Data sets of texts for language models: 20 Newsgroups, QNLI, QQP, SST-2 and AG News.
 
-They are read in their published formats, or as copies from the Hugging Face hub. There are too many
-formats for a single hash: structure and labels are checked, but there is no checksum.
+They are read in their published formats, or as parquet copies from the Hugging Face hub. There is
+no single hash for these: structure and labels are checked, but there is no checksum.
 """
 
 from __future__ import annotations
@@ -13,14 +13,11 @@ from functools import cached_property
 from pathlib import Path
 from typing import Literal
 
-from wirelessfl.data.dataset import Dataset
-from wirelessfl.data.facts import Facts
-from wirelessfl.data.files import Place, find_place
-from wirelessfl.data.hub_files import part_files
+from wirelessfl.data.dataset import Dataset, Facts
+from wirelessfl.data.files import Place, find_place, part_files
 from wirelessfl.data.pretrained import HUB_MODEL
 from wirelessfl.data.text_files import (
     Texts,
-    newsgroup_files,
     read_ag_csv,
     read_hub_copy,
     read_newsgroups,
@@ -30,8 +27,12 @@ from wirelessfl.data.tokens import Encoded, TokenCache, Tokenizer, digest_of
 from wirelessfl.data.words import FIRST_ID, PAD_ID, WordTokenizer
 from wirelessfl.errors import DataError
 
-_ARCHIVE = "20news-bydate.tar.gz"
-_HUB_COPIES = ("jsonl", "parquet")
+_PUBLISHED: Mapping[str, tuple[str, ...]] = {
+    "tsv": ("train.tsv", "dev.tsv"),
+    "csv": ("train.csv", "test.csv"),
+    "newsgroups": ("20news-bydate.tar.gz",),
+}
+"""Names of the published files by format: the training and the test file, or one archive."""
 
 Kind = Literal["tsv", "csv", "newsgroups", "hub"]
 TrainTestFiles = tuple[tuple[Path, ...], tuple[Path, ...]]
@@ -44,11 +45,10 @@ class TextData:
     Args:
         name: name of the data set and its folder.
         kind: its published format.
-        inner: folder of the files in the published archive.
         labels: labels in the published files; their order defines the class indices.
         columns: columns with text: one, or two for pairs of texts.
         label_column: column with the label.
-        test: possible names of the test files, without suffix.
+        test: possible names of the test part in a copy from the hub.
         url: address of the publisher.
         broken_share: see ``read_tsv``.
         words: the published training texts have at least this many different words; 0 if unknown.
@@ -56,7 +56,6 @@ class TextData:
 
     name: str
     kind: Kind
-    inner: str
     labels: tuple[str, ...]
     columns: tuple[str, ...]
     label_column: str
@@ -104,13 +103,13 @@ class TextData:
         """
         WordTokenizer.of(tokenizer)  # refuses wrong numbers of words before files are searched
         place = find_place(self.name, data_dir, remedy=f"Download them from {self.url}.")
-        kind, root, files = self._find(place)
+        kind, files = self._find(place)
         found = Tokenizer.find(tokenizer)
-        content = digest_of([path for part in files for path in part], root)
+        content = digest_of([path for part in files for path in part], place.folder)
         cache = TokenCache(self.name, (kind, content, found.digest, max_length), place.folder)
         encoded = cache.read()
         if encoded is None:
-            train, test = self._read(kind, root, files)
+            train, test = self._read(kind, files)
             tokens = found.tokens(train.texts, test.texts, max_length=max_length)
             train_ids, test_ids = tokens.parts
             encoded = Encoded(
@@ -147,69 +146,40 @@ class TextData:
     def _numbers(self) -> Mapping[str, int]:
         return {label: number for number, label in enumerate(self.labels)}
 
-    def _find(self, place: Place) -> tuple[Kind, Path, TrainTestFiles]:
-        """Find the format of the files, their folder, and the training and test files.
-
-        Raises:
-            DataError: there are no files, or a part is missing.
-        """
-        folders = [place.folder, place.folder / self.inner, place.folder / "data"]
-        kinds = [self.kind] if self.kind != "newsgroups" else []
-        half: DataError | None = None
-        for folder in folders:
-            if self.kind == "newsgroups":
-                posts = newsgroup_files(folder)
-                if posts:
-                    return self.kind, folder, (tuple(posts), ())
-                if (folder / _ARCHIVE).is_file():
-                    return self.kind, folder, ((folder / _ARCHIVE,), ())
-            for suffix in (*kinds, *_HUB_COPIES):
-                train = self._files(folder, ("train",), suffix)
-                test = self._files(folder, self.test, suffix)
-                if train and test:
-                    return "hub" if suffix in _HUB_COPIES else self.kind, folder, (train, test)
-                if train or test:
-                    there = (train or test)[0].name
-                    wanted = " or ".join(f"{part}.{suffix}" for part in self.test)
-                    lacks = wanted if train else f"train.{suffix}"
-                    half = half or DataError(f"{folder} has {there} but no {lacks}. {self.advice}")
-        if half is not None:
-            raise half
-        wanted = {
-            "tsv": "train.tsv and dev.tsv",
-            "csv": "train.csv and test.csv",
-            "newsgroups": f"20news-bydate-train and 20news-bydate-test, nor {_ARCHIVE}",
-            "hub": "",
-        }[self.kind]
+    def _find(self, place: Place) -> tuple[Kind, TrainTestFiles]:
+        """Find the format of the files, and the training and test files."""
+        folder, names = place.folder, _PUBLISHED[self.kind]
+        published = [folder / name for name in names if (folder / name).is_file()]
+        if len(published) == len(names):
+            return self.kind, (tuple(published[:1]), tuple(published[1:]))
+        train = part_files(folder, "train", self.advice)
+        tests = (part_files(folder, part, self.advice) for part in self.test)
+        test = next(filter(None, tests), ())
+        if train and test:
+            return "hub", (train, test)
+        part = published or train or test
+        if part:
+            if published:
+                lacks = next(name for name in names if not (folder / name).is_file())
+            else:
+                lacks = " or ".join(
+                    f"{name}.parquet" for name in (self.test if train else ("train",))
+                )
+            raise DataError(f"{folder} has {part[0].name} but no {lacks}. {self.advice}")
         raise DataError(
-            f"{place.folder} (from {place.chosen_by}) has no {wanted}, nor train.jsonl or "
-            f"train.parquet with a test part. Put the files there: they are published at "
-            f"{self.url}"
+            f"{folder} (from {place.chosen_by}) has no {' and '.join(names)}, nor train.parquet "
+            f"with a test part. Put the files there: they are published at {self.url}"
         )
 
-    def _files(self, folder: Path, names: tuple[str, ...], suffix: str) -> tuple[Path, ...]:
-        """The file of a part, or its numbered files in the hub's layout; empty if not found."""
-        for name in names:
-            path = folder / f"{name}.{suffix}"
-            if suffix in _HUB_COPIES:
-                found = part_files(folder, name, suffix, self.advice)
-            else:
-                found = (path,) if path.is_file() else ()
-            if found:
-                return found
-        return ()
-
-    def _read(self, kind: Kind, root: Path, files: TrainTestFiles) -> tuple[Texts, Texts]:
+    def _read(self, kind: Kind, files: TrainTestFiles) -> tuple[Texts, Texts]:
         """Read the training and test texts."""
         if kind == "newsgroups":
-            archive = files[0][0] if files[0][0].name == _ARCHIVE else root
-            found = read_newsgroups(archive, self._numbers, self.advice)
-        else:
-            found = self._read_part(kind, files[0]), self._read_part(kind, files[1])
-        for paths, part in zip(files, found, strict=True):
+            return read_newsgroups(files[0][0], self._numbers, self.advice)
+        train, test = self._read_part(kind, files[0]), self._read_part(kind, files[1])
+        for paths, part in zip(files, (train, test), strict=True):
             if not part.texts:
-                raise DataError(f"{(paths or files[0])[0]} has no rows. {self.advice}")
-        return found
+                raise DataError(f"{paths[0]} has no rows. {self.advice}")
+        return train, test
 
     def _read_part(self, kind: Kind, paths: tuple[Path, ...]) -> Texts:
         if kind == "tsv":
@@ -238,7 +208,6 @@ TEXT_DATA = (
     TextData(
         name="20newsgroups",
         kind="newsgroups",
-        inner="20news-bydate",
         labels=(
             "alt.atheism",
             "comp.graphics",
@@ -270,7 +239,6 @@ TEXT_DATA = (
     TextData(
         name="qnli",
         kind="tsv",
-        inner="QNLI",
         labels=("entailment", "not_entailment"),
         columns=("question", "sentence"),
         label_column="label",
@@ -280,7 +248,6 @@ TEXT_DATA = (
     TextData(
         name="qqp",
         kind="tsv",
-        inner="QQP",
         labels=("0", "1"),
         columns=("question1", "question2"),
         label_column="is_duplicate",
@@ -291,7 +258,6 @@ TEXT_DATA = (
     TextData(
         name="sst2",
         kind="tsv",
-        inner="SST-2",
         labels=("0", "1"),
         columns=("sentence",),
         label_column="label",
@@ -302,7 +268,6 @@ TEXT_DATA = (
     TextData(
         name="ag-news",
         kind="csv",
-        inner="ag_news_csv",
         labels=("1", "2", "3", "4"),
         columns=("text",),
         label_column="label",

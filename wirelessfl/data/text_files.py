@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import csv
 import io
-import json
 import tarfile
 import zlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from wirelessfl.data.hub_files import reading_parquet
+from wirelessfl.data.files import reading_parquet
 from wirelessfl.errors import DataError
 
 
@@ -111,52 +110,35 @@ def read_ag_csv(path: Path, labels: Mapping[str, int], advice: str) -> Texts:
     return found
 
 
-def read_newsgroups(source: Path, groups: Mapping[str, int], advice: str) -> tuple[Texts, Texts]:
-    """Read 20news-bydate, train and test, from folders with one file per post or from the archive.
+def read_newsgroups(archive: Path, groups: Mapping[str, int], advice: str) -> tuple[Texts, Texts]:
+    """Read 20news-bydate, train and test, from the archive with one file per post.
 
     Posts include their headers, are decoded as Latin-1, and are sorted by group and file name.
 
     Raises:
         DataError: a group is missing or unknown, a post is empty, or the archive is damaged.
     """
-    posts = _archived(source, advice) if source.is_file() else _unpacked(source)
+    posts = sorted(_archived(archive, advice), key=lambda post: post[:3])
     parts = []
     for part in ("train", "test"):
-        root, found = f"20news-bydate-{part}", Texts()
-        found_posts = sorted((post for post in posts if post[0] == root), key=lambda post: post[:3])
-        for _, group, name, content in found_posts:
-            where = f"{source}: {root}/{group}/{name}"
+        root, texts, present = f"20news-bydate-{part}", Texts(), set()
+        for _, group, name, content in (post for post in posts if post[0] == root):
+            where = f"{archive}: {root}/{group}/{name}"
             if not content:
                 raise DataError(f"{where} is empty. {advice}")
-            found.add([content.decode("latin-1")], _label(group, groups, where, advice))
-        missing = groups.keys() - {group for _, group, _, _ in found_posts}
+            texts.add([content.decode("latin-1")], _label(group, groups, where, advice))
+            present.add(group)
+        missing = groups.keys() - present
         if missing:
             raise DataError(
-                f"{source}: {root} has no posts of {', '.join(sorted(missing))}. {advice}"
+                f"{archive}: {root} has no posts of {', '.join(sorted(missing))}. {advice}"
             )
-        parts.append(found)
+        parts.append(texts)
     return parts[0], parts[1]
 
 
-Post = tuple[str, str, str, bytes]
-"""A post: top folder, group, file name, content."""
-
-
-def _unpacked(folder: Path) -> list[Post]:
-    return [
-        (*path.relative_to(folder).parts, path.read_bytes())  # type: ignore[misc]
-        for path in newsgroup_files(folder)
-    ]
-
-
-def newsgroup_files(folder: Path) -> list[Path]:
-    """The files of posts in ``folder``, sorted, without hidden files."""
-    found = folder.glob("20news-bydate-*/*/*")
-    return sorted(path for path in found if path.is_file() and not path.name.startswith("."))
-
-
-def _archived(archive: Path, advice: str) -> list[Post]:
-    """Read the posts from the archive without unpacking it."""
+def _archived(archive: Path, advice: str) -> list[tuple[str, str, str, bytes]]:
+    """Top folder, group, file name and content of each post, read without unpacking."""
     posts = []
     try:
         with tarfile.open(archive, "r:gz") as tar:
@@ -178,7 +160,7 @@ def read_hub_copy(
     classes: int,
     advice: str,
 ) -> Texts:
-    """Read jsonl or parquet files with columns of text and a label.
+    """Read parquet files with columns of text and a label.
 
     Args:
         paths: the files, in order.
@@ -191,48 +173,28 @@ def read_hub_copy(
     Raises:
         DataError: a file cannot be read, or a row has no text or no valid label.
     """
-    found = Texts()
+    part = Texts()
     for path in paths:
-        rows = (
-            _parquet_rows(path, advice) if path.suffix == ".parquet" else _json_rows(path, advice)
-        )
-        for where, row in rows:
+        with reading_parquet(path, advice) as parquet:
+            rows: list[dict[str, Any]] = parquet.read_table(path).to_pylist()
+        for number, row in enumerate(rows):
+            where = f"{path}, row {number}"
             names = next((names for names in columns if all(n in row for n in names)), None)
             label_name = next((name for name in label_columns if name in row), None)
             if names is None or label_name is None:
-                wanted = " or ".join("+".join(names) for names in columns)
+                expected = " or ".join("+".join(names) for names in columns)
                 raise DataError(
-                    f"{where}: the columns are {', '.join(map(str, row))}; expected {wanted}, and "
-                    f"{' or '.join(dict.fromkeys(label_columns))}. {advice}"
+                    f"{where}: the columns are {', '.join(map(str, row))}; expected {expected}, "
+                    f"and {' or '.join(dict.fromkeys(label_columns))}. {advice}"
                 )
             texts, label = [row[name] for name in names], row[label_name]
             if not all(isinstance(text, str) for text in texts):
                 raise DataError(f"{where}: {' or '.join(names)} is not a string. {advice}")
             if isinstance(label, int) and not isinstance(label, bool) and 0 <= label < classes:
-                found.add(texts, label)
+                part.add(texts, label)
             else:
-                found.add(texts, _label(label, labels, where, advice, f"0 to {classes - 1}"))
-    return found
-
-
-def _json_rows(path: Path, advice: str) -> Iterator[tuple[str, dict[str, Any]]]:
-    for number, line in enumerate(read_text(path, advice).split("\n"), start=1):
-        if not line.strip():
-            continue
-        where = f"{path}, line {number}"
-        try:
-            row = json.loads(line)
-        except (ValueError, RecursionError) as error:
-            raise DataError(f"{where} is not JSON: {error}. {advice}") from error
-        if not isinstance(row, dict):
-            raise DataError(f"{where} is not a JSON object. {advice}")
-        yield where, row
-
-
-def _parquet_rows(path: Path, advice: str) -> Iterator[tuple[str, dict[str, Any]]]:
-    with reading_parquet(path, advice, ", or save the rows as jsonl") as parquet:
-        rows = parquet.read_table(path).to_pylist()
-    return ((f"{path}, row {number}", row) for number, row in enumerate(rows))
+                part.add(texts, _label(label, labels, where, advice, f"0 to {classes - 1}"))
+    return part
 
 
 def read_text(path: Path, advice: str) -> str:

@@ -1,4 +1,4 @@
-"""TinyImageNet: 64x64 photographs in 200 classes, as folders of JPEGs or as the published zip.
+"""TinyImageNet: 64x64 photographs in 200 classes, in the published zip of JPEGs.
 
 Source: Stanford's course CS231n, http://cs231n.stanford.edu/tiny-imagenet-200.zip, which publishes
 no checksum. Nothing is downloaded; structure, sizes and labels are checked, but no checksum.
@@ -22,10 +22,9 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from wirelessfl.data.dataset import Dataset, scale_pixels
-from wirelessfl.data.decoding import BLOCK, decoding_progress
-from wirelessfl.data.facts import Facts
+from wirelessfl.data.dataset import Dataset, Facts, scale_pixels
 from wirelessfl.data.files import find_place
+from wirelessfl.data.hub_images import BLOCK, decoding_progress
 from wirelessfl.errors import DataError
 
 if TYPE_CHECKING:
@@ -47,10 +46,9 @@ def load_tiny_imagenet(
     """Load the data set with inputs [n, 3, 64, 64] in [-1, 1], channels RGB: 5.4 GB in total.
 
     The folder ``tinyimagenet`` in ``data_dir`` (or in WIRELESSFL_DATA, or in the cache) contains
-    the content of ``tiny-imagenet-200``, or that folder, or ``tiny-imagenet-200.zip``. A label is
-    the index of the class in ``wnids.txt``. The published validation images are the test set, in
-    the order of their annotations (the published test images have no labels). Grey images are
-    converted to RGB.
+    ``tiny-imagenet-200.zip``. A label is the index of the class in ``wnids.txt``. The published
+    validation images are the test set, in the order of their annotations (the published test images
+    have no labels). Grey images are converted to RGB.
 
     Args:
         data_dir: folder that contains one folder per data set.
@@ -83,32 +81,26 @@ def load_tiny_imagenet(
 
 @dataclass(frozen=True)
 class _Files:
-    """The data set's files, in a folder or in the zip.
-
-    Args:
-        where: the folder or zip, for messages.
-        paths: paths of all files, relative to the data set's folder, with slashes.
-        content: function that returns the bytes at a path.
-    """
+    """The files of the zip ``where``; ``paths`` are relative to the folder inside it."""
 
     where: Path
+    packed: zipfile.ZipFile
     paths: frozenset[str]
-    content: Callable[[str], bytes]
 
     @cached_property
     def images(self) -> dict[str, list[str]]:
         """Sorted paths of the JPEGs by folder (with its slash), without hidden files."""
-        found: dict[str, list[str]] = {}
+        images: dict[str, list[str]] = {}
         for path in sorted(self.paths):
             folder, _, name = path.rpartition("/")
             if name.lower().endswith((".jpeg", ".jpg")) and not name.startswith("."):
-                found.setdefault(f"{folder}/", []).append(path)
-        return found
+                images.setdefault(f"{folder}/", []).append(path)
+        return images
 
     def read(self, path: str) -> bytes:
         """Read the bytes at ``path``, which must be in ``paths``."""
         try:
-            return self.content(path)
+            return self.packed.read(f"{FOLDER}/{path}")
         # RuntimeError: encrypted; its subclass NotImplementedError: unknown compression
         except (OSError, EOFError, RuntimeError, zipfile.BadZipFile, zlib.error) as error:
             raise DataError(f"{self.where}: {path} cannot be read ({error}). {_AGAIN}") from error
@@ -116,39 +108,28 @@ class _Files:
     def lines(self, path: str) -> list[str]:
         """The non-empty lines of the text file at ``path``."""
         if path not in self.paths:
-            raise DataError(
-                f"{self.where} has no {path}. Put all files of {ARCHIVE} there, or the archive "
-                f"itself, from {URL}."
-            )
+            raise DataError(f"{self.where} has no {path}. {_AGAIN}")
         text = self.read(path).decode(errors="replace")
         return [line.strip() for line in text.splitlines() if line.strip()]
 
 
 @contextmanager
 def _opened(folder: Path) -> Iterator[_Files]:
-    """Open the first of ``folder / FOLDER``, ``folder`` and the zip that has the data set."""
-    roots = (folder / FOLDER, folder)
-    root = next((root for root in roots if (root / "wnids.txt").is_file()), None)
-    if root is not None:
-        found = (Path(at, name) for at, _, names in os.walk(root) for name in names)
-        paths = frozenset(path.relative_to(root).as_posix() for path in found)
-        yield _Files(root, paths, lambda path: Path(root, path).read_bytes())
-        return
+    """Open the zip."""
     archive = folder / ARCHIVE
     if not archive.is_file():
         raise DataError(
-            f"{folder} has neither wnids.txt nor {FOLDER} nor {ARCHIVE}. {NAME} has no published "
-            f"checksum and is not downloaded automatically: download {URL} and put it there."
+            f"{folder} has no {ARCHIVE}. {NAME} has no published checksum and is not downloaded "
+            f"automatically: download {URL} and put it there."
         )
     try:
-        opened = zipfile.ZipFile(archive)
+        packed = zipfile.ZipFile(archive)
     except (OSError, zipfile.BadZipFile) as error:
         raise DataError(f"{archive} cannot be opened ({error}). {_AGAIN}") from error
-    with opened as packed:
+    with packed:
         inner = f"{FOLDER}/"
         names = (name for name in packed.namelist() if name.startswith(inner))
-        paths = frozenset(name.removeprefix(inner) for name in names)
-        yield _Files(archive, paths, lambda path: packed.read(inner + path))
+        yield _Files(archive, packed, frozenset(name.removeprefix(inner) for name in names))
 
 
 def _classes(files: _Files) -> dict[str, int]:
@@ -163,7 +144,7 @@ def _classes(files: _Files) -> dict[str, int]:
     if unknown:
         raise DataError(
             f"{files.where}: train has {len(unknown)} folders of classes that are not in "
-            f"wnids.txt, e.g. {unknown[0]}. Remove them, or add them to wnids.txt."
+            f"wnids.txt, e.g. {unknown[0]}. {_AGAIN}"
         )
     return {wnid: label for label, wnid in enumerate(wnids)}
 

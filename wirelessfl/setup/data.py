@@ -19,7 +19,7 @@ from wirelessfl.data.choice import DatasetChoice
 from wirelessfl.data.client_samples import ClientSamples
 from wirelessfl.data.label_groups import LabelGroups, split_groups
 from wirelessfl.data.label_kinds import class_remedy, is_one_class
-from wirelessfl.data.own import check_below
+from wirelessfl.data.partition import check_below
 from wirelessfl.data.splits import Samples
 from wirelessfl.data.validation import RemainingSamples, hold_out
 from wirelessfl.errors import ConfigError

@@ -20,7 +20,7 @@ from wirelessfl.config.settings import Settings
 from wirelessfl.config.tables import checked_tables, read_toml
 from wirelessfl.config.task_tables import TASK_SETTINGS, task_names
 from wirelessfl.data import Data, Dataset, as_dataset
-from wirelessfl.data.own import client_lists
+from wirelessfl.data.partition import client_lists
 from wirelessfl.errors import ConfigError
 from wirelessfl.import_paths import absolute, is_import_path
 from wirelessfl.rounds.redesign import Redesign

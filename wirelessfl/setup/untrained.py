@@ -11,7 +11,7 @@ from channels.concurrency import cached_property
 from channels.streams import Stream
 from wirelessfl.config import Config
 from wirelessfl.data import Dataset
-from wirelessfl.data.facts import Facts
+from wirelessfl.data.dataset import Facts
 from wirelessfl.losses import FunctionLoss, Probe
 from wirelessfl.models.shapes import Shapes, known_shapes
 from wirelessfl.setup.data import Loaded

@@ -3,7 +3,7 @@
 import pytest
 
 from wirelessfl.data import dataset_names, known_facts, load_dataset
-from wirelessfl.data.facts import Facts
+from wirelessfl.data.dataset import Facts
 from wirelessfl.errors import ConfigError, DataError
 
 OPTIONS = {

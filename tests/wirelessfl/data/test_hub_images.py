@@ -1,9 +1,10 @@
-"""Copies from the hub and folders of images: pixels, labels, places, and errors for wrong files."""
+"""Copies from the hub: pixels, labels, and errors for wrong files."""
 
 import io
-import json
 import shutil
+import struct
 import sys
+import zlib
 from dataclasses import replace
 
 import numpy as np
@@ -14,16 +15,44 @@ from PIL import Image
 from pyarrow import parquet
 from rich.console import Console
 
-import wirelessfl
-from tests.wirelessfl.data.hub_files import LABELS, SMALL, encoded, pictures, write, write_parts
-from wirelessfl.cli import main
-from wirelessfl.config import Config
-from wirelessfl.data import load_dataset
+from wirelessfl.data import files, load_dataset
 from wirelessfl.data.cifar import CIFAR10, CIFAR100
-from wirelessfl.data.hub_images import CIFAR10_JPEG, HubImages, own_images
-from wirelessfl.errors import ConfigError, DataError
+from wirelessfl.data.hub_images import CIFAR10_JPEG, FORMATS, SVHN, HubImages
+from wirelessfl.errors import DataError
 
-RUN = "--clients 2 --rounds 1 --local-steps 1 --batch-size 2 --threads 1 --split iid".split()
+LABELS = {"train": [3, 0, 9, 1, 0], "test": [9, 2]}
+SMALL = replace(SVHN, counts=(5, 2))
+STRUCT = pyarrow.struct([("bytes", pyarrow.binary()), ("path", pyarrow.string())])
+
+
+def pictures(count, shape=(32, 32, 3), seed=0):
+    """Random pixels [count, height, width(, 3)]."""
+    return np.random.default_rng(seed).integers(0, 256, (count, *shape), dtype=np.uint8)
+
+
+def encoded(pixels, kind="PNG", mode=None):
+    out = io.BytesIO()
+    image = Image.fromarray(pixels)
+    (image if mode is None else image.convert(mode)).save(out, kind, quality=95)
+    return out.getvalue()
+
+
+def write(path, contents, labels, *, image="img", label="label", plain=False):
+    """Write a file with these bytes and labels: structs of bytes and path, or plain bytes."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    rows = [c if plain else {"bytes": c, "path": None} for c in contents]
+    rows = pyarrow.array(rows, pyarrow.binary() if plain else STRUCT)
+    parquet.write_table(pyarrow.table({image: rows, label: labels}), path)
+
+
+def write_parts(folder, kind="PNG", shape=(32, 32, 3), **columns):
+    """Write both parts; returns the pixels of each."""
+    found = {}
+    for seed, (part, labels) in enumerate(LABELS.items()):
+        found[part] = pictures(len(labels), shape, seed)
+        contents = [encoded(pixels, kind) for pixels in found[part]]
+        write(folder / f"{part}.parquet", contents, labels, **columns)
+    return found
 
 
 def same_pixels(inputs, pixels):
@@ -34,13 +63,11 @@ def same_pixels(inputs, pixels):
     torch.testing.assert_close(bytes_again, bytes_again.round(), rtol=0, atol=1e-4)
 
 
-@pytest.mark.parametrize("inner", ["", "data", "cropped_digits"])
 @pytest.mark.parametrize(
     "columns", [{}, {"image": "image", "plain": True}], ids=["struct", "bytes"]
 )
-def test_png_pixels_and_labels_are_exact_in_all_three_folders(inner, columns, tmp_path):
-    numbered = ("train-00000-of-00001", "test-00000-of-00001")
-    pixels = write_parts(tmp_path / "svhn" / inner, names=numbered, **columns)
+def test_png_pixels_and_labels_are_exact(columns, tmp_path):
+    pixels = write_parts(tmp_path / "svhn", **columns)
     data = SMALL.load(tmp_path)
     same_pixels(data.train_inputs, pixels["train"])
     same_pixels(data.test_inputs, pixels["test"])
@@ -53,19 +80,21 @@ def test_png_pixels_and_labels_are_exact_in_all_three_folders(inner, columns, tm
 
 def test_numbered_files_are_read_in_order_and_in_blocks(tmp_path):
     """The order is that of the numbers, across blocks of images; a hash in a name is ignored."""
-    labels = np.arange(1100) % 7
-    pixels = pictures(1100, (2, 2))
+    labels = (np.arange(1100) % 7).astype(np.uint8)
+    pixels = pictures(1100, (32, 32))
     contents = [encoded(image) for image in pixels]
+    home, large = tmp_path / "svhn", replace(SVHN, counts=(1100, 1))
     for number, name in enumerate(("00000-of-00003", "00001-of-00003-0a1b", "00002-of-00003")):
         rows = slice(*[(0, 600), (600, 601), (601, 1100)][number])
-        write(tmp_path / f"train-{name}.parquet", contents[rows], labels[rows])
-    write(tmp_path / "test.parquet", contents[:1], labels[:1])
-    data = own_images(tmp_path).load()
-    same_pixels(data.train_inputs, pixels)
+        write(home / f"train-{name}.parquet", contents[rows], labels[rows])
+    write(home / "test.parquet", contents[:1], labels[:1])
+    data = large.load(tmp_path)
+    same_pixels(data.train_inputs, np.repeat(pixels[..., None], 3, axis=-1))
     assert data.train_labels.tolist() == labels.tolist()
-    (tmp_path / "train-00001-of-00003-0a1b.parquet").unlink()
+    assert data.train_labels.dtype == torch.int64
+    (home / "train-00001-of-00003-0a1b.parquet").unlink()
     with pytest.raises(DataError, match=r"00002-of-00003.*, but train needs each of its 3 numb"):
-        own_images(tmp_path).load()
+        large.load(tmp_path)
 
 
 def test_jpeg_images_are_lossy_and_mixtures_too(tmp_path):
@@ -88,123 +117,213 @@ def test_jpeg_images_are_lossy_and_mixtures_too(tmp_path):
     assert "PNG and JPEG (lossy)" in data.verification
 
 
-def test_grey_images_are_converted_for_published_sets_and_kept_for_own_ones(tmp_path):
+def test_grey_images_are_converted(tmp_path):
     pixels = write_parts(tmp_path / "svhn", shape=(32, 32))
-    published = SMALL.load(tmp_path)
-    same_pixels(published.train_inputs, np.repeat(pixels["train"][..., None], 3, axis=-1))
-    own = load_dataset(str(tmp_path / "svhn"))
-    same_pixels(own.train_inputs, pixels["train"])
-    assert own.input_shape == (1, 32, 32)
-    assert (own.name, own.classes) == ("svhn", 10)
-
-
-def test_own_images_may_have_any_size_and_integer_labels(tmp_path):
-    pixels = write_parts(tmp_path / "data", shape=(3, 5, 3))
-    table = parquet.read_table(tmp_path / "data/train.parquet")
-    narrow = table.set_column(1, "label", table.column("label").cast(pyarrow.uint8()))
-    parquet.write_table(narrow, tmp_path / "data/train.parquet")
-    data = load_dataset(f"{tmp_path}/")
-    same_pixels(data.train_inputs, pixels["train"])
-    assert data.input_shape == (3, 3, 5)
-    assert data.train_labels.dtype == torch.int64
+    data = SMALL.load(tmp_path)
+    same_pixels(data.train_inputs, np.repeat(pixels["train"][..., None], 3, axis=-1))
 
 
 @pytest.mark.parametrize(
-    ("cifar", "inner", "label"),
-    [
-        (CIFAR10, "plain_text", "label"),
-        (CIFAR100, "cifar100", "fine_label"),
-        (CIFAR100, "data", "label"),
-    ],
+    ("cifar", "label"),
+    [(CIFAR10, "label"), (CIFAR100, "fine_label"), (CIFAR100, "label")],
     ids=["cifar10", "cifar100", "cifar100 label"],
 )
-def test_cifar_reads_a_hub_copy_only_without_the_published_files(cifar, inner, label, tmp_path):
-    per_file = 5 // len(cifar.train_files)
-    small = replace(cifar, train_records=per_file, test_records=2)
+def test_cifar_reads_a_hub_copy_only_without_the_archive(cifar, label, tmp_path):
+    small = replace(cifar, train_records=5 // len(cifar.train_files), test_records=2)
     home = tmp_path / cifar.name
-    pixels = write_parts(home / inner, label=label)
+    pixels = write_parts(home, label=label)
     data = small.load(tmp_path)
     same_pixels(data.train_inputs, pixels["train"])
     assert data.train_labels.tolist() == LABELS["train"]
     assert data.classes == cifar.label_ranges[-1]
-    labels = len(cifar.label_ranges)
-    record = np.full(labels + 3072, 5, np.uint8)
-    for name in cifar.train_files:
-        (home / name).write_bytes(record.tobytes() * per_file)
-    with pytest.raises(DataError, match=f"has no {cifar.test_file}"):  # as without a hub copy
+    (home / cifar.archive.name).write_bytes(b"no archive")
+    with pytest.raises(DataError, match=f"{cifar.archive.name}: content has MD5"):
         small.load(tmp_path)
-    (home / cifar.test_file).write_bytes(record.tobytes() * 2)
-    data = small.load(tmp_path)
-    assert data.train_labels.tolist() == [5] * 5
-    assert "hub" not in data.verification
-    shutil.rmtree(home)
-    home.mkdir()
+    for path in home.iterdir():
+        path.unlink()
     with pytest.raises(DataError, match=f"has no {cifar.archive.name}"):
         small.load(tmp_path)
 
 
 def test_pyarrow_is_needed(tmp_path, monkeypatch):
-    write_parts(tmp_path)
+    write_parts(tmp_path / "svhn")
     monkeypatch.setitem(sys.modules, "pyarrow", None)
     with pytest.raises(DataError, match=r"reading parquet needs pyarrow.*pip install pyarrow\)\."):
-        own_images(tmp_path).load()
+        SMALL.load(tmp_path)
 
 
 def test_progress_is_drawn_on_terminals_only(tmp_path):
-    write_parts(tmp_path)
+    write_parts(tmp_path / "svhn")
     for terminal in (True, False):
         console = Console(file=io.StringIO(), force_terminal=terminal, width=100)
-        own_images(tmp_path).load(console=console)
+        SMALL.load(tmp_path, console)
         assert ("7/7" in console.file.getvalue()) == terminal
         assert bool(console.file.getvalue()) == terminal
 
 
-def test_a_path_runs_from_flags_toml_and_tasks_and_resumes_elsewhere(tmp_path, monkeypatch, capsys):
-    """A relative path is stored as an absolute one; titles have the folder's name."""
-    monkeypatch.chdir(tmp_path)
-    write_parts(tmp_path / "my-images", "JPEG")
-    words = ["run", "fedavg", "--dataset", "./my-images", "--model", "cifar-cnn", *RUN]
-    assert main(words) == 0
-    shown = capsys.readouterr()
-    assert "data set my-images: hub copy, JPEG (lossy): structure" in shown.err
-    (folder,) = (tmp_path / "runs").iterdir()
-    assert folder.name.startswith("fedavg-my-images-")
-    config = Config.from_toml(folder / "config.toml")
-    assert config.dataset.name == str(tmp_path / "my-images")
-    assert list(config.tasks) == ["my-images"]
-    told = json.loads((folder / "about.json").read_text())
-    assert "JPEG (lossy)" in told["data"]["my-images"]
-
-    rows = wirelessfl.resume(folder).rows
-    (tmp_path / "other").mkdir()
-    monkeypatch.chdir(tmp_path / "other")
-    (folder / "checkpoint.safetensors").unlink()
-    (folder / "rows.jsonl").unlink()
-    again = wirelessfl.resume(folder).rows  # loads the data again
-    assert [row["accuracy"] for row in again] == [row["accuracy"] for row in rows]
-    assert [row["loss"] for row in again] == [row["loss"] for row in rows]
-
-    toml = tmp_path / "run.toml"
-    toml.write_text('[algorithm]\nname = "fedavg"\n[dataset]\nname = "../my-images/"\n')
-    path = Config.from_toml(toml).dataset.name
-    assert load_dataset(path).name == "my-images"
-    tasks = Config.from_flags("fedast", task=("../my-images,lr=0.1", "../my-images", "digits"))
-    assert list(tasks.tasks) == ["my-images", "my-images-2", "digits"]
-    assert {task.dataset.name for task in tasks.tasks.values()} == {path, "digits"}
-    assert Config.of(tasks.given_tables()) == tasks
+def chunk(kind, data):
+    """A chunk of a PNG."""
+    return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
 
 
-def test_wrong_paths_are_named(tmp_path, monkeypatch, capsys):
-    monkeypatch.chdir(tmp_path)
-    assert main(["run", "fedavg", "--dataset", "./nowhere", *RUN]) != 0
-    (line,) = capsys.readouterr().err.splitlines()
-    assert f"dataset is '{tmp_path}/nowhere', which is not a folder: give the path of a" in line
-    assert not (tmp_path / "runs").exists()
-    (tmp_path / "empty").mkdir()
-    with pytest.raises(DataError, match=r"empty has no train\.parquet and test\.parquet.*Complete"):
-        load_dataset("./empty")
-    with pytest.raises(ConfigError, match=r"'empty' is unknown.* folder of images by its path, s"):
-        load_dataset("empty")
+def deep(side=32):
+    """An RGB PNG with 16 bits per channel, which Pillow reads but does not write."""
+    rows = zlib.compress((b"\0" + bytes(range(6)) * side) * side)
+    header = struct.pack(">IIBBBBB", side, side, 16, 2, 0, 0, 0)
+    return FORMATS["PNG"] + chunk(b"IHDR", header) + chunk(b"IDAT", rows) + chunk(b"IEND", b"")
+
+
+def wrong(name):
+    """A change to a file of five images, and the expected message."""
+    good = [encoded(pixels) for pixels in pictures(5)]
+    labels = LABELS["train"]
+
+    def put(contents=good, labels=labels, **columns):
+        return lambda path: write(path, contents, labels, **columns)
+
+    def second(content):
+        return put([good[0], content, *good[2:]])
+
+    def texts(path):
+        rows = {"img": [f"{i}.png" for i in range(5)], "label": labels}
+        parquet.write_table(pyarrow.table(rows), path)
+
+    def path_only(path):
+        rows = [{"bytes": content, "path": None} for content in good[:4]]
+        rows.append({"bytes": None, "path": "a.png"})
+        table = {"img": pyarrow.array(rows, STRUCT), "label": labels}
+        parquet.write_table(pyarrow.table(table), path)
+
+    def two_labels(path):
+        first = parquet.read_table(path)
+        parquet.write_table(first.append_column("label", first.column("label")), path)
+
+    return {
+        "no image column": (put(image="pixels"), r"the columns are pixels, label; expected img or"),
+        "no label column": (put(label="class"), r"the columns are img, class; .*, and label\."),
+        "text instead of images": (texts, r"column img has type string, expected bytes or a str"),
+        "only a path": (path_only, r"row 4: the image has no bytes, only the path 'a\.png'\."),
+        "null": (second(None), r"row 1: the image has no bytes\."),
+        "no image": (second(b"<html>"), r"row 1: the image is neither PNG nor JPEG\."),
+        "truncated PNG": (second(good[1][:-900]), r"row 1: damaged PNG image \(.+\)\."),
+        "truncated JPEG": (
+            second(encoded(pictures(1)[0], "JPEG")[:-300]),
+            r"row 1: damaged JPEG image \(.+\)\.",
+        ),
+        "other size": (
+            second(encoded(pictures(1, (32, 31, 3))[0])),
+            r"row 1: the image is 31x32, expected 32x32\.",
+        ),
+        "transparent": (
+            second(encoded(pictures(1)[0], mode="RGBA")),
+            r"row 1: the image has mode RGBA, expected RGB or L \(8-bit grey\)\.",
+        ),
+        "16 bits": (second(deep()), r"row 1: the image has 16 bits per channel, expected at most"),
+        "transparent colour": (
+            second(good[1][:33] + chunk(b"tRNS", bytes(6)) + good[1][33:]),
+            r"row 1: the image has a transparent colour \(chunk tRNS\), expected none\.",
+        ),
+        "label too large": (put(labels=[0, 1, 2, 10, 4]), r"row 3: the label is 10, expected 0 to"),
+        "label negative": (put(labels=[0, -1, 2, 1, 4]), r"row 1: the label is -1, expected 0 to"),
+        "label null": (put(labels=[0, 1, None, 1, 4]), r"row 2: the label is null\."),
+        "label not integer": (
+            put(labels=[0.5, 1, 2, 1, 4]),
+            r"column label has type double, e\.g\. 0\.5 in row 0; labels must be integers >= 0\.",
+        ),
+        "label text": (put(labels=["cat"] * 5), r"has type string, e\.g\. 'cat' in row 0"),
+        "no rows": (put([], pyarrow.array([], "int64")), r" has no rows\."),
+        "not parquet": (
+            lambda path: path.write_bytes(b"PAR1 no parquet PAR1"),
+            r"damaged parquet file \(.+\)\.",
+        ),
+        "two label columns": (two_labels, r"damaged parquet file \(.*label.*\)\."),
+        "damaged column name": (
+            lambda path: path.write_bytes(path.read_bytes().replace(b"label", b"lab\xffl")),
+            r"damaged parquet file \(.*can't decode byte.*\)\.",
+        ),
+        "truncated parquet": (
+            lambda path: path.write_bytes(path.read_bytes()[:-40]),
+            r"damaged parquet file \(.+\)\.",
+        ),
+    }[name]
+
+
+@pytest.mark.thorough(every=8)
+@pytest.mark.parametrize(
+    "name",
+    [
+        "no image column",
+        "no label column",
+        "text instead of images",
+        "only a path",
+        "null",
+        "no image",
+        "truncated PNG",
+        "truncated JPEG",
+        "other size",
+        "transparent",
+        "16 bits",
+        "transparent colour",
+        "label too large",
+        "label negative",
+        "label null",
+        "label not integer",
+        "label text",
+        "no rows",
+        "not parquet",
+        "two label columns",
+        "damaged column name",
+        "truncated parquet",
+    ],
+)
+def test_wrong_files_are_named_in_one_line_with_a_remedy(name, tmp_path):
+    home = tmp_path / "svhn"
+    write_parts(home)
+    do, message = wrong(name)
+    do(home / "train.parquet")
+    with pytest.raises(DataError, match=rf"svhn/train\.parquet.*{message}.*Download") as caught:
+        SMALL.load(tmp_path)
+    assert "\n" not in str(caught.value)
+
+
+def test_the_message_for_a_wrong_image_has_place_and_remedy_once(tmp_path):
+    write_parts(tmp_path / "svhn")
+    test = tmp_path / "svhn" / "test.parquet"
+    write(test, [encoded(pixels) for pixels in pictures(2, (9, 8, 3))], [0, 1])
+    with pytest.raises(DataError) as caught:
+        SMALL.load(tmp_path)
+    assert str(caught.value) == f"{test}, row 0: the image is 8x9, expected 32x32. {SMALL.remedy}"
+
+
+def test_damaged_pages_are_named(tmp_path):
+    """The footer is intact, but the images' pages are not."""
+    write_parts(tmp_path / "svhn")
+    train = tmp_path / "svhn" / "train.parquet"
+    content = bytearray(train.read_bytes())
+    content[4:2000] = bytes(1996)
+    train.write_bytes(content)
+    with pytest.raises(DataError, match=r"train\.parquet: damaged parquet file \(.*Download all"):
+        SMALL.load(tmp_path)
+
+
+def test_missing_parts_and_images_are_named(tmp_path, monkeypatch):
+    home = tmp_path / "svhn"
+    write_parts(home)
+    with pytest.raises(DataError, match=r"svhn has 5 training and 2 test images, but svhn has 73"):
+        load_dataset("svhn", tmp_path)
+    (home / "test.parquet").unlink()
+    with pytest.raises(DataError, match=r"svhn has no test\.parquet, nor numbered .* Download"):
+        load_dataset("svhn", tmp_path)
+    (home / "train.parquet").unlink()
+    with pytest.raises(DataError, match=r"svhn has no train\.parquet, nor numbered files"):
+        load_dataset("svhn", tmp_path)
+    for name, remedy in (("svhn", "Download all .*/svhn"), ("cifar10-jpeg", "Use the train and t")):
+        with pytest.raises(DataError, match=rf"needs a folder '{name}'.*{remedy}"):
+            load_dataset(name, tmp_path / "elsewhere")
+    monkeypatch.delenv("WIRELESSFL_DATA", raising=False)
+    monkeypatch.setattr(files, "cache_folder", lambda: tmp_path / "cache")
+    with pytest.raises(DataError, match=r"cache/svhn has no train\.parquet"):  # no download
+        load_dataset("svhn")
 
 
 @pytest.mark.realdata
@@ -222,7 +341,7 @@ def test_the_test_part_of_the_real_jpeg_copy(real_data, tmp_path):
     parquet.write_table(pyarrow.Table.from_batches([rows]), tmp_path / "train.parquet")
     shutil.copy(test, tmp_path / "test.parquet")
     small.close()
-    data = HubImages("real", "", classes=10, side=32, folder=tmp_path).load()
+    data = HubImages("real", "", classes=10, counts=(10, 10_000)).read(tmp_path)
     assert data.test_inputs.shape == (10_000, 3, 32, 32)
     assert data.test_inputs.aminmax() == (-1, 1)
     assert data.test_labels.bincount().tolist() == [1000] * 10

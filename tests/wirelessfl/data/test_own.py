@@ -10,12 +10,16 @@ from PIL import Image
 from torch.utils.data import Dataset as TorchDataset
 from torch.utils.data import IterableDataset, TensorDataset
 
+import wirelessfl
+from wirelessfl.cli import main
+from wirelessfl.config import Config
 from wirelessfl.data import Dataset, as_dataset, load_dataset
 from wirelessfl.data.label_kinds import class_hint, label_notes
-from wirelessfl.data.own.arrays import converted, range_note
+from wirelessfl.data.own import range_note
 from wirelessfl.errors import ConfigError, DataError
 from wirelessfl.generators import other_states, torch_state
 
+RUN = "--clients 2 --rounds 1 --local-steps 1 --batch-size 2 --threads 1 --split iid".split()
 RANDOM = np.random.default_rng(3)
 X = RANDOM.uniform(0, 1, (12, 5)).astype(np.float32)
 Y = np.arange(12) % 3
@@ -54,6 +58,11 @@ class Table:
         return len(self._rows)
 
 
+def splits(**columns):
+    """Equal training and test splits."""
+    return dict.fromkeys(("train", "test"), Table(**columns))
+
+
 def plain(dataset):
     """All values of a data set."""
     parts = ("train_inputs", "train_labels", "test_inputs", "test_labels")
@@ -85,7 +94,6 @@ FORMS = {
     ),
     "read-only and reversed": (X[::-1][::-1], np.broadcast_to(Y, (12,)), X_TEST, Y_TEST),
     "mapping": dict(zip(KEYS, (X, Y, X_TEST, Y_TEST), strict=True)),
-    "pairs": ((X, Y), (X_TEST, Y_TEST)),
     "tensor data sets": (TensorDataset(*TENSORS[:2]), TensorDataset(*TENSORS[2:])),
     "data sets of torch": (
         Items(list(zip(X, Y.tolist(), strict=True))),
@@ -95,7 +103,7 @@ FORMS = {
         "train": Table(3, inputs=X.tolist(), label=Y.tolist()),
         "validation": Table(3, inputs=X_TEST.tolist(), label=Y_TEST.tolist()),
     },
-    "tables": (Table(x=X, other=Y, y=Y), Table(x=X_TEST, other=Y_TEST, y=Y_TEST)),
+    "columns": {"train": Table(x=X, other=Y, y=Y), "test": Table(x=X_TEST, other=Y_TEST, y=Y_TEST)},
 }
 
 
@@ -156,17 +164,17 @@ def test_true_and_false_are_classes_or_flags(what):
         assert found.classes == 2
     else:
         flags = np.stack([truth, ~truth], axis=1)
-        labels = converted((X, X_TEST), (flags, flags[:4]), "data").labels
-        assert labels[0].dtype == torch.float32
-        assert labels[0].tolist() == flags.astype(float).tolist()
+        labels = as_dataset((X, flags, X_TEST, flags[:4])).train_labels
+        assert labels.dtype == torch.float32
+        assert labels.tolist() == flags.astype(float).tolist()
 
 
 def test_labels_of_other_shapes_pass_through():
     """Masks [n, height, width] stay integers, targets [n, values] become float32."""
     masks, targets = BYTES[..., 0] % 4, X.astype(np.float64)
-    found = converted((X, X_TEST), (masks, masks[:4]), "data").labels[0]
+    found = as_dataset((X, masks, X_TEST, masks[:4])).train_labels
     assert (found.dtype, found.tolist()) == (torch.int64, masks.tolist())
-    found = converted((X, X_TEST), (targets, targets[:4]), "data").labels[0]
+    found = as_dataset((X, targets, X_TEST, targets[:4])).train_labels
     assert torch.equal(found, torch.from_numpy(X))
 
 
@@ -201,6 +209,51 @@ def test_the_setting_reads_a_folder_of_images_too(tmp_path, grey):
     assert torch.allclose((found.test_inputs + 1) / 2, given.test_inputs, atol=1e-6)
     assert torch.equal(found.train_labels, given.train_labels)
     assert torch.equal(found.test_labels, given.test_labels)
+
+
+def test_a_path_runs_from_flags_toml_and_tasks_and_resumes_elsewhere(tmp_path, monkeypatch, capsys):
+    """A relative path is stored as an absolute one; titles have the folder's name."""
+    monkeypatch.chdir(tmp_path)
+    for part in ("train", "test"):
+        save_images(tmp_path / "my-images" / part, BYTES)
+    words = ["run", "fedavg", "--dataset", "./my-images", "--model", "mlp", *RUN]
+    assert main(words) == 0
+    (folder,) = (tmp_path / "runs").iterdir()
+    assert folder.name.startswith("fedavg-my-images-")
+    config = Config.from_toml(folder / "config.toml")
+    assert config.dataset.name == str(tmp_path / "my-images")
+    assert list(config.tasks) == ["my-images"]
+
+    rows = wirelessfl.resume(folder).rows
+    (tmp_path / "other").mkdir()
+    monkeypatch.chdir(tmp_path / "other")
+    (folder / "checkpoint.safetensors").unlink()
+    (folder / "rows.jsonl").unlink()
+    again = wirelessfl.resume(folder).rows  # loads the data again
+    assert [row["accuracy"] for row in again] == [row["accuracy"] for row in rows]
+    assert [row["loss"] for row in again] == [row["loss"] for row in rows]
+
+    toml = tmp_path / "run.toml"
+    toml.write_text('[algorithm]\nname = "fedavg"\n[dataset]\nname = "../my-images/"\n')
+    path = Config.from_toml(toml).dataset.name
+    assert load_dataset(path).name == "my-images"
+    tasks = Config.from_flags("fedast", task=("../my-images,lr=0.1", "../my-images", "digits"))
+    assert list(tasks.tasks) == ["my-images", "my-images-2", "digits"]
+    assert {task.dataset.name for task in tasks.tasks.values()} == {path, "digits"}
+    assert Config.of(tasks.given_tables()) == tasks
+
+
+def test_wrong_paths_are_named(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    assert main(["run", "fedavg", "--dataset", "./nowhere", *RUN]) != 0
+    (line,) = capsys.readouterr().err.splitlines()
+    assert f"dataset is '{tmp_path}/nowhere', which is not a folder: give the path of a" in line
+    assert not (tmp_path / "runs").exists()
+    (tmp_path / "empty").mkdir()
+    with pytest.raises(DataError, match=r"empty', which has no folder train: give the path"):
+        load_dataset("./empty")
+    with pytest.raises(ConfigError, match=r"'empty' is unknown.* folder of images by its path, s"):
+        load_dataset("empty")
 
 
 class Stream(IterableDataset):
@@ -244,9 +297,9 @@ WRONG = {
     "sizes": ((SIZES, SIZES), DataError, "[1] has shape [3], but data: train[0] [2]"),
     "empty": ((Items([]), Items([])), DataError, "has no samples"),
     "broken": ((Broken([1]), Broken([1])), DataError, "train[0]: KeyError", "test_own.py, line"),
-    "columns": ((Table(a=X, b=Y), Table(a=X, b=Y)), DataError, "has the columns a, b: name those"),
-    "texts": ((Table(x=["a"], y=[1]),) * 2, DataError, "text in column 'x'"),
-    "text labels": ((Table(x=[1.0], y=["a"]),) * 2, DataError, "class_encode_column('y')"),
+    "columns": (splits(a=X, b=Y), DataError, "has the columns a, b: name those"),
+    "texts": (splits(x=["a"], y=[1]), DataError, "text in column 'x'"),
+    "text labels": (splits(x=[1.0], y=["a"]), DataError, "class_encode_column('y')"),
 }
 
 

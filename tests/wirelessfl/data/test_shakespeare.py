@@ -1,6 +1,4 @@
-"""Shakespeare: roles, windows of a role's text, LEAF's files, and damaged files."""
-
-import json
+"""Shakespeare: roles, windows of a role's text, and damaged files."""
 
 import numpy as np
 import pytest
@@ -40,21 +38,6 @@ def read_back(ids):
 def write_play(root, text):
     (root / "shakespeare").mkdir(exist_ok=True)
     (root / "shakespeare" / "input.txt").write_bytes(text.encode())
-
-
-def write_leaf(folder, **users):
-    folder.mkdir(parents=True, exist_ok=True)
-    content = {
-        "users": list(users),
-        "num_samples": [len(data["y"]) for data in users.values()],
-        "user_data": users,
-    }
-    (folder / "all_data_0.json").write_text(json.dumps(content))
-
-
-def leaf(*texts):
-    """A user's data in LEAF's format, from strings of 81 characters."""
-    return {"x": [text[:80] for text in texts], "y": [text[80:] for text in texts]}
 
 
 def test_letters_are_the_eighty_of_leaf_and_others_are_spaces():
@@ -117,49 +100,15 @@ def test_windows_of_a_small_play(tmp_path):
         load_shakespeare(tmp_path, test_stride=0)
 
 
-@pytest.mark.parametrize("inner", [".", "data"])
-def test_leafs_files_have_precedence_and_keep_their_split(tmp_path, inner):
-    write_play(tmp_path, "A:\n" + "x" * 500)
-    root = tmp_path / "shakespeare" / inner
-    a, b = "a" * 80 + "b", "c" * 40 + "d" * 40 + "e"
-    write_leaf(root / "train", ROMEO=leaf(a, b), JULIET=leaf(b), MUTE=leaf())
-    write_leaf(root / "test", ROMEO=leaf(b, a, a), NURSE=leaf(a))
-    data = load_shakespeare(tmp_path, test_stride=2)
-    assert [read_back(row) for row in data.train_inputs] == [b[:80], a[:80], b[:80]]
-    assert read_back(data.train_labels) == "ebe"
-    assert data.groups.tolist() == [0, 1, 1]  # JULIET, ROMEO
-    assert [read_back(row) for row in data.test_inputs] == [a[:80], b[:80], a[:80]]
-    assert "2 roles" in data.verification
-
-
 def test_missing_and_damaged_files_are_named(tmp_path):
-    with pytest.raises(DataError, match=r"not a folder.*github.com/TalwalkarLab/leaf.*input.txt"):
+    with pytest.raises(DataError, match=r"not a folder.*input.txt"):
         load_shakespeare(tmp_path)
-    home = tmp_path / "shakespeare"
-    home.mkdir()
-    with pytest.raises(DataError, match=r"neither train/\*.json .*nor input.txt. Put LEAF's"):
+    (tmp_path / "shakespeare").mkdir()
+    with pytest.raises(DataError, match=r"has no input.txt. Put it there: it is published at"):
         load_shakespeare(tmp_path)
     write_play(tmp_path, "A:\n" + "x" * 379)
     with pytest.raises(DataError, match=r"input.txt has no role with at least 380 characters"):
         load_shakespeare(tmp_path)
-    write_leaf(home / "train", A=leaf("a" * 81))
-    with pytest.raises(DataError, match="test has no JSON files"):
-        load_shakespeare(tmp_path)
-    for broken, message in [
-        ({"x": ["a" * 80]}, "user 'A' has no list y"),
-        ({"x": ["a" * 79], "y": ["b"]}, r"x\[0\] is 'a+', expected a string of length 80"),
-        ({"x": ["a" * 80], "y": ["bc"]}, r"y\[0\] is 'bc', expected a string of length 1"),
-        ({"x": ["a" * 80, "b" * 80], "y": ["b"]}, "2 texts but 1 next characters"),
-        ([], "user 'A' has no list x"),
-    ]:
-        (home / "test").mkdir(exist_ok=True)
-        (home / "test" / "t.json").write_text(json.dumps({"user_data": {"A": broken}}))
-        with pytest.raises(DataError, match=message):
-            load_shakespeare(tmp_path)
-    for content, message in [("[]", "has no JSON object user_data"), ("{", "t.json is not JSON")]:
-        (home / "test" / "t.json").write_text(content)
-        with pytest.raises(DataError, match=message):
-            load_shakespeare(tmp_path)
 
 
 @pytest.mark.realdata

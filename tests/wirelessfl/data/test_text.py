@@ -1,5 +1,6 @@
 """Data sets of texts: published formats, unusual characters, damage, and the token cache."""
 
+import io
 import json
 import os
 import shutil
@@ -78,16 +79,24 @@ def write_sst2(root, train='an "odd film\t1\nso, so\t0\n', dev="fine\t1\n"):
     write(root / "sst2" / "dev.tsv", "sentence\tlabel\n" + dev)
 
 
+def write_rows(path, rows):
+    """Write a file of a copy from the hub."""
+    import pyarrow
+    from pyarrow import parquet
+
+    path.parent.mkdir(parents=True, exist_ok=True)
+    parquet.write_table(pyarrow.Table.from_pylist(rows), path)
+
+
 QNLI = "index\tquestion\tsentence\tlabel\n"
 QQP = "id\tqid1\tqid2\tquestion1\tquestion2\tis_duplicate\n"
 
 
-@pytest.mark.parametrize("inner", ["", "SST-2"])
-def test_sst2_quotes_and_odd_spaces_are_text(tmp_path, words, inner):
+def test_sst2_quotes_and_odd_spaces_are_text(tmp_path, words):
     """Quotes are ordinary characters; only line feeds end lines; empty lines are skipped."""
     rows = ["it 's \"not good\t0", "caf\u00e9 , \x85 and \u2028 such\t1", "", "plain \t1"]
-    write(tmp_path / "sst2" / inner / "train.tsv", "sentence\tlabel\n" + "\n".join(rows) + "\n")
-    write(tmp_path / "sst2" / inner / "dev.tsv", "sentence\tlabel\r\nlast\t1\r\n")
+    write(tmp_path / "sst2" / "train.tsv", "sentence\tlabel\n" + "\n".join(rows) + "\n")
+    write(tmp_path / "sst2" / "dev.tsv", "sentence\tlabel\r\nlast\t1\r\n")
     data = load("sst2", tmp_path, words)
     assert texts_of(data.train_inputs, words) == [
         "it 's \"not good",
@@ -151,41 +160,35 @@ def test_ag_news_is_quoted_csv_whose_classes_start_at_one(tmp_path, words):
     assert data.classes == 4
 
 
-def write_newsgroups(root, change=lambda posts: None):
-    groups = BY_NAME["20newsgroups"].labels
+def write_newsgroups(home, change=lambda posts: None):
+    """Write the archive, with a hidden file; returns its path."""
     posts = {
         f"20news-bydate-{part}/{group}/{5000 - i}": f"{part} {i}\n\xe9\n"
         for part in ("train", "test")
-        for i, group in enumerate(groups)
+        for i, group in enumerate(BY_NAME["20newsgroups"].labels)
     }
     posts["20news-bydate-train/sci.space/1"] = "first"
+    posts["20news-bydate-train/sci.space/.hidden"] = "no post"
     change(posts)
-    for name, text in posts.items():
-        (root / name).parent.mkdir(parents=True, exist_ok=True)
-        (root / name).write_bytes(text.encode("latin-1"))
-    return posts
+    home.mkdir(exist_ok=True)
+    with tarfile.open(home / "20news-bydate.tar.gz", "w:gz") as archive:
+        for name, text in posts.items():
+            member, content = tarfile.TarInfo(name), text.encode("latin-1")
+            member.size = len(content)
+            archive.addfile(member, io.BytesIO(content))
+    return home / "20news-bydate.tar.gz"
 
 
-@pytest.mark.parametrize("packed", [False, True])
-def test_newsgroups_are_read_from_folders_or_the_archive(tmp_path, words, packed):
+def test_newsgroups_are_read_from_the_archive(tmp_path, words):
     home = tmp_path / "20newsgroups"
-    if packed:
-        write_newsgroups(tmp_path / "unpacked")
-        home.mkdir()
-        with tarfile.open(home / "20news-bydate.tar.gz", "w:gz") as archive:
-            for folder in ("20news-bydate-test", "20news-bydate-train"):
-                archive.add(tmp_path / "unpacked" / folder, folder)
-    else:
-        write_newsgroups(home)
-        (home / "20news-bydate-train" / "sci.space" / ".hidden").write_text("no post")
+    write_newsgroups(home)
     data = load("20newsgroups", tmp_path, words)
     assert data.train_labels.tolist() == sorted([*range(20), 14])
     assert data.test_labels.tolist() == list(range(20))
     expected = [f"train {i}\n\xe9\n" for i in range(20)]
     expected.insert(14, "first")
     assert texts_of(data.train_inputs, words) == expected
-    left = {path.name for path in home.iterdir()}
-    assert left == ({"20news-bydate.tar.gz"} if packed else set(os.listdir(home)))
+    assert [path.name for path in home.iterdir()] == ["20news-bydate.tar.gz"]
 
 
 def lose(name):
@@ -207,15 +210,10 @@ def test_incomplete_newsgroups_are_named(tmp_path, words, change, message):
 
 
 def test_a_damaged_archive_is_named(tmp_path, words):
-    write_newsgroups(tmp_path / "unpacked")
-    home = tmp_path / "20newsgroups"
-    home.mkdir()
-    packed = home / "20news-bydate.tar.gz"
-    with tarfile.open(packed, "w:gz") as archive:
-        archive.add(tmp_path / "unpacked" / "20news-bydate-train", "20news-bydate-train")
-    whole = packed.read_bytes()
+    archive = write_newsgroups(tmp_path / "20newsgroups")
+    whole = archive.read_bytes()
     for content in (whole[: len(whole) // 2], b"no archive"):
-        packed.write_bytes(content)
+        archive.write_bytes(content)
         with pytest.raises(DataError, match=r"20news-bydate\.tar\.gz: truncated or damaged.*qwone"):
             load("20newsgroups", tmp_path, words)
 
@@ -233,53 +231,37 @@ def test_a_damaged_archive_is_named(tmp_path, words):
         ("20newsgroups", [{"text": "", "label": 19, "label_text": "x"}], ([""], [19])),
     ],
 )
-@pytest.mark.parametrize("suffix", ["jsonl", "parquet"])
-def test_copies_from_the_hub_are_read(tmp_path, words, name, rows, expected, suffix):
+def test_copies_from_the_hub_are_read(tmp_path, words, name, rows, expected):
     test = BY_NAME[name].test[-1]
-    folder = tmp_path / name
-    if suffix == "jsonl":
-        for part in ("train", test):
-            write(folder / f"{part}.jsonl", "\n\n".join(map(json.dumps, rows)) + "\n")
-    else:
-        import pyarrow
-        from pyarrow import parquet
-
-        (folder / "data").mkdir(parents=True)
-        for stem in [f"train-0000{i}-of-00002" for i in range(2)] + [f"{test}-00000-of-00001"]:
-            parquet.write_table(pyarrow.Table.from_pylist(rows), folder / f"data/{stem}.parquet")
+    for stem in [f"train-0000{i}-of-00002" for i in range(2)] + [f"{test}-00000-of-00001"]:
+        write_rows(tmp_path / name / f"{stem}.parquet", rows)
     data = load(name, tmp_path, words)
-    times = 2 if suffix == "parquet" else 1
-    assert texts_of(data.train_inputs, words) == expected[0] * times
-    assert data.train_labels.tolist() == expected[1] * times
+    assert texts_of(data.train_inputs, words) == expected[0] * 2
+    assert data.train_labels.tolist() == expected[1] * 2
     assert texts_of(data.test_inputs, words) == expected[0]
 
 
 def test_damaged_copies_are_named(tmp_path, words, monkeypatch):
-    good = json.dumps({"sentence": "a", "label": 1})
-    write(tmp_path / "sst2" / "validation.jsonl", good)
-    train = tmp_path / "sst2" / "train.jsonl"
-    for line, message in [
-        ('{"sentence": "a", "la', r"line 2 is not JSON"),
-        ("[1]", "line 2 is not a JSON"),
-        ("[" * 100_000, "line 2 is not JSON: maximum recursion depth"),
-        (json.dumps({"sentence": "a", "label": -1}), "line 2: the label is -1, expected 0 to 1"),
-        (json.dumps({"sentence": "a", "label": True}), "line 2: the label is True"),
-        (json.dumps({"sentence": None, "label": 1}), "line 2: sentence is not a string"),
-        (json.dumps({"words": "a", "label": 1}), "line 2: the columns are words, label; "),
+    home = tmp_path / "sst2"
+    write_rows(home / "validation.parquet", [{"sentence": "a", "label": 1}])
+    for row, message in [
+        ({"sentence": "a", "label": -1}, "row 0: the label is -1, expected 0 to 1"),
+        ({"sentence": "a", "label": True}, "row 0: the label is True"),
+        ({"sentence": None, "label": 1}, "row 0: sentence is not a string"),
+        ({"words": "a", "label": 1}, "row 0: the columns are words, label; "),
     ]:
-        write(train, f"{good}\n{line}\n")
-        with pytest.raises(DataError, match=rf"train\.jsonl, {message}"):
+        write_rows(home / "train.parquet", [row])
+        with pytest.raises(DataError, match=rf"train\.parquet, {message}"):
             load("sst2", tmp_path, words)
-    train.unlink()
-    (tmp_path / "sst2" / "validation.jsonl").unlink()
-    write(tmp_path / "sst2" / "train.parquet", "PAR1 no parquet PAR1")
-    with pytest.raises(DataError, match=r"no dev\.parquet or validation\.parquet"):
-        load("sst2", tmp_path, words)
-    shutil.copy(tmp_path / "sst2/train.parquet", tmp_path / "sst2/dev.parquet")
+    write(home / "train.parquet", "PAR1 no parquet PAR1")
     with pytest.raises(DataError, match=r"train\.parquet: damaged parquet"):
         load("sst2", tmp_path, words)
-    monkeypatch.setitem(sys.modules, "pyarrow", None)
-    with pytest.raises(DataError, match=r"reading parquet needs pyarrow.*pip install pyarrow"):
+    with monkeypatch.context() as patched:
+        patched.setitem(sys.modules, "pyarrow", None)
+        with pytest.raises(DataError, match=r"reading parquet needs pyarrow.*pip install pyarrow"):
+            load("sst2", tmp_path, words)
+    (home / "validation.parquet").unlink()
+    with pytest.raises(DataError, match=r"no dev\.parquet or validation\.parquet"):
         load("sst2", tmp_path, words)
 
 
@@ -332,7 +314,7 @@ def test_absent_files_are_named(tmp_path, words, monkeypatch):
     for name, wanted in [
         ("sst2", r"train\.tsv and dev\.tsv"),
         ("ag-news", r"train\.csv and test\.csv"),
-        ("20newsgroups", r"20news-bydate-train and 20news-bydate-test, nor 20news-bydate\.tar\.gz"),
+        ("20newsgroups", r"20news-bydate\.tar\.gz"),
     ]:
         with pytest.raises(DataError, match=rf"{name} \(from cache\) has no {wanted}, .*https?://"):
             load(name, None, words)

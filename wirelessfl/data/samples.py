@@ -1,17 +1,20 @@
-"""Data sets of single samples: torch's, torchvision's, and those of Hugging Face."""
+"""Samples of data sets of torch and of Hugging Face, and of folders of images."""
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
 
 from channels.streams import Stream
-from wirelessfl.data.dataset import check_dense
+from wirelessfl.data.dataset import Dataset, check_dense, scale_pixels
+from wirelessfl.data.files import dataset_title
 from wirelessfl.errors import DataError
 from wirelessfl.generators import seeded_generators
 from wirelessfl.guard import calling, described
@@ -31,6 +34,12 @@ UNSEEDED = (
     "which are seeded: results cannot be repeated. Leave out the random transforms, and give "
     "augment=f(x, generator)."
 )
+SUFFIXES = (".png", ".jpg", ".jpeg", ".bmp", ".gif", ".webp", ".tif", ".tiff", ".ppm", ".pgm")
+TEST_FOLDERS = ("test", "val", "validation", "valid")
+"""Names of the folder of test images, in order of preference."""
+
+Part = tuple[np.ndarray, np.ndarray]
+"""Images [n, height, width] or [n, height, width, 3] as bytes, and labels [n]."""
 
 
 @dataclass(frozen=True)
@@ -112,11 +121,7 @@ def _equal(samples: Sequence[Any], again: Sequence[Any]) -> bool:
 
 
 def _samples(data: Any, where: str) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-    """The samples of a data set of torch.
-
-    Raises:
-        DataError: it has no length, or a sample is not a pair of input and label.
-    """
+    """The samples of a data set of torch."""
     for place in range(_length(data, where)):
         with calling(f"{where}[{place}]", DataError):
             item = data[place]
@@ -173,11 +178,7 @@ def _array(value: Any, where: str) -> np.ndarray:
 
 
 def _columns(data: Any, columns: tuple[str, str] | None, where: str) -> tuple[str, str]:
-    """The columns of inputs and labels of a Hugging Face data set.
-
-    Raises:
-        DataError: a column is missing.
-    """
+    """The columns of inputs and labels of a Hugging Face data set."""
     names = data.column_names
     if isinstance(names, Mapping):
         raise DataError(f"{where} is a set of splits: give one split.")
@@ -200,11 +201,7 @@ def _columns(data: Any, columns: tuple[str, str] | None, where: str) -> tuple[st
 def _rows(
     data: Any, columns: tuple[str, str], where: str
 ) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-    """The samples of a Hugging Face data set.
-
-    Raises:
-        DataError: a column has words.
-    """
+    """The samples of a Hugging Face data set."""
     first, second = columns
     for place, row in enumerate(_read(data, where)):
         if isinstance(row[first], str):
@@ -230,3 +227,117 @@ def _read(data: Any, where: str) -> Iterator[Mapping[str, Any]]:
 
 def _column(names: Sequence[str], wanted: Sequence[str]) -> str | None:
     return next((name for name in wanted if name in names), None)
+
+
+@dataclass(frozen=True)
+class ImageFolder:
+    """The folder of images that the setting ``dataset`` names by its path."""
+
+    path: Path
+
+    def load(self, data_dir: str | os.PathLike[str] | None = None) -> Dataset:
+        """The images, see ``read_images``, [n, channels, height, width] in [-1, 1].
+
+        Args:
+            data_dir: not used; all data sets have this argument.
+
+        Raises:
+            DataError: there is no such folder, or as for ``read_images``.
+        """
+        if not is_image_folder(self.path):
+            what = "has no folder train" if self.path.is_dir() else "is not a folder"
+            raise DataError(
+                f"dataset is {str(self.path)!r}, which {what}: give the path of a folder with "
+                "train/CLASS/1.png and test/CLASS/1.png, or a name from `wirelessfl list`."
+            )
+        (x, y), (x_test, y_test), classes = read_images(self.path)
+        parts = (p[:, None] if p.ndim == 3 else np.moveaxis(p, -1, 1) for p in (x, x_test))
+        inputs = [scale_pixels(np.ascontiguousarray(pixels)) for pixels in parts]
+        labels = [torch.from_numpy(part) for part in (y, y_test)]
+        name = dataset_title(str(self.path))
+        return Dataset(name, inputs[0], labels[0], inputs[1], labels[1], classes=len(classes))
+
+
+def is_image_folder(path: Path) -> bool:
+    """Whether a folder has a subfolder of training images."""
+    return (path / "train").is_dir()
+
+
+def read_images(path: Path) -> tuple[Part, Part, list[str]]:
+    """Read the images of a folder.
+
+    Args:
+        path: the folder, with ``train/CLASS/`` and ``test/CLASS/``; the latter may also be called
+            ``val``, ``validation`` or ``valid``.
+
+    Returns:
+        Training part, test part, and names of the classes, sorted; labels are their indices.
+
+    Raises:
+        DataError: a part or its images are missing, an image is damaged, images differ in size, or
+            the test part has a class that the training part lacks.
+    """
+    test = next((path / name for name in TEST_FOLDERS if (path / name).is_dir()), None)
+    if test is None:
+        raise DataError(f"{path} has train, but no folder test: add one with its test images.")
+    classes = _class_folders(path / "train")
+    unknown = sorted(set(_class_folders(test)) - set(classes))
+    if unknown:
+        raise DataError(
+            f"{test} has the class {unknown[0]!r}, which {path / 'train'} lacks: give both parts "
+            "the same classes."
+        )
+    files = [_image_files(part, classes) for part in (path / "train", test)]
+    grey = all(_mode(file) in ("L", "1") for part in files for file, _ in part)
+    train, tested = (_read_part(part, "L" if grey else "RGB") for part in files)
+    return train, tested, classes
+
+
+def _class_folders(folder: Path) -> list[str]:
+    return sorted(p.name for p in folder.iterdir() if p.is_dir() and not p.name.startswith("."))
+
+
+def _image_files(folder: Path, classes: list[str]) -> list[tuple[Path, int]]:
+    """Images of a part with their labels, sorted by class and name."""
+    found = [
+        (file, label)
+        for label, name in enumerate(classes)
+        for file in sorted((folder / name).rglob("*"))
+        if file.suffix.lower() in SUFFIXES
+    ]
+    if not found:
+        raise DataError(
+            f"{folder} has no images: put them into one folder per class, e.g. "
+            f"{folder / 'cat' / '1.png'}."
+        )
+    return found
+
+
+def _mode(file: Path) -> str:
+    from PIL import Image, UnidentifiedImageError
+
+    try:
+        with Image.open(file) as image:
+            return image.mode
+    except (OSError, UnidentifiedImageError, ValueError) as error:
+        raise DataError(f"{file} cannot be read as an image: {error}.") from error
+
+
+def _read_part(files: list[tuple[Path, int]], mode: str) -> Part:
+    from PIL import Image
+
+    images: list[np.ndarray] = []
+    for file, _ in files:
+        try:
+            with Image.open(file) as image:
+                pixels = np.asarray(image.convert(mode))
+        except (OSError, ValueError, SyntaxError) as error:
+            raise DataError(f"{file} cannot be read as an image: {error}.") from error
+        if images and pixels.shape != images[0].shape:
+            height, width = images[0].shape[:2]
+            raise DataError(
+                f"{file} has {pixels.shape[1]} x {pixels.shape[0]} pixels, but {files[0][0]} has "
+                f"{width} x {height}: resize the images to one size."
+            )
+        images.append(pixels)
+    return stacked(images, "images"), np.array([label for _, label in files])
