@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from scipy.optimize import linear_sum_assignment, linprog
 
 from solvers import BlockAssignment, Status, assign_resource_blocks
-from solvers.resource_blocks.block_prices import least_possible, prices
+from solvers.resource_blocks.matching import least_possible, prices
 
 
 def losses(error, weights, allowed):
