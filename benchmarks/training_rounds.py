@@ -12,7 +12,7 @@ from benchmarks.timing import Rows, interleaved
 from channels import ChannelDraw, Load, section_vi_c
 from channels.arrays import IntArray
 from channels.streams import Stream
-from solvers import optimize_rounds
+from solvers import TrainingProblem, optimize_rounds
 
 _CELLS, _CLIENTS, _NEURONS = 4, 60, 300
 _BACKHAUL = np.array([0.1, 0.2, 0.3, 0.4])
@@ -84,5 +84,5 @@ def _solve(
 ) -> Any:
     h, e = np.meshgrid(steps, edges, indexing="ij")
     rounds = 3000 / (h * e) + 20 + 1.5 * h + 2 * e
-    grid = {"local_steps": steps, "edge_rounds": edges}
-    return optimize_rounds(rounds, *network, _NEURONS, **grid, **goal, extra_seconds=_BACKHAUL)
+    problem = TrainingProblem.of_load(*network, _NEURONS, extra_seconds=_BACKHAUL)
+    return optimize_rounds(problem, rounds, local_steps=steps, edge_rounds=edges, **goal)

@@ -107,7 +107,8 @@ def noted(function: Function) -> Function:
     """Let a function warn of arguments outside of their ranges, where a user calls it.
 
     Calls from within the packages do not warn: runs look at their network once, at the start. A
-    network, or the network of a channel draw, replaces the single arguments.
+    network, or the network of a channel draw, replaces the single arguments; the fields of an
+    argument ``problem`` join them.
     """
     names = list(inspect.signature(function).parameters)
 
@@ -121,7 +122,9 @@ def noted(function: Function) -> Function:
                 whole = network.network if isinstance(network, ChannelDraw) else network
                 Notes()(*network_notes(whole))
             else:
-                Notes()(*argument_notes(dict(zip(names, args, strict=False)) | others))
+                values = dict(zip(names, args, strict=False)) | others
+                problem = vars(values["problem"]) if "problem" in values else {}
+                Notes()(*argument_notes(values | problem))
         return found
 
     return cast(Function, noting)

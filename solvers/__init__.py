@@ -36,6 +36,7 @@ from solvers.resource_blocks import BlockAssignment, assign_resource_blocks
 from solvers.solution import Solution, SolverUnavailableError, Status
 from solvers.training_rounds import (
     RoundCosts,
+    TrainingProblem,
     TrainingRounds,
     evaluate_rounds,
     optimize_rounds,
@@ -69,6 +70,7 @@ __all__ = [
     "Solution",
     "SolverUnavailableError",
     "Status",
+    "TrainingProblem",
     "TrainingRounds",
     "WidthsAndBands",
     "align_transmitters",

@@ -39,10 +39,6 @@ class TakesLoad(Protocol[P, R]):
     @overload
     def __call__(self, load: Load, draw: ChannelDraw, /, *args: Any, **others: Any) -> R: ...
     @overload
-    def __call__(
-        self, first: Any, load: Load, draw: ChannelDraw, /, *args: Any, **others: Any
-    ) -> R: ...
-    @overload
     def __call__(self, *args: P.args, **others: P.kwargs) -> R: ...
 
 
@@ -50,35 +46,34 @@ def takes_load(solve: Callable[P, R]) -> TakesLoad[P, R]:
     """Let a solver take a ``Load`` and the ``ChannelDraw`` of its clients in place of arrays.
 
     They give ``bandwidth_hz`` and the solver's arguments in ``_ARRAYS``, one problem or row per
-    cell. They stand where the first of these does; other arguments follow in their order.
+    cell; other arguments follow in their order.
     """
     names = list(inspect.signature(solve).parameters)
 
     @wraps(solve)
     def taking(*args: Any, **others: Any) -> R:
-        at = next((i for i, each in enumerate(args[:2]) if isinstance(each, Load)), None)
-        if at is None:
+        if not args or not isinstance(args[0], Load):
             return solve(*args, **others)
-        load, draw = args[at], args[at + 1] if len(args) > at + 1 else None
+        load, draw = args[0], args[1] if len(args) > 1 else None
         if not isinstance(draw, ChannelDraw):
             raise TypeError(
                 f"{solve.__name__} got a Load: give the ChannelDraw of its clients after it."
             )
-        arrays = _arrays(names, load, draw)
+        arrays = load_arrays(names, load, draw)
         if twice := sorted(arrays.keys() & others.keys()):
             raise TypeError(
                 f"{twice[0]} is given twice: leave it out, as the load and the draw give it."
             )
-        rest = [name for name in names[at:] if name not in arrays | others]
-        given = dict(zip(rest, args[at + 2 :], strict=False))
-        if len(given) < len(args) - at - 2:
+        names_left = [name for name in names if name not in arrays | others]
+        rest = dict(zip(names_left, args[2:], strict=False))
+        if len(rest) < len(args) - 2:
             raise TypeError(f"{solve.__name__} got {len(args)} arguments, which are too many.")
-        return solve(*args[:at], **arrays, **given, **others)
+        return solve(**arrays, **rest, **others)  # type: ignore[call-arg]
 
     return taking
 
 
-def _arrays(names: list[str], load: Load, draw: ChannelDraw) -> dict[str, Any]:
+def load_arrays(names: list[str], load: Load, draw: ChannelDraw) -> dict[str, Any]:
     """The arguments that a load and a draw give to a solver with parameters of these names.
 
     Raises:

@@ -2,5 +2,12 @@
 
 from solvers.training_rounds.evaluate import RoundCosts, evaluate_rounds
 from solvers.training_rounds.optimize import TrainingRounds, optimize_rounds
+from solvers.training_rounds.training_problem import TrainingProblem
 
-__all__ = ["RoundCosts", "TrainingRounds", "evaluate_rounds", "optimize_rounds"]
+__all__ = [
+    "RoundCosts",
+    "TrainingProblem",
+    "TrainingRounds",
+    "evaluate_rounds",
+    "optimize_rounds",
+]

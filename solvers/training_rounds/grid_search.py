@@ -21,9 +21,9 @@ import numpy as np
 
 from channels.arrays import BoolArray, FloatArray
 from solvers.joint.weighted import rounded
+from solvers.training_rounds.grid_problem import GridProblem, proportion
 from solvers.training_rounds.sizes_program import Cut, SizesAnswer, SizesCase, solve_program
 from solvers.training_rounds.spend import Phases, spend
-from solvers.training_rounds.training_problem import TrainingProblem, proportion
 from solvers.training_rounds.units import Model, Units
 
 GAP = 3e-5
@@ -65,7 +65,7 @@ class GridSearch:
         problem: the arguments, of which some m has feasible sizes.
     """
 
-    def __init__(self, problem: TrainingProblem) -> None:
+    def __init__(self, problem: GridProblem) -> None:
         self.problem = problem
         self.fixed, self.exact = proportion(problem.cells, problem.shape[1])
         edges = problem.edge_rounds[:, None]

@@ -14,10 +14,10 @@ from channels.arrays import BoolArray, FloatArray, IntArray
 from channels.plausible import noted
 from channels.validation import shown
 from solvers.joint.joint_problem import few_units
-from solvers.load_rows import takes_load
 from solvers.solution import Solution, Status
+from solvers.training_rounds.grid_problem import GridProblem, read_problem
 from solvers.training_rounds.grid_search import FoundPoint, GridSearch
-from solvers.training_rounds.training_problem import Bands, TrainingProblem, read_problem
+from solvers.training_rounds.training_problem import TrainingProblem
 
 PROVEN = 1e-4
 """Largest relative gap of an optimal design."""
@@ -29,16 +29,11 @@ class TrainingRounds:
     """A design of all global rounds of a training.
 
     >>> import solvers
+    >>> gain = [[1e9, 1e9], [1e8, 1e8]]
+    >>> problem = solvers.TrainingProblem(1e4, 1e6, gain, 0.1, 1e9, 1e-28, [1e6, 1e6], 10)
     >>> plan = solvers.optimize_rounds(
+    ...     problem,
     ...     [[90.0, 60.0], [50.0, 40.0]],  # R for H = 1 and 5, E = 1 and 2
-    ...     1e4,
-    ...     1e6,
-    ...     [[1e9, 1e9], [1e8, 1e8]],
-    ...     0.1,
-    ...     1e9,
-    ...     1e-28,
-    ...     [1e6, 1e6],
-    ...     10,
     ...     local_steps=[1, 5],
     ...     edge_rounds=[1, 2],
     ... ).value
@@ -88,39 +83,20 @@ class TrainingRounds:
 
 
 @noted
-@takes_load
 def optimize_rounds(
+    problem: TrainingProblem,
     rounds: ArrayLike,
-    bits_per_unit: ArrayLike,
-    cycles_per_unit: ArrayLike,
-    gain_per_noise: ArrayLike,
-    max_power_watts: ArrayLike,
-    max_cpu_hz: ArrayLike,
-    kappa: ArrayLike,
-    bandwidth_hz: ArrayLike,
-    total: int | None,
     *,
     local_steps: ArrayLike,
     edge_rounds: ArrayLike,
     largest: ArrayLike | None = None,
     weights: tuple[float, float] = (1.0, 0.0),
     max_seconds: float | None = None,
-    offset_bits: ArrayLike = 0.0,
-    offset_cycles: ArrayLike = 0.0,
-    cap: ArrayLike | None = None,
-    lower: ArrayLike = 0,
-    granularity: int = 1,
-    extra_seconds: ArrayLike = 0.0,
-    extra_seconds_per_unit: ArrayLike = 0.0,
-    start_seconds: ArrayLike = 0.0,
-    start_seconds_per_unit: ArrayLike = 0.0,
-    bands: Bands = "optimal",
     within: float = 0.0,
 ) -> Solution[TrainingRounds]:
     """Find local steps, edge rounds, mask sizes, bands, powers and clocks that cost the least.
 
-    A global round is E edge rounds, and what follows them, e.g. the backhaul. An edge round is a
-    start, e.g. the download, and a local phase of H local steps. Solves
+    Solves
 
         min  R(m, H, E) x mean over draws of (w_T seconds + w_E joules) of a global round,
         seconds = max_j (E (d_j(p_j) + t_j) + x_j(p_j)),  joules = E sum_j V_j(p_j, t_j; H),
@@ -134,16 +110,11 @@ def optimize_rounds(
     is an estimate, see ``evaluate_rounds``.
 
     >>> import solvers
+    >>> gain = [[1e9, 1e9], [1e8, 1e8]]
+    >>> problem = solvers.TrainingProblem(1e4, 1e6, gain, 0.1, 1e9, 1e-28, [1e6, 1e6], 10)
     >>> solution = solvers.optimize_rounds(
+    ...     problem,
     ...     [[90.0, 60.0], [50.0, 40.0]],  # R for H = 1 and 5, E = 1 and 2
-    ...     1e4,
-    ...     1e6,
-    ...     [[1e9, 1e9], [1e8, 1e8]],
-    ...     0.1,
-    ...     1e9,
-    ...     1e-28,
-    ...     [1e6, 1e6],
-    ...     10,
     ...     local_steps=[1, 5],
     ...     edge_rounds=[1, 2],
     ...     weights=(1.0, 10.0),
@@ -151,42 +122,19 @@ def optimize_rounds(
     >>> solution.status.name, solution.value.local_steps, solution.gap < 1e-4
     ('OPTIMAL', 1, True)
 
-    A :class:`channels.Load` (per unit and, for cycles, per local step) and the
-    :class:`channels.ChannelDraw` of its clients can replace the arrays of clients and bands.
-    Clients are then in the order of ``Network.by_cell``.
-
     Args:
+        problem: the cells.
         rounds: R, number of global rounds until the target, [local steps, edge rounds], or
             [largest, local steps, edge rounds] with ``largest``; inf where it is never reached.
-        bits_per_unit: [draws, cells, clients], bits that a client sends per unit (neuron) of its
-            cell's submodel; 0, with 0 cycles, for clients that a smaller cell lacks.
-        cycles_per_unit: [draws, cells, clients], CPU cycles per unit and local step.
-        gain_per_noise: [draws, cells, clients], power gain / noise density in Hz/W.
-        max_power_watts, max_cpu_hz, kappa: [draws, cells, clients], as for ``allocate_energy``.
-        bandwidth_hz: [draws, cells], the band of each cell in Hz.
-        total: number of units to allocate; None if all cells train the whole model, which is one
-            unit.
         local_steps, edge_rounds: H and E of the grid, increasing.
         largest: m of the grid, increasing: limits on the largest mask relative to equal masks.
         weights: w_T and w_E, cost of a second and of a joule of all clients; w_T > 0, or there is
             ``max_seconds``.
         max_seconds: limit on the seconds of the training; in each draw, a round may take
             max_seconds / R.
-        offset_bits, offset_cycles: [draws, cells, clients], of layers that all cells share, cycles
-            per local step.
-        cap, lower, granularity: bounds of the sizes, as for ``optimize_mask_sizes``; with equal
-            ``cap`` and ``lower`` the masks are fixed.
-        extra_seconds, extra_seconds_per_unit: [draws, cells], seconds of a global round besides its
-            edge rounds, and those per unit of the cell's submodel.
-        start_seconds, start_seconds_per_unit: [draws, cells], seconds of an edge round before the
-            clients of the cell compute, and those per unit. Clients that start at different times
-            count as if they started at the latest of these.
-        bands: "optimal"; or "equal", at full power and speed, for comparison.
         within: points of the grid that cost up to this fraction more than the best are solved too,
             in fractions of units that are then rounded; inf for the whole grid. For maps of
             ``costs``, as it takes longer.
-
-    Arrays are broadcast; [cells, clients] is one draw.
 
     Returns:
         ``TrainingRounds``. The objective is the mean cost of the training; no design of the grid
@@ -206,36 +154,13 @@ def optimize_rounds(
     Grossmann, Mathematical Programming 36, 1986).
     """
     start = time.perf_counter()
-    clients = {
-        "bits_per_unit": bits_per_unit,
-        "cycles_per_unit": cycles_per_unit,
-        "offset_bits": offset_bits,
-        "offset_cycles": offset_cycles,
-        "gain_per_noise": gain_per_noise,
-        "max_power_watts": max_power_watts,
-        "max_cpu_hz": max_cpu_hz,
-        "kappa": kappa,
-    }
-    problem = read_problem(
-        rounds,
-        clients,
-        bandwidth_hz,
-        total,
-        (local_steps, edge_rounds, largest),
-        (weights, max_seconds),
-        {
-            "extra_seconds": extra_seconds,
-            "extra_seconds_per_unit": extra_seconds_per_unit,
-            "start_seconds": start_seconds,
-            "start_seconds_per_unit": start_seconds_per_unit,
-        },
-        (cap, lower, granularity),
-        bands,
+    grid = read_problem(
+        problem, rounds, (local_steps, edge_rounds, largest), (weights, max_seconds)
     )
-    reason = _impossible(problem)
+    reason = _impossible(grid)
     if reason:
         return _infeasible(reason, start)
-    search = GridSearch(problem)
+    search = GridSearch(grid)
     if not search.alive.any():
         return _infeasible(_too_late(search), start)
     found = search.run(_within(within))
@@ -254,7 +179,7 @@ def _within(value: Any) -> float:
     return float(value)
 
 
-def _impossible(problem: TrainingProblem) -> str:
+def _impossible(problem: GridProblem) -> str:
     """Why no sizes are possible at any point of the grid, or ""."""
     if not np.isfinite(problem.rounds).any():
         return "rounds is inf everywhere: no point of the grid reaches the target"

@@ -1,342 +1,100 @@
-"""The problem of a whole training: reads and validates the arguments.
-
-Rows are cells of channel draws, draw by draw. Sizes are in steps of the granularity.
-"""
+"""The problem of a whole training: work, channels and submodels of the cells."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from typing import Any, Literal, get_args
+from dataclasses import KW_ONLY, dataclass, fields
+from typing import Any, Literal
 
-import numpy as np
+from numpy.typing import ArrayLike
 
-from channels.arrays import BoolArray, FloatArray, IntArray
-from channels.validation import shown
-from solvers.arrays import broadcast, finite, first, numbers
-from solvers.bands.shared import shared_band
-from solvers.joint.sized_energy_cells import SizedEnergyCells
-from solvers.mask_sizes.mask_size_problem import MaskSizeProblem as Sizes
-from solvers.mask_sizes.mask_size_problem import read_problem as read_sizes
+from channels.loads import Load
+from channels.network import ChannelDraw
+from solvers.load_rows import load_arrays
 
 Bands = Literal["optimal", "equal"]
 """How clients of a cell share its band: as suits them best, or equally at full power and speed."""
 
-CLIENTS = {
-    "bits_per_unit": "bits",
-    "cycles_per_unit": "CPU cycles",
-    "offset_bits": "bits",
-    "offset_cycles": "CPU cycles",
-    "gain_per_noise": "Hz/W",
-    "max_power_watts": "watts",
-    "max_cpu_hz": "Hz",
-    "kappa": "joules per cycle and Hz^2",
-}
-"""Arguments [draws, cells, clients] with their units, in the order of ``SizedEnergyCells``."""
-OTHERS = {
-    "extra_seconds": "seconds",
-    "extra_seconds_per_unit": "seconds per unit",
-    "start_seconds": "seconds",
-    "start_seconds_per_unit": "seconds per unit",
-}
-"""Arguments [draws, cells] besides the band, with their units."""
-
 
 @dataclass(frozen=True, eq=False)
 class TrainingProblem:
-    """Validated arguments.
+    """Cells that train together, in a sample of channel draws.
+
+    A global round is E edge rounds, and what follows them, e.g. the backhaul. An edge round is a
+    start, e.g. the download, and a local phase of H local steps. Arrays are broadcast;
+    [cells, clients] is one draw. Solvers validate them.
+
+    >>> import channels, solvers
+    >>> problem = solvers.TrainingProblem(
+    ...     bits_per_unit=1e4,
+    ...     cycles_per_unit=1e6,
+    ...     gain_per_noise=[[1e9, 1e9], [1e8, 1e8]],
+    ...     max_power_watts=0.1,
+    ...     max_cpu_hz=1e9,
+    ...     kappa=1e-28,
+    ...     bandwidth_hz=[1e6, 1e6],
+    ...     total=10,
+    ... )
+    >>> network = channels.section_vi_c(2, 4, stream=channels.Stream(1))
+    >>> draw, neuron = network.draw(channels.Stream(1)), channels.Load(1e6, 1e4)
+    >>> solvers.TrainingProblem.of_load(neuron, draw, 10).gain_per_noise.shape
+    (2, 2)
 
     Args:
-        cells: work of one local step, per step of the size, [draws x cells].
-        shape: numbers of draws and cells.
-        rounds: R, [largest, local steps, edge rounds]; inf where the target is never reached.
-        local_steps, edge_rounds: H and E of the grid.
-        largest: m of the grid; NaN if R does not depend on it.
-        sizes: the bounds on sizes for each m, as given.
-        low, high: bounds in steps, [largest, cells]; ``high`` is 0 where a client cannot take part.
-        quota: sum of the sizes in steps.
-        extra, extra_each: seconds of a global round besides the edge rounds, and those per step of
-            the size, [draws, cells].
-        start, start_each: seconds of an edge round before its local phase, and those per step of
-            the size, [draws, cells].
-        weights: w_T and w_E.
-        max_seconds: of the whole training; inf for no limit.
-        bands: how the clients share the band.
-        units: sizes of cells whose masks are fixed, [cells]; their work is then that of one step.
-            None if sizes are to be chosen.
+        bits_per_unit: [draws, cells, clients], bits that a client sends per unit (neuron) of its
+            cell's submodel; 0, with 0 cycles, for clients that a smaller cell lacks.
+        cycles_per_unit: [draws, cells, clients], CPU cycles per unit and local step.
+        gain_per_noise: [draws, cells, clients], power gain / noise density in Hz/W.
+        max_power_watts, max_cpu_hz, kappa: [draws, cells, clients], as for ``allocate_energy``.
+        bandwidth_hz: [draws, cells], the band of each cell in Hz.
+        total: number of units to allocate; None if all cells train the whole model, which is one
+            unit.
+        cap, lower, granularity: bounds of the sizes, as for ``optimize_mask_sizes``; with equal
+            ``cap`` and ``lower`` the masks are fixed.
+        offset_bits, offset_cycles: [draws, cells, clients], of layers that all cells share, cycles
+            per local step.
+        extra_seconds, extra_seconds_per_unit: [draws, cells], seconds of a global round besides its
+            edge rounds, and those per unit of the cell's submodel.
+        start_seconds, start_seconds_per_unit: [draws, cells], seconds of an edge round before the
+            clients of the cell compute, and those per unit. Clients that start at different times
+            count as if they started at the latest of these.
+        bands: "optimal"; or "equal", at full power and speed, for comparison.
     """
 
-    cells: SizedEnergyCells
-    shape: tuple[int, int]
-    rounds: FloatArray
-    local_steps: IntArray
-    edge_rounds: IntArray
-    largest: FloatArray
-    sizes: Sizes
-    low: FloatArray
-    high: FloatArray
-    quota: int
-    extra: FloatArray
-    extra_each: FloatArray
-    start: FloatArray
-    start_each: FloatArray
-    weights: tuple[float, float]
-    max_seconds: float
-    bands: Bands
-    units: IntArray | None
+    bits_per_unit: ArrayLike
+    cycles_per_unit: ArrayLike
+    gain_per_noise: ArrayLike
+    max_power_watts: ArrayLike
+    max_cpu_hz: ArrayLike
+    kappa: ArrayLike
+    bandwidth_hz: ArrayLike
+    total: int | None
+    _: KW_ONLY
+    cap: ArrayLike | None = None
+    lower: ArrayLike = 0
+    granularity: int = 1
+    offset_bits: ArrayLike = 0.0
+    offset_cycles: ArrayLike = 0.0
+    extra_seconds: ArrayLike = 0.0
+    extra_seconds_per_unit: ArrayLike = 0.0
+    start_seconds: ArrayLike = 0.0
+    start_seconds_per_unit: ArrayLike = 0.0
+    bands: Bands = "optimal"
 
-    @property
-    def fixed(self) -> bool:
-        """Whether the sizes are given."""
-        return self.units is not None
+    @classmethod
+    def of_load(
+        cls, load: Load, draw: ChannelDraw, total: int | None, **others: Any
+    ) -> TrainingProblem:
+        """The problem of a load and of the channels of its clients, by cell.
 
-    def at(self, local_steps: int) -> SizedEnergyCells:
-        """The cells of all draws with the cycles of this number of local steps."""
-        cells = self.cells
-        return cells._replace(
-            cycles=local_steps * cells.cycles, more_cycles=local_steps * cells.more_cycles
-        )
+        Clients are in the order of ``Network.by_cell``.
 
-    def whole(self, steps: FloatArray) -> IntArray:
-        """Sizes in units [cells] of sizes in steps."""
-        if self.units is not None:
-            return self.units
-        return (steps * self.sizes.cells.step).astype(np.int64)
+        Args:
+            load: per unit and, for cycles, per local step.
+            draw: one channel draw or several.
+            total, others: as for arrays.
 
-    def stuck(self) -> BoolArray:
-        """Cells [cells] that cannot train, as a client lacks a channel, power or CPU in a draw."""
-        ones = np.ones(len(self.cells.band))
-        return np.asarray(self.cells.unable(ones).reshape(self.shape).any(0))
-
-    def named(self, steps: FloatArray) -> str:
-        """Name clients that cannot take part with ``steps`` [cells], in the first such cell."""
-        sizes = np.tile(steps, self.shape[0])
-        rows = np.flatnonzero(self.cells.unable(sizes))
-        if not rows.size:
-            return ""
-        draw, cell = divmod(int(rows[0]), self.shape[1])
-        text = self.cells.named(int(rows[0]), sizes).split(": ", 1)[1]
-        where = f" of draw {draw}" if self.shape[0] > 1 else ""
-        return f"cell {cell}{where}: {text}"
-
-    def too_late(self, least: float, local: int, edge: int) -> str:
-        """Why no design ends in time: the fastest, at places of the grid, takes ``least`` s."""
-        return (
-            f"max_seconds is {self.max_seconds:g}: even the fastest design needs {least:.6g} s, "
-            f"{least - self.max_seconds:.3g} s more, in its slowest draw at full power and speed "
-            f"(H = {self.local_steps[local]}, E = {self.edge_rounds[edge]})"
-        )
-
-
-def proportion(cells: SizedEnergyCells, number: int) -> tuple[FloatArray, bool]:
-    """Fixed part in steps, [cells], and whether it is that of the bits and cycles of all clients.
-
-    Where they differ, the smallest is returned: a lower bound of the work.
-
-    Args:
-        cells: [draws x cells].
-        number: of cells.
-    """
-    each = np.concatenate([cells.bits, cells.cycles], axis=-1)
-    more = np.concatenate([cells.more_bits, cells.more_cycles], axis=-1)
-    none = np.full(each.shape, np.inf)
-    steps = np.divide(more, each, none, where=each > 0)
-    steps = steps.reshape(-1, number, each.shape[-1]).min((0, 2))
-    steps = np.where(np.isfinite(steps), steps, 0.0)
-    apart = np.abs(np.tile(steps, len(each) // number)[:, None] * each - more)
-    return steps, bool((apart <= 1e-12 * more).all())
-
-
-def read_problem(
-    rounds: Any,
-    clients: dict[str, Any],
-    bandwidth_hz: Any,
-    total: Any,
-    grid: tuple[Any, Any, Any],
-    goal: tuple[Any, Any],
-    others: dict[str, Any],
-    bounds: tuple[Any, Any, Any],
-    bands: Any,
-) -> TrainingProblem:
-    """Read and validate the arguments.
-
-    Args:
-        rounds: R.
-        clients: arguments [draws, cells, clients] by name, in the order of ``CLIENTS``.
-        bandwidth_hz: [draws, cells].
-        total: number of units, or None.
-        grid: local_steps, edge_rounds and largest.
-        goal: weights and max_seconds.
-        others: arguments [draws, cells] by name, in the order of ``OTHERS``.
-        bounds: cap, lower and granularity.
-        bands: how the clients share the band.
-
-    Raises:
-        ValueError: an argument is out of range, shapes do not fit, or settings conflict.
-    """
-    if bands not in get_args(Bands):
-        raise ValueError(f"bands is {shown(bands)}: choose 'optimal' or 'equal'.")
-    local, edge = (
-        _counts(n, g) for n, g in zip(("local_steps", "edge_rounds"), grid, strict=False)
-    )
-    reached, largest = _rounds(rounds, grid[2], len(local), len(edge))
-    weights, limit = _goal(*goal)
-    arrays = {name: finite(name, value, CLIENTS[name]) for name, value in clients.items()}
-    cell = {"bandwidth_hz": shared_band(bandwidth_hz, arrays)}
-    cell |= {name: finite(name, others[name], unit) for name, unit in OTHERS.items()}
-    full, (band, *other), _ = broadcast(arrays, cell, "[draws, cells, clients]")
-    if full[0].ndim not in (2, 3):
-        raise ValueError(
-            f"arguments of clients have shape {full[0].shape}: give [draws, cells, clients], with "
-            "0 bits and 0 cycles for clients that a smaller cell lacks."
-        )
-    draws, number = (1, *full[0].shape[:-1])[-2:]
-    each = [array.reshape(-1, array.shape[-1]) for array in full]
-    rows = SizedEnergyCells._make((*each, band.reshape(-1)))
-    if total is None:
-        _unused(bounds, grid[2])
-        sizes = read_sizes(np.ones((1, number)), number, 0.0, 1, 1, 1)
-    else:
-        sizes = _sizes(total, number, largest, bounds)
-    step = sizes.cells.step
-    extra, extra_each, start, start_each = (array.reshape(draws, number) for array in other)
-    problem = TrainingProblem(
-        cells=rows._replace(bits=step * rows.bits, cycles=step * rows.cycles),
-        shape=(draws, number),
-        rounds=reached,
-        local_steps=local,
-        edge_rounds=edge,
-        largest=largest,
-        sizes=sizes,
-        low=sizes.cells.low,
-        high=sizes.cells.high,
-        quota=sizes.quota,
-        extra=extra,
-        extra_each=step * extra_each,
-        start=start,
-        start_each=step * start_each,
-        weights=weights,
-        max_seconds=limit,
-        bands=bands,
-        units=None,
-    )
-    return _settled(problem)
-
-
-def _settled(problem: TrainingProblem) -> TrainingProblem:
-    """``problem`` with fixed sizes as such, and without sizes that clients cannot train."""
-    feasible = problem.sizes.feasible()
-    low, high = problem.low, problem.high
-    one = low[feasible]
-    if feasible.any() and (one == high[feasible]).all() and (one == one[0]).all():
-        size = np.tile(one[0], problem.shape[0])[:, None]
-        cells = problem.cells
-        none = np.zeros_like(cells.bits)
-        cells = cells._replace(
-            bits=cells.more_bits + size * cells.bits,
-            cycles=cells.more_cycles + size * cells.cycles,
-            more_bits=none,
-            more_cycles=none,
-        )
-        units = (one[0] * problem.sizes.cells.step).astype(np.int64)
-        ones = np.ones_like(low)
-        nothing = np.zeros(problem.shape)
-        return replace(
-            problem,
-            cells=cells,
-            low=ones,
-            high=ones,
-            quota=problem.shape[1],
-            units=units,
-            extra=problem.extra + one[0] * problem.extra_each,
-            start=problem.start + one[0] * problem.start_each,
-            extra_each=nothing,
-            start_each=nothing,
-        )
-    return replace(problem, high=np.where(problem.stuck(), np.minimum(high, 0.0), high))
-
-
-def _sizes(total: Any, number: int, largest: FloatArray, bounds: tuple[Any, Any, Any]) -> Sizes:
-    """The bounds on sizes for each m of the grid."""
-    cap, lower, granularity = bounds
-    ones = np.ones((len(largest), number))
-    sizes = read_sizes(ones, total, 0.0, cap, lower, granularity)
-    if np.isnan(largest).all():
-        return sizes
-    # m N / total in units, but for rounding errors of m = p N / total
-    most = np.floor(largest * sizes.total / number * (1 + 1e-12))[:, None]
-    return read_sizes(ones, total, 0.0, np.minimum(sizes.cap, most), lower, granularity)
-
-
-def _unused(bounds: tuple[Any, Any, Any], largest: Any) -> None:
-    """Raise if bounds are given for sizes that cells do not have."""
-    names = ("cap", "lower", "granularity", "largest")
-    for name, value, default in zip(names, (*bounds, largest), (None, 0, 1, None), strict=True):
-        if value is not default and not (np.ndim(value) == 0 and value == default):
-            raise ValueError(
-                f"{name} is {shown(value)}, but without total all cells train the whole model: "
-                f"give total, or leave {name} out."
-            )
-
-
-def _counts(name: str, values: Any) -> IntArray:
-    array = numbers(name, values)
-    good = (array >= 1) & (array == np.floor(array)) & (array < 1e9)
-    if array.ndim != 1 or not array.size or not good.all():
-        raise ValueError(f"{name} is {shown(values)}: give a list of whole numbers >= 1.")
-    if (np.diff(array) <= 0).any():
-        raise ValueError(f"{name} is {shown(values)}: give increasing numbers.")
-    return array.astype(np.int64)
-
-
-def _rounds(rounds: Any, largest: Any, local: int, edge: int) -> tuple[FloatArray, FloatArray]:
-    """R [largest, local steps, edge rounds], and m; NaN for one m of any size."""
-    array = numbers("rounds", rounds)
-    if largest is None:
-        most = np.full(1, np.nan)
-        wanted: tuple[int, ...] = (local, edge)
-    else:
-        most = finite("largest", largest, "shares of an equal mask", above=True)
-        if most.ndim != 1 or not most.size or (np.diff(most) <= 0).any():
-            raise ValueError(f"largest is {shown(largest)}: give a list of increasing numbers.")
-        wanted = (len(most), local, edge)
-    if array.shape != wanted:
-        axes = (
-            "[largest, local_steps, edge_rounds]"
-            if largest is not None
-            else ("[local_steps, edge_rounds], or give largest")
-        )
-        raise ValueError(f"rounds has shape {array.shape}: give {axes}, here {wanted}.")
-    good = array > 0
-    if not good.all():
-        index, value = first(good, array)
-        raise ValueError(
-            f"rounds{index} is {value}: give a number of global rounds > 0, or inf where the "
-            "target is never reached."
-        )
-    return array.reshape(-1, local, edge), most
-
-
-def _goal(weights: Any, max_seconds: Any) -> tuple[tuple[float, float], float]:
-    """w_T and w_E, and the limit on the seconds of the training."""
-    try:
-        found = [float(finite("weights", w, "cost per second or joule")) for w in weights]
-        second, joule = found
-    except TypeError:
-        raise ValueError(
-            f"weights is {shown(weights)}: give (w_T, w_E), the costs of a second and of a joule."
-        ) from None
-    except ValueError as error:
-        raise ValueError(f"weights is {shown(weights)}: give (w_T, w_E), numbers >= 0.") from error
-    if second == joule == 0:
-        raise ValueError("weights is (0, 0): give a cost > 0 per second or per joule.")
-    if max_seconds is None:
-        if second == 0:
-            raise ValueError(
-                "weights: w_T is 0, and energy alone never ends a round: give max_seconds, or a "
-                "cost > 0 per second."
-            )
-        return (second, joule), np.inf
-    limit = finite("max_seconds", max_seconds, "seconds", above=True)
-    if limit.ndim:
-        raise ValueError(f"max_seconds is {shown(max_seconds)}: give one number.")
-    return (second, joule), float(limit)
+        Raises:
+            ValueError: the load is not one of these clients, or has start or deadline seconds.
+        """
+        arrays = load_arrays([f.name for f in fields(cls)], load, draw)
+        return cls(total=total, **arrays, **others)

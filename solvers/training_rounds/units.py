@@ -18,7 +18,7 @@ from solvers.bands.least_band import upload_seconds
 from solvers.bands.least_time import least_time
 from solvers.energy.least_energy import least_energy
 from solvers.joint.sized_energy_cells import SizedEnergyCells
-from solvers.training_rounds.training_problem import TrainingProblem
+from solvers.training_rounds.grid_problem import GridProblem
 
 _START = np.array([1.0, 1.03, 1.1, 1.3, 1.8, 2.8, 5.0, 12.0, 50.0])
 """First tangents, relative to the shortest time of a unit."""
@@ -53,7 +53,7 @@ class Units:
         problem: the cells; only what grows with the size counts.
     """
 
-    def __init__(self, problem: TrainingProblem) -> None:
+    def __init__(self, problem: GridProblem) -> None:
         cells, none = problem.cells, np.zeros(problem.cells.bits.shape)
         able = ~cells.unable(np.ones(len(cells.band)))[:, None]
         self.cells = cells._replace(

@@ -7,6 +7,7 @@ import numpy as np
 import channels
 import solvers
 from channels import Stream, section_vi_c
+from tests.solvers.training_rounds.networks import solved
 
 NETWORK = section_vi_c(cells=2, clients=6, stream=Stream(1))
 DRAW = NETWORK.draw(Stream(1))
@@ -58,6 +59,7 @@ METHODS = {
     "Network.draw": NETWORK.draw,
     "ReadyOrder.serve": channels.ReadyOrder().serve,
     "Simultaneous.serve": channels.Simultaneous().serve,
+    "optimize_rounds": solved,
     "optimize_sizes_by_time": partial(solvers.optimize_sizes_by_time, lambda sizes: 1.0 * sizes),
     "optimize_widths_by_time": partial(solvers.optimize_widths_by_time, lambda each: 1.0 * each),
 }

@@ -145,14 +145,16 @@ def test_a_load_is_that_of_a_unit_where_sizes_are_chosen(draw):
     assert (found.value.sizes == wanted.value.sizes).all()
 
 
-def test_training_rounds_take_a_load_after_their_first_argument(draw):
+def test_a_load_gives_the_problem_of_a_training(draw):
     unit, band = Load(1e6, 1e3), draw.network.bandwidth_hz
     rounds = [[90.0, 60.0], [50.0, 40.0]]
     work = (*arrays_of(unit, draw, "bits", "cycles", "gain", "power", "cpu", "kappa"), band)
-    wanted = solvers.optimize_rounds(rounds, *work, 10, **GRID)
-    assert solvers.optimize_rounds(rounds, unit, draw, 10, **GRID).objective == wanted.objective
-    costs = solvers.evaluate_rounds(wanted.value, *work)
-    again = solvers.evaluate_rounds(wanted.value, unit, draw)
+    arrays = solvers.TrainingProblem(*work, 10)
+    of_load = solvers.TrainingProblem.of_load(unit, draw, 10)
+    wanted = solvers.optimize_rounds(arrays, rounds, **GRID)
+    assert solvers.optimize_rounds(of_load, rounds, **GRID).objective == wanted.objective
+    costs = solvers.evaluate_rounds(wanted.value, arrays)
+    again = solvers.evaluate_rounds(wanted.value, of_load)
     assert again.cost == costs.cost
     np.testing.assert_array_equal(again.joules, costs.joules)
 

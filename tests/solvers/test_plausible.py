@@ -8,6 +8,7 @@ import torch
 
 import channels
 import solvers
+from tests.solvers.training_rounds.networks import problem_of
 
 BANDS = {"bits": 1e6, "compute_seconds": 0.1, "snr_hz": [1e7, 1e8], "bandwidth_hz": 1e7}
 MASKS = {
@@ -25,6 +26,13 @@ UNITS = {
 }  # fmt: skip
 ROUNDS = UNITS | {"rounds": [[90.0]], "local_steps": [1], "edge_rounds": [1]}
 DB = {"snr_hz": [10.0, 20.0]}
+
+
+def _rounds(**arguments):
+    problem, others = problem_of(**arguments)
+    return solvers.optimize_rounds(problem, **others)
+
+
 PROBLEMS = {
     "bands": (solvers.allocate_bandwidth, BANDS, DB, "snr_hz is at most 20 Hz, with which no band"),
     "narrow": (solvers.allocate_bandwidth, BANDS, {"bandwidth_hz": 9}, "for 9 MHz, give 9e+06"),
@@ -48,7 +56,7 @@ PROBLEMS = {
         solvers.optimize_masks_and_energy, UNITS | {"deadline_seconds": 9.0}, {"kappa": 1e-12},
         "kappa is 1e-12",
     ),
-    "rounds": (solvers.optimize_rounds, ROUNDS, {"kappa": 1e-12}, "kappa is 1e-12"),
+    "rounds": (_rounds, ROUNDS, {"kappa": 1e-12}, "kappa is 1e-12"),
 }  # fmt: skip
 
 

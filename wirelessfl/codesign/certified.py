@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from channels.arrays import FloatArray, IntArray
-from solvers import Solution, TrainingRounds, optimize_rounds
+from solvers import Solution, TrainingProblem, TrainingRounds, optimize_rounds
 from solvers.load_rows import cell_rows
 from wirelessfl.codesign.design_choices import Alternatives
 from wirelessfl.codesign.fixed_masks import divides
@@ -168,7 +168,7 @@ def _within(solve: _Solver, goal: Goal, limit: float) -> list[Certified | None]:
 
 @dataclass(frozen=True, eq=False)
 class _Solver:
-    """``optimize_rounds`` with the arguments of a sample, see ``free_ends.Solve``.
+    """``optimize_rounds`` with the problem of a sample, see ``free_ends.Solve``.
 
     Args:
         costs: the sample.
@@ -192,37 +192,31 @@ class _Solver:
         at: tuple[int, int] | None = None,
         sizes: IntArray | None = None,
     ) -> Solution[TrainingRounds]:
-        own, rounds = self.sizes, self.rounds
+        problem, rounds = self._problem, self.rounds
+        total, largest = self.sizes.total, self.sizes.largest
         steps, edges = self.space.local_steps, self.space.edge_rounds
-        cap: Any = own.cap
-        lower: Any = own.granularity if own.total is not None else 0
-        largest = own.largest
         if at is not None:
             h, e = at
             rounds = rounds[:, h : h + 1, e : e + 1]
             steps, edges = steps[h : h + 1], edges[e : e + 1]
-        if sizes is not None and own.total is not None:
-            cap = lower = sizes
-            share = float(sizes.max()) * len(sizes) / own.total * (1 - EXACT)
+        if sizes is not None and total is not None:
+            problem = replace(problem, cap=sizes, lower=sizes)
+            share = float(sizes.max()) * len(sizes) / total * (1 - EXACT)
             place = int(np.searchsorted(largest, share))
             rounds, largest = rounds[place : place + 1], largest[place : place + 1]
         return optimize_rounds(
-            rounds if own.total is not None else rounds[0],
-            **self._clients,
-            total=own.total,
+            problem,
+            rounds if total is not None else rounds[0],
             local_steps=steps,
             edge_rounds=edges,
-            largest=largest if own.total is not None else None,
+            largest=largest if total is not None else None,
             weights=(second, self.joule),
             max_seconds=limit,
-            cap=cap,
-            lower=lower,
-            granularity=own.granularity,
         )
 
     @cached_property
-    def _clients(self) -> dict[str, Any]:
-        return _clients(self.costs, self.sizes)
+    def _problem(self) -> TrainingProblem:
+        return _problem(self.costs, self.sizes)
 
     def certified(self, solution: Solution[TrainingRounds], per_second: float) -> Certified | None:
         """The design of a solution; None if it has none."""
@@ -290,8 +284,7 @@ def _unused(sizes: Any) -> Any:
     raise AssertionError("seconds are not needed for the limits of sizes")
 
 
-def _clients(costs: SampledRounds, sizes: Sizes) -> dict[str, Any]:
-    """The arguments of ``optimize_rounds`` [draws, cells, clients], and those of cells."""
+def _problem(costs: SampledRounds, sizes: Sizes) -> TrainingProblem:
     planner = costs.planner
     settings = replace(planner.settings, local_steps=1, edge_rounds=1)
     pricing = replace(planner.pricing, settings=settings)
@@ -325,7 +318,14 @@ def _clients(costs: SampledRounds, sizes: Sizes) -> dict[str, Any]:
             for name, seconds in (("start_seconds", start), ("extra_seconds", extra)):
                 rows = np.broadcast_to(seconds, (blocks, network.cells))
                 found.setdefault(f"{name}{end}", []).append(rows)
-    return {name: np.concatenate(_padded(parts)) for name, parts in found.items()}
+    arrays: Any = {name: np.concatenate(_padded(parts)) for name, parts in found.items()}
+    return TrainingProblem(
+        **arrays,
+        total=sizes.total,
+        cap=sizes.cap,
+        lower=0 if sizes.total is None else sizes.granularity,
+        granularity=sizes.granularity,
+    )
 
 
 def _padded(parts: list[FloatArray]) -> list[FloatArray]:

@@ -1,16 +1,23 @@
 """Small random networks for ``optimize_rounds``, and costs by functions for single rounds."""
 
 import itertools
+from dataclasses import fields
 
 import numpy as np
 
-from solvers import allocate_bandwidth, allocate_energy
+from solvers import (
+    TrainingProblem,
+    allocate_bandwidth,
+    allocate_energy,
+    evaluate_rounds,
+    optimize_rounds,
+)
 
 KAPPA = 1e-28
 
 
 def drawn(seed, draws=2, cells=2, clients=2, spread=1.0):
-    """Arguments of ``optimize_rounds`` from ``bits_per_unit`` to ``bandwidth_hz``."""
+    """Arguments of ``TrainingProblem`` from ``bits_per_unit`` to ``bandwidth_hz``."""
     random = np.random.default_rng(seed)
     mean = 10 ** random.uniform(7.5 - spread, 7.5 + spread, (1, cells, clients))
     return {
@@ -22,6 +29,25 @@ def drawn(seed, draws=2, cells=2, clients=2, spread=1.0):
         "kappa": KAPPA,
         "bandwidth_hz": random.uniform(5e5, 2e6, cells),
     }
+
+
+def problem_of(**arguments):
+    """The problem in some arguments, and the other arguments."""
+    names = {f.name for f in fields(TrainingProblem)} & arguments.keys()
+    problem = TrainingProblem(**{name: arguments.pop(name) for name in names})
+    return problem, arguments
+
+
+def solved(rounds, **arguments):
+    """``optimize_rounds`` with arguments of the problem and its own."""
+    problem, others = problem_of(**arguments)
+    return optimize_rounds(problem, rounds, **others)
+
+
+def evaluated(design, **arguments):
+    """``evaluate_rounds`` with arguments of the problem and its own."""
+    problem, others = problem_of(total=None, **arguments)
+    return evaluate_rounds(design, problem, **others)
 
 
 def rounds(local, edge, largest=None):

@@ -6,15 +6,16 @@ import numpy as np
 import pytest
 
 from solvers.joint.sized_energy_cells import SizedEnergyCells
+from solvers.training_rounds.grid_problem import proportion, read_problem
 from solvers.training_rounds.grid_search import GridSearch
-from solvers.training_rounds.optimize import optimize_rounds
-from solvers.training_rounds.training_problem import CLIENTS, OTHERS, proportion, read_problem
 from tests.solvers.training_rounds.networks import (
     besides,
     drawn,
     least_joules,
     least_seconds,
+    problem_of,
     rounds,
+    solved,
     splits,
 )
 
@@ -32,22 +33,13 @@ UNEQUAL = {
 
 def read(network, total, others=None, weights=(1.0, 0.0), limit=None, **changes):
     """The problem on the grid of ``LOCAL``, ``EDGE`` and ``largest``."""
-    given = {"offset_bits": 0.0, "offset_cycles": 0.0} | network
-    largest = changes.get("largest", LARGEST)
-    return read_problem(
-        rounds(LOCAL, EDGE, largest),
-        {name: given[name] for name in CLIENTS},
-        given["bandwidth_hz"],
-        total,
-        (LOCAL, EDGE, largest),
-        (weights, limit),
-        {name: (others or {}).get(name, 0.0) for name in OTHERS},
-        (changes.get("cap"), 0, changes.get("granularity", 1)),
-        "optimal",
-    )
+    largest = changes.pop("largest", LARGEST)
+    problem, _ = problem_of(**network, total=total, **(others or {}), **changes)
+    grid = LOCAL, EDGE, largest
+    return read_problem(problem, rounds(*grid), grid, (weights, limit))
 
 
-def solved(network, others, weights, limit):
+def searched(network, others, weights, limit):
     """The grid [largest, local steps, edge rounds], solved at all points, and at few of them."""
     problem = read(network, 6, others, weights, limit)
     return [GridSearch(problem).run(within) for within in (np.inf, 0.0)]
@@ -83,9 +75,9 @@ def test_bounds_of_seconds_hold_at_every_point(others):
             phases = least_seconds(network, sizes, local)
             seconds = (edge * phases + besides(others, sizes, edge)).max(-1).mean()
             costs[m, h, e] = min(costs[m, h, e], reached * seconds)
-    assert_bounds(solved(network, others, (1.0, 0.0), None), costs)
+    assert_bounds(searched(network, others, (1.0, 0.0), None), costs)
     if others == {}:  # a plan has the least of all masks, for each H and E
-        plan = optimize_rounds(
+        plan = solved(
             rounds(LOCAL, EDGE, LARGEST), **network, total=6, largest=LARGEST,
             local_steps=LOCAL, edge_rounds=EDGE, within=np.inf,
         ).value  # fmt: skip
@@ -101,7 +93,7 @@ def test_bounds_of_joules_hold_at_every_point_with_a_limit(others):
     """Rounds take max_seconds / R: where uploads cost most, more local steps may cost less."""
     network, others = drawn(33, spread=1.0), UNEQUAL[others]
     network["cycles_per_unit"] = network["cycles_per_unit"] / 100
-    fastest = solved(network, others, (1.0, 0.0), None)[0]
+    fastest = searched(network, others, (1.0, 0.0), None)[0]
     limit = 1.6 * float(np.sort(fastest.costs.ravel())[6])
     costs = np.full((3, 2, 2), np.inf)
     for (m, cap), (h, local), (e, edge) in itertools.product(
@@ -114,7 +106,7 @@ def test_bounds_of_joules_hold_at_every_point_with_a_limit(others):
             if (ends >= least_seconds(network, sizes, local)).all():
                 joules = edge * least_joules(network, sizes, local, ends).mean()
                 costs[m, h, e] = min(costs[m, h, e], reached * joules)
-    assert_bounds(solved(network, others, (0.0, 1.0), limit), costs)
+    assert_bounds(searched(network, others, (0.0, 1.0), limit), costs)
 
 
 @pytest.mark.parametrize(("cells", "total"), [(2, 22), (3, 11), (3, 49), (4, 26)])
@@ -138,7 +130,7 @@ def test_a_limit_on_the_largest_mask_in_units_is_exact(cells, total):
 
 def test_without_a_limit_the_largest_mask_is_that_of_the_design():
     network = drawn(31, spread=1.5)
-    plan = optimize_rounds(
+    plan = solved(
         rounds(LOCAL, EDGE), **network, total=6, local_steps=LOCAL, edge_rounds=EDGE
     ).value
     assert plan.largest == pytest.approx(plan.sizes.max() / 3)
@@ -195,7 +187,7 @@ def test_clients_without_work_do_not_count_in_the_fixed_part():
 def test_the_bound_of_a_solution_is_the_least_of_its_grid():
     """The objective is the cost of the plan among those of the grid, and the gap is theirs."""
     network = drawn(14, cells=3)
-    found = optimize_rounds(
+    found = solved(
         rounds(LOCAL, EDGE), **network, total=30, weights=(1.0, 5.0), local_steps=LOCAL,
         edge_rounds=EDGE,
     )  # fmt: skip

@@ -6,15 +6,17 @@ import numpy as np
 import pytest
 
 import solvers
-from solvers import Status, optimize_masks_and_bands, optimize_masks_and_energy, optimize_rounds
+from solvers import Status, optimize_masks_and_bands, optimize_masks_and_energy
 from tests.solvers.training_rounds.networks import (
     besides,
     best_weighted,
     drawn,
+    evaluated,
     least_joules,
     least_seconds,
     loads,
     rounds,
+    solved,
     splits,
 )
 
@@ -49,7 +51,7 @@ def points(local=LOCAL, edge=EDGE):
 )
 def test_seconds_agree_with_enumeration(seed, others):
     network = drawn(seed, cells=3)
-    found = optimize_rounds(rounds(LOCAL, EDGE), **network, total=5, **others, **GRID)
+    found = solved(rounds(LOCAL, EDGE), **network, total=5, **others, **GRID)
     costs = {}
     for local in LOCAL:
         for sizes in splits(5, 3):
@@ -80,7 +82,7 @@ def test_seconds_agree_with_enumeration(seed, others):
 )
 def test_weighted_sums_agree_with_enumeration(seed, others, weights):
     network, local, edge = drawn(seed), [1, 3], [2]
-    found = optimize_rounds(
+    found = solved(
         rounds(local, edge), **network, total=3, local_steps=local, edge_rounds=edge,
         weights=weights, **others,
     )  # fmt: skip
@@ -99,10 +101,8 @@ def test_weighted_sums_agree_with_enumeration(seed, others, weights):
 @pytest.mark.parametrize("others", [{}, {"extra_seconds": LINKS["extra_seconds"]}, LINKS])
 def test_joules_by_a_deadline_agree_with_enumeration(others):
     network, total = drawn(0, cells=3), 4
-    fastest = optimize_rounds(
-        rounds(LOCAL, EDGE), **network, total=total, **others, **GRID
-    ).objective
-    found = optimize_rounds(
+    fastest = solved(rounds(LOCAL, EDGE), **network, total=total, **others, **GRID).objective
+    found = solved(
         rounds(LOCAL, EDGE), **network, total=total, **others, **GRID,
         weights=(0.0, 1.0), max_seconds=3 * fastest,
     )  # fmt: skip
@@ -124,9 +124,9 @@ def test_a_weighted_sum_with_a_limit_agrees_with_enumeration():
     network, weights = drawn(5), (1.0, 50.0)
     local, edge = [1, 3], [2]
     grid = {"local_steps": local, "edge_rounds": edge}
-    free = optimize_rounds(rounds(local, edge), **network, total=2, weights=weights, **grid)
+    free = solved(rounds(local, edge), **network, total=2, weights=weights, **grid)
     limit = 0.7 * float(free.value.rounds * free.value.seconds.max())
-    found = optimize_rounds(
+    found = solved(
         rounds(local, edge), **network, total=2, weights=weights, max_seconds=limit, **grid
     )
     least = min(
@@ -146,18 +146,16 @@ def test_one_draw_and_point_agrees_with_the_joint_solvers():
     fast = optimize_masks_and_bands(
         network["bits_per_unit"], ready, snr[0], network["bandwidth_hz"], 100
     )
-    found = optimize_rounds([[10.0]], **network, total=100, **one)
+    found = solved([[10.0]], **network, total=100, **one)
     assert found.objective == pytest.approx(10 * 2 * fast.objective, rel=1e-6)
     changed = network | {"cycles_per_unit": 3 * network["cycles_per_unit"]}
     changed["gain_per_noise"] = network["gain_per_noise"][0]
     both = optimize_masks_and_energy(**changed, total=100, weights=(1.0, 7.0))
-    found = optimize_rounds([[10.0]], **network, total=100, weights=(1.0, 7.0), **one)
+    found = solved([[10.0]], **network, total=100, weights=(1.0, 7.0), **one)
     assert found.objective == pytest.approx(10 * 2 * both.objective, rel=1e-4)
     end = 2 * fast.objective
     least = optimize_masks_and_energy(**changed, total=100, deadline_seconds=end)
-    found = optimize_rounds(
-        [[10.0]], **network, total=100, weights=(0.0, 1.0), max_seconds=20 * end, **one
-    )
+    found = solved([[10.0]], **network, total=100, weights=(0.0, 1.0), max_seconds=20 * end, **one)
     assert found.objective == pytest.approx(20 * least.objective, rel=1e-4)
     assert_proven(found, 20 * least.objective)
 
@@ -167,7 +165,7 @@ def test_shared_layers_in_proportion_count():
     network, total = drawn(8), 5
     offsets = 3 * network["bits_per_unit"], 3 * network["cycles_per_unit"]
     shared = {"offset_bits": offsets[0], "offset_cycles": offsets[1]}
-    found = optimize_rounds(rounds(LOCAL, EDGE), **network, **shared, total=total, **GRID)
+    found = solved(rounds(LOCAL, EDGE), **network, **shared, total=total, **GRID)
     least = min(
         rounds([h], [e])[0, 0] * e * least_seconds(network, sizes, h, offsets).max(-1).mean()
         for h in LOCAL for e in EDGE for sizes in splits(total, 2)
@@ -200,12 +198,12 @@ def test_shared_layers_in_other_proportions_agree_with_enumeration(seed, goal):
     }[goal]
 
     def solve(h, e, **changes):
-        return optimize_rounds(
+        return solved(
             rounds(h, e), **network, total=total, local_steps=h, edge_rounds=e, **goals, **changes
         )
 
     if goal in ("joules", "limit"):
-        latest = optimize_rounds(
+        latest = solved(
             rounds(*grid), **network, total=total, local_steps=grid[0], edge_rounds=grid[1]
         ).value
         goals["max_seconds"] = 1.2 * float(latest.rounds * latest.seconds.max())
@@ -217,7 +215,7 @@ def test_shared_layers_in_other_proportions_agree_with_enumeration(seed, goal):
         for sizes in splits(total, 2)
     ]
     assert_proven(found, min(each.objective for each in every))
-    again = solvers.evaluate_rounds(found.value, **network, **goals)
+    again = evaluated(found.value, **network, **goals)
     assert not again.late.any()
     assert again.cost == pytest.approx(found.objective, rel=1e-4)
     if goal == "seconds":  # by another function
@@ -233,21 +231,21 @@ def test_shared_layers_in_other_proportions_agree_with_enumeration(seed, goal):
 def test_shared_layers_in_other_proportions_and_a_short_limit_say_what_the_fastest_needs():
     """The limit is long enough for the part of the offsets that bounds count."""
     network = with_offsets(drawn(0), 0)
-    fast = optimize_rounds(rounds(LOCAL, EDGE), **network, total=4, **GRID)
+    fast = solved(rounds(LOCAL, EDGE), **network, total=4, **GRID)
     goal = {"weights": (1.0, 0.0), "total": 4, **GRID}
     least = float(fast.value.rounds * fast.value.seconds.max())
-    found = optimize_rounds(rounds(LOCAL, EDGE), **network, **goal, max_seconds=0.9 * least)
+    found = solved(rounds(LOCAL, EDGE), **network, **goal, max_seconds=0.9 * least)
     assert found.status is Status.INFEASIBLE
     needed = float(found.message.split("needs ")[1].split(" s,")[0])
     assert 0.9 * least < needed <= least * (1 + 1e-5)
-    assert optimize_rounds(rounds(LOCAL, EDGE), **network, **goal, max_seconds=needed * 1.001).value
+    assert solved(rounds(LOCAL, EDGE), **network, **goal, max_seconds=needed * 1.001).value
 
 
 @pytest.mark.parametrize("seed", range(3))
 def test_many_sizes_with_offsets_in_other_proportions_have_a_true_bound(seed):
     """Too many to be enumerated: the bound holds, and no unit is in the wrong cell."""
     network, total = with_offsets(drawn(seed, draws=1, cells=3), seed), 60
-    found = optimize_rounds([[10.0]], **network, total=total, local_steps=[2], edge_rounds=[1])
+    found = solved([[10.0]], **network, total=total, local_steps=[2], edge_rounds=[1])
     every = np.array(list(splits(total, 3)))[..., None]
     bits = network["offset_bits"] + every * network["bits_per_unit"]
     cycles = network["offset_cycles"] + every * network["cycles_per_unit"]
@@ -264,7 +262,7 @@ def test_many_sizes_with_offsets_in_other_proportions_have_a_true_bound(seed):
 @pytest.mark.parametrize("weights", [(1.0, 0.0), (1.0, 3.0)])
 def test_equal_bands_agree_with_enumeration(weights):
     network, total = drawn(10, cells=3), 5
-    found = optimize_rounds(
+    found = solved(
         rounds(LOCAL, EDGE), **network, total=total, bands="equal", weights=weights, **GRID
     )
     band = network["bandwidth_hz"][:, None] / 2
@@ -280,7 +278,7 @@ def test_equal_bands_agree_with_enumeration(weights):
     assert_proven(found, least)
     used = found.value.sizes > 0
     assert np.allclose(found.value.bandwidth_hz[:, used], band[used])
-    best = optimize_rounds(rounds(LOCAL, EDGE), **network, total=total, weights=weights, **GRID)
+    best = solved(rounds(LOCAL, EDGE), **network, total=total, weights=weights, **GRID)
     assert best.objective < found.objective
 
 
@@ -290,9 +288,9 @@ def test_the_largest_mask_counts(weights):
     network, total, largest = drawn(11, spread=1.5), 6, [1.0, 4 / 3, 5 / 3, 2.0]
     grid = {"weights": weights, "total": total, **GRID}
     reached = rounds(LOCAL, EDGE, largest)
-    found = optimize_rounds(reached, **network, **grid, largest=largest)
+    found = solved(reached, **network, **grid, largest=largest)
     each = [
-        optimize_rounds(one, **network, **grid, cap=cap).objective
+        solved(one, **network, **grid, cap=cap).objective
         for one, cap in zip(reached, (3, 4, 5, 6), strict=True)
     ]
     assert found.objective == pytest.approx(min(each), rel=1e-4)
@@ -306,13 +304,13 @@ def test_fixed_masks_and_whole_models():
     reached = rounds(LOCAL, EDGE)
     for goal in ({}, {"weights": (1.0, 5.0)}, {"weights": (0.0, 1.0), "max_seconds": 1e3}):
         given = network | LINKS
-        fixed = optimize_rounds(reached, **given, total=6, cap=2, lower=2, **goal, **GRID)
+        fixed = solved(reached, **given, total=6, cap=2, lower=2, **goal, **GRID)
         double = {name: 2 * np.array(given[name]) for name in given if name.endswith("_per_unit")}
-        whole = optimize_rounds(reached, **(given | double), total=None, **goal, **GRID)
+        whole = solved(reached, **(given | double), total=None, **goal, **GRID)
         assert fixed.objective == pytest.approx(whole.objective, rel=1e-6)
         assert fixed.value.sizes.tolist() == [2, 2, 2]
         assert whole.value.sizes.tolist() == [1, 1, 1]
-        best = optimize_rounds(reached, **given, total=6, **goal, **GRID)
+        best = solved(reached, **given, total=6, **goal, **GRID)
         assert best.objective <= fixed.objective * (1 + 1e-4)
 
 
@@ -331,18 +329,16 @@ def test_random_instances_are_proven(seed):
     if seed == 2:
         given |= {"start_seconds": 0.1, "extra_seconds_per_unit": random.uniform(0, 2e-2, number)}
     grid = {"local_steps": local, "edge_rounds": edge}
-    fast = optimize_rounds(rounds(local, edge), **given, **grid)
+    fast = solved(rounds(local, edge), **given, **grid)
     weight = 10 ** random.uniform(-2, 3)
-    both = optimize_rounds(rounds(local, edge), **given, **grid, weights=(1.0, weight))
+    both = solved(rounds(local, edge), **given, **grid, weights=(1.0, weight))
     limit = fast.value.rounds * fast.value.seconds.max() * random.uniform(1.0, 4.0)
-    frugal = optimize_rounds(
-        rounds(local, edge), **given, **grid, weights=(0.0, 1.0), max_seconds=limit
-    )
+    frugal = solved(rounds(local, edge), **given, **grid, weights=(0.0, 1.0), max_seconds=limit)
     for found in (fast, both, frugal):
         assert found.status is Status.OPTIMAL
         assert 0 <= found.gap <= 1e-4
     assert fast.value.total_seconds <= both.value.total_seconds * (1 + 1e-4)
-    later = optimize_rounds(
+    later = solved(
         rounds(local, edge), **given, **grid, weights=(0.0, 1.0), max_seconds=1.5 * limit
     )
     assert later.objective <= frugal.objective * (1 + 1e-4)
@@ -351,9 +347,7 @@ def test_random_instances_are_proven(seed):
 def test_the_plan_delivers_what_it_promises():
     """Bands, ends, powers and clocks keep their limits, and have the seconds and joules."""
     network, total, weights = drawn(13, cells=3) | {"lower": 1}, 9, (1.0, 30.0)
-    found = optimize_rounds(
-        rounds(LOCAL, EDGE), **network, total=total, weights=weights, **LINKS, **GRID
-    )
+    found = solved(rounds(LOCAL, EDGE), **network, total=total, weights=weights, **LINKS, **GRID)
     plan = found.value
     bits, cycles = loads(network, plan.sizes, plan.local_steps)
     band, gain = plan.bandwidth_hz, network["gain_per_noise"]
@@ -376,8 +370,8 @@ def test_the_plan_delivers_what_it_promises():
 def test_whole_grids_are_solved_on_request():
     network, total = drawn(14, cells=3), 30
     given = {**network, "total": total, "extra_seconds": [0.1, 0.0, 0.3], **GRID}
-    few = optimize_rounds(rounds(LOCAL, EDGE), **given, weights=(1.0, 5.0)).value
-    every = optimize_rounds(rounds(LOCAL, EDGE), **given, weights=(1.0, 5.0), within=np.inf).value
+    few = solved(rounds(LOCAL, EDGE), **given, weights=(1.0, 5.0)).value
+    every = solved(rounds(LOCAL, EDGE), **given, weights=(1.0, 5.0), within=np.inf).value
     assert np.isnan(few.costs).any()
     assert np.isfinite(every.costs).all()
     assert (every.bounds <= every.costs).all()
@@ -388,9 +382,9 @@ def test_whole_grids_are_solved_on_request():
 
 def test_unreachable_points_are_left_out():
     network, reached = drawn(15), rounds(LOCAL, EDGE)
-    found = optimize_rounds(reached, **network, total=4, **GRID).value
+    found = solved(reached, **network, total=4, **GRID).value
     reached[LOCAL.index(found.local_steps), EDGE.index(found.edge_rounds)] = np.inf
-    again = optimize_rounds(reached, **network, total=4, **GRID)
+    again = solved(reached, **network, total=4, **GRID)
     plan = again.value
     assert (plan.local_steps, plan.edge_rounds) != (found.local_steps, found.edge_rounds)
     assert np.isinf(plan.costs).sum() == 1
@@ -402,7 +396,7 @@ def test_a_geometric_program_bounds_real_local_steps(weights):
     """Fact B: with fixed masks and real H, cvxpy's optimum is a little below that of integers."""
     cvxpy = pytest.importorskip("cvxpy")
     network, local = drawn(16, draws=1, cells=1), np.arange(1, 31)
-    found = optimize_rounds(
+    found = solved(
         rounds(local, [1]), **network, total=None, local_steps=local, edge_rounds=[1],
         weights=weights, start_seconds_per_unit=0.05, extra_seconds_per_unit=0.1,
     )  # fmt: skip
@@ -435,7 +429,7 @@ def test_what_is_impossible_says_why():
 
     def message(**changes):
         given = {"rounds": reached, **network, "total": 4, **GRID} | changes
-        found = optimize_rounds(**given)
+        found = solved(**given)
         assert found.status is Status.INFEASIBLE
         assert found.value is None
         return found.message
@@ -444,13 +438,13 @@ def test_what_is_impossible_says_why():
         rounds=np.full((3, 3), np.inf)
     )
     assert "caps add up to 2 units, 2 units short" in message(cap=1)
-    fastest = optimize_rounds(reached, **network, total=4, **GRID)
+    fastest = solved(reached, **network, total=4, **GRID)
     text = message(max_seconds=0.5 * fastest.objective)
     assert "max_seconds is" in text
     assert "s more" in text
     needed = float(text.split("needs ")[1].split(" s,")[0])
     assert needed >= fastest.objective * (1 - 1e-6)
-    assert optimize_rounds(reached, **network, total=4, max_seconds=needed * 1.001, **GRID).value
+    assert solved(reached, **network, total=4, max_seconds=needed * 1.001, **GRID).value
     silent = network["gain_per_noise"].copy()
     silent[1, 1, 0] = 0
     text = message(gain_per_noise=silent, lower=1)
@@ -464,7 +458,7 @@ def test_a_cell_that_cannot_send_trains_nothing():
     silent = network["gain_per_noise"].copy()
     silent[1, 1, 0] = 0
     network["gain_per_noise"] = silent
-    found = optimize_rounds(rounds(LOCAL, EDGE), **network, total=4, weights=(1.0, 1.0), **GRID)
+    found = solved(rounds(LOCAL, EDGE), **network, total=4, weights=(1.0, 1.0), **GRID)
     assert found.value.sizes.tolist() == [4, 0]
 
 
@@ -489,23 +483,21 @@ def test_a_cell_that_cannot_send_trains_nothing():
 def test_wrong_arguments_are_refused(changes, text):
     given = {"rounds": rounds(LOCAL, EDGE), **drawn(19), "total": 4, **GRID} | changes
     with pytest.raises(ValueError, match=text):
-        optimize_rounds(**given)
+        solved(**given)
 
 
 def test_nothing_to_do_costs_nothing():
     network = drawn(20) | {"bits_per_unit": 0.0, "cycles_per_unit": 0.0}
     for weights in ((1.0, 0.0), (1.0, 1.0)):
-        found = optimize_rounds(rounds(LOCAL, EDGE), **network, total=4, weights=weights, **GRID)
+        found = solved(rounds(LOCAL, EDGE), **network, total=4, weights=weights, **GRID)
         assert found.objective == found.bound == 0
 
 
 @pytest.mark.parametrize("bands", ["optimal", "equal"])
 def test_an_evaluation_agrees_with_the_design(bands):
     network, weights = drawn(21) | TWO, (1.0, 10.0)
-    found = optimize_rounds(
-        rounds(LOCAL, EDGE), **network, total=6, weights=weights, bands=bands, **GRID
-    )
-    again = solvers.evaluate_rounds(found.value, **network, weights=weights, bands=bands)
+    found = solved(rounds(LOCAL, EDGE), **network, total=6, weights=weights, bands=bands, **GRID)
+    again = evaluated(found.value, **network, weights=weights, bands=bands)
     assert again.cost == pytest.approx(found.objective, rel=1e-6)
     np.testing.assert_allclose(again.seconds, found.value.seconds, rtol=1e-4)
     assert not again.late.any()
@@ -513,15 +505,15 @@ def test_an_evaluation_agrees_with_the_design(bands):
 
 def test_other_draws_are_late_where_the_deadline_is_too_short():
     network = drawn(22, draws=3)
-    fast = optimize_rounds(rounds(LOCAL, EDGE), **network, total=6, **GRID)
+    fast = solved(rounds(LOCAL, EDGE), **network, total=6, **GRID)
     limit = 1.05 * fast.value.rounds * fast.value.seconds.max()
     goal = {"weights": (0.0, 1.0), "max_seconds": limit}
-    found = optimize_rounds(rounds(LOCAL, EDGE), **network, total=6, **goal, **GRID)
+    found = solved(rounds(LOCAL, EDGE), **network, total=6, **goal, **GRID)
     weak = network["gain_per_noise"] / np.array([1.0, 1.0, 30.0])[:, None, None]
-    again = solvers.evaluate_rounds(found.value, **(network | {"gain_per_noise": weak}), **goal)
+    again = evaluated(found.value, **(network | {"gain_per_noise": weak}), **goal)
     assert again.late.tolist() == [False, False, True]
     assert again.seconds[2] > limit / found.value.rounds
     np.testing.assert_allclose(again.seconds[:2], limit / found.value.rounds, rtol=1e-9)
     weakest = network | {"gain_per_noise": 0.0 * weak}
     with pytest.raises(ValueError, match="gain_per_noise is 0"):
-        solvers.evaluate_rounds(found.value, **weakest, **goal)
+        evaluated(found.value, **weakest, **goal)

@@ -3,12 +3,12 @@
 import numpy as np
 import pytest
 
-from solvers import optimize_rounds
 from tests.solvers.training_rounds.networks import (
     drawn,
     least_joules,
     least_seconds,
     rounds,
+    solved,
     splits,
 )
 from tests.wirelessfl.codesign.known import FEW, Known, config
@@ -49,12 +49,12 @@ def test_the_least_joules_within_mean_seconds(weights, slack):
     def solve(second, at=None, sizes=None, limit=None):
         h, e = (slice(None),) * 2 if at is None else (slice(i, i + 1) for i in at)
         some = {} if sizes is None else {"cap": sizes, "lower": sizes}
-        return optimize_rounds(
+        return solved(
             reached[h, e], **network, total=TOTAL, local_steps=LOCAL[h], edge_rounds=EDGE[e],
             weights=(second, weights[1]), max_seconds=limit, **some,
         )  # fmt: skip
 
-    limit = slack * optimize_rounds(
+    limit = slack * solved(
         reached, **network, total=TOTAL, local_steps=LOCAL, edge_rounds=EDGE
     ).objective  # fmt: skip
     strict = np.inf if weights[0] else solve(0.0, limit=limit).objective
