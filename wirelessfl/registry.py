@@ -335,7 +335,8 @@ def file_name(module: str) -> str:
 def classes_in(package: str, base: Any) -> Mapping[str, Any]:
     """All concrete, named subclasses of ``base`` in the modules of ``package``, by name.
 
-    A new file in the folder is found automatically. A module that is no package has its own.
+    A new file in the folder is found automatically, and choices are in the order of their names. A
+    module that is no package has its own, in its order.
 
     Raises:
         ConfigError: two of them have the same name.
@@ -355,4 +356,4 @@ def classes_in(package: str, base: Any) -> Mapping[str, Any]:
                     f"{value.__module__}.{value.__name__} is called {value.name!r}, and so is "
                     f"{found[value.name].__module__}: give it another name."
                 )
-    return MappingProxyType(found)
+    return MappingProxyType(dict(sorted(found.items())) if files else found)

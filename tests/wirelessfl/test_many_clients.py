@@ -6,7 +6,7 @@ import pytest
 
 import wirelessfl
 from channels.streams import Stream
-from wirelessfl.data.client_samples import DealtSamples
+from wirelessfl.data.dealt_samples import DealtSamples
 from wirelessfl.submodels import dealt_capacities
 
 FEW, MANY = 5_000, 45_000

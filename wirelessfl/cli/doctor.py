@@ -110,7 +110,7 @@ def _machine() -> dict[str, Any]:
 
 def _data() -> dict[str, str]:
     from wirelessfl.data import dataset_names
-    from wirelessfl.data.described import ABOUT, DOWNLOADED
+    from wirelessfl.data.choice import ABOUT, DOWNLOADED
     from wirelessfl.data.files import cache_folder, environment_folder
 
     folders = {"WIRELESSFL_DATA": environment_folder(), "cache": cache_folder()}

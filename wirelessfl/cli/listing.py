@@ -90,7 +90,7 @@ def _kinds() -> Iterator[tuple[str, Lines]]:
     from wirelessfl.algorithms import algorithm_classes
     from wirelessfl.config.choices import KINDS
     from wirelessfl.data import dataset_names
-    from wirelessfl.data.described import described
+    from wirelessfl.data.choice import described
     from wirelessfl.metrics import METRICS
     from wirelessfl.models import MODELS
 

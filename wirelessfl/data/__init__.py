@@ -10,12 +10,9 @@ from typing import Any
 from channels.arrays import IntArray
 from wirelessfl.data.cifar import CIFAR10, CIFAR100
 from wirelessfl.data.dataset import Dataset, Facts
-from wirelessfl.data.digits import FACTS as DIGITS
-from wirelessfl.data.digits import load_digits
-from wirelessfl.data.fashion_mnist import FASHION_MNIST
 from wirelessfl.data.files import environment_folder, is_folder_path
 from wirelessfl.data.hub_images import CIFAR10_JPEG, SVHN
-from wirelessfl.data.mnist import MNIST
+from wirelessfl.data.mnist import DIGITS, FASHION_MNIST, MNIST, load_digits
 from wirelessfl.data.own import Data, as_dataset
 from wirelessfl.data.picture import draw_split
 from wirelessfl.data.samples import ImageFolder

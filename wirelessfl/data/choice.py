@@ -1,4 +1,4 @@
-"""Data sets as choices, each with the settings that its loader accepts."""
+"""Data sets as choices, each with the settings that its loader accepts, and their descriptions."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from dataclasses import dataclass, make_dataclass, replace
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal
 
+import torch
 from pydantic import Field
 
 from channels.concurrency import once
@@ -22,9 +23,9 @@ from wirelessfl.data import (
 )
 from wirelessfl.data.dataset import Dataset
 from wirelessfl.data.files import dataset_title
-from wirelessfl.data.pixels import scaled
 from wirelessfl.data.pretrained import HUB_MODEL
-from wirelessfl.data.words import WordTokenizer
+from wirelessfl.data.tokens import WordTokenizer
+from wirelessfl.errors import ConfigError
 from wirelessfl.needs import Needs
 from wirelessfl.registry import Choice, Kind
 
@@ -188,3 +189,69 @@ DATASETS: Kind[DatasetChoice] = DatasetKind(
     heading="data",
 )
 """All data sets."""
+
+
+def scaled(data: Dataset, pixels: str) -> Dataset:
+    """The data set with images scaled to a range of pixels.
+
+    Args:
+        data: the data set, with pixels in [-1, 1].
+        pixels: ``signed`` to keep them, ``unit`` for [0, 1], or ``standard`` for mean 0 and
+            variance 1 of each channel of the training images.
+
+    Raises:
+        ConfigError: the data are not images in [-1, 1], or are to be scaled to [0, 1] and have no
+            negative pixel.
+    """
+    if pixels == "signed":
+        return data
+    train, test = data.train_inputs, data.test_inputs
+    conflict = f'pixels="{pixels}" conflicts with data set {data.name!r}, whose inputs are'
+    low, high = min(train.min(), test.min()), max(train.max(), test.max())
+    if test.dtype != torch.float32 or test.dim() < 4 or low < -1 or high > 1:
+        raise ConfigError(f"{conflict} not images in [-1, 1]: leave pixels out.")
+    if pixels == "unit":
+        if low >= 0:
+            raise ConfigError(
+                f"{conflict} in [0, 1] already: leave pixels out, and they stay as they are."
+            )
+        return replace(data, train_inputs=(train + 1) / 2, test_inputs=(test + 1) / 2)
+    mean = train.mean((0, 2, 3), keepdim=True)
+    spread = train.std((0, 2, 3), keepdim=True).clamp(min=1e-6)
+    return replace(data, train_inputs=(train - mean) / spread, test_inputs=(test - mean) / spread)
+
+
+DOWNLOADED = "downloaded and verified"
+YOURS = "from your files, see README"
+ABOUT: Mapping[str, tuple[str, str, str]] = {
+    "20newsgroups": ("11,314 + 7,532", "posts by group, 20 classes", YOURS),
+    "ag-news": ("120,000 + 7,600", "news by topic, 4 classes", YOURS),
+    "cifar10": ("50,000 + 10,000", "photographs", DOWNLOADED),
+    "cifar10-jpeg": ("50,000 + 10,000", "CIFAR-10 with loss, as JPEG", YOURS),
+    "cifar100": ("50,000 + 10,000", "photographs", DOWNLOADED),
+    "digits": ("1,438 + 359", "handwritten digits", "included in scikit-learn"),
+    "fashion-mnist": ("60,000 + 10,000", "clothes", DOWNLOADED),
+    "mnist": ("60,000 + 10,000", "handwritten digits", DOWNLOADED),
+    "qnli": ("104,743 + 5,463", "questions with sentences, 2 classes", YOURS),
+    "qqp": ("363,846 + 40,430", "pairs of questions, 2 classes", YOURS),
+    "shakespeare": ("", "next characters of plays, by role", YOURS),
+    "sst2": ("67,349 + 872", "film reviews, 2 classes", YOURS),
+    "svhn": ("73,257 + 26,032", "house numbers", YOURS),
+    "tinyimagenet": ("100,000 + 10,000", "photographs", YOURS),
+}
+"""Training and test samples, content, and source of each built-in data set."""
+
+
+def described(name: str) -> str:
+    """One line about a built-in data set: samples, content, shape, classes and source.
+
+    Args:
+        name: one of ``dataset_names()``.
+    """
+    samples, content, source = ABOUT[name]
+    facts = known_facts(name)
+    parts = [f"{samples} {content}".strip()]
+    if facts is not None:
+        parts.append("x".join(map(str, facts.input_shape)))
+        parts.append(f"{facts.classes} classes")
+    return f"{', '.join(parts)}; {source}"

@@ -1,21 +1,20 @@
-"""The samples of each client, as a list of arrays or computed on demand."""
+"""The samples of each client, listed or computed on demand, and those held out for validation."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections import OrderedDict
 from collections.abc import Sequence
 from typing import Any, overload
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from channels.arrays import IntArray
 from channels.streams import Stream
-from wirelessfl.data.dealt_counts import DealtCounts
+from wirelessfl.data.labels import checked_groups
+from wirelessfl.errors import DataError
 
 _BLOCK = 256
-_KEPT_SAMPLES = 1 << 22
 
 
 class ClientSamples(Sequence[IntArray], ABC):
@@ -91,79 +90,6 @@ class ListedSamples(ClientSamples):
         return self._samples[client]
 
 
-class DealtSamples(ClientSamples):
-    """Samples dealt in client order from decks, one per class; used-up decks are reshuffled.
-
-    Client i gets the next ``counts[i, c]`` samples of deck c after those of clients 0 to i - 1.
-    Neither samples nor counts are stored. A client's samples are computed on demand from the
-    shuffled decks, which are regenerated from their streams. The most recently used ones are
-    cached, in about 16 MiB or the memory of the set's labels, whichever is larger.
-
-    Args:
-        decks: the samples of each class, ascending.
-        shuffles: one stream per deck; its child i shuffles the deck for pass i over it.
-        counts: number of samples that each client gets from each deck.
-    """
-
-    def __init__(
-        self,
-        decks: Sequence[IntArray],
-        shuffles: Sequence[Stream],
-        counts: DealtCounts,
-    ) -> None:
-        samples = sum(map(len, decks))
-        self._shuffles = tuple(shuffles)
-        self._decks = [deck.astype(np.min_scalar_type(int(deck[-1]))) for deck in decks]
-        self._counts = counts
-        self._max_kept = max(_KEPT_SAMPLES, 2 * samples)
-        self._kept: OrderedDict[tuple[int, int], NDArray[Any]] = OrderedDict()
-        self._kept_samples = 0
-
-    @property
-    def sizes(self) -> IntArray:
-        """Number of samples of each client, [clients]."""
-        return np.broadcast_to(np.int64(self._counts.samples), len(self))
-
-    @property
-    def identity(self) -> tuple[object, ...]:
-        """The streams, decks and counts, which determine the samples."""
-        return (repr(self._shuffles), *self._decks, self._counts.whole())
-
-    def __len__(self) -> int:
-        return self._counts.clients
-
-    def __getstate__(self) -> dict[str, Any]:
-        """State for pickling, without the cached shuffles."""
-        return self.__dict__ | {"_kept": OrderedDict(), "_kept_samples": 0}
-
-    def _samples_of(self, client: int) -> IntArray:
-        begins, counts = self._counts.of(client)
-        pieces = []
-        for deck in np.flatnonzero(counts).tolist():
-            size = len(self._decks[deck])
-            begin, left = int(begins[deck]), int(counts[deck])
-            while left:
-                number, first = divmod(begin, size)
-                piece = self._shuffled(deck, number)[first : first + left]
-                pieces.append(piece)
-                begin, left = begin + len(piece), left - len(piece)
-        return np.sort(np.concatenate(pieces).astype(np.int64))
-
-    def _shuffled(self, deck: int, number: int) -> NDArray[Any]:
-        """The samples of a deck in the order of pass ``number`` over it."""
-        found = self._kept.pop((deck, number), None)
-        if found is None:
-            samples = self._decks[deck]
-            shuffle = self._shuffles[deck].child(number).generator()
-            found = samples[shuffle.permutation(len(samples))]
-            self._kept_samples += len(samples)
-        self._kept[deck, number] = found
-        while self._kept_samples > self._max_kept:
-            _, oldest = self._kept.popitem(last=False)
-            self._kept_samples -= len(oldest)
-        return found
-
-
 class GroupedSamples(ClientSamples):
     """Samples of clients in groups, each of which splits its own samples.
 
@@ -214,3 +140,77 @@ class GroupedSamples(ClientSamples):
         group, block = int(self._group_of[client]), client // _BLOCK
         same = np.count_nonzero(self._group_of[block * _BLOCK : client] == group)
         return self._pools[group][self._dealt[group][int(self._before[group, block] + same)]]
+
+
+def hold_out(
+    samples: int, fraction: float, stream: Stream, groups: ArrayLike | None = None
+) -> IntArray:
+    """Choose at random the training samples to hold out.
+
+    Args:
+        samples: number n of training samples.
+        fraction: fraction of the samples to hold out, in (0, 1).
+        stream: randomness; equal streams hold out equal samples.
+        groups: [n], integers, the natural client of each sample. Whole groups are held out, in
+            random order, until they have at least ``fraction`` of the samples, because samples of
+            one group are similar and may overlap. None to hold out individual samples.
+
+    Returns:
+        Indices of the held-out samples, ascending; without groups, round(fraction * n) of them.
+
+    Raises:
+        DataError: no sample would be held out, or none would remain.
+    """
+    wanted = round(fraction * samples)
+    if wanted == 0:
+        raise DataError(
+            f"validation_fraction is {fraction}, which holds out none of the {samples} training "
+            f"samples. Give at least {1 / samples:.2g}, or 0 for no validation set."
+        )
+    if groups is None:
+        held = stream.generator().permutation(samples)[:wanted]
+    else:
+        groups = checked_groups(groups, samples)
+        _, group_of_sample, sizes = np.unique(groups, return_inverse=True, return_counts=True)
+        order = stream.generator().permutation(len(sizes))
+        count = int(np.searchsorted(np.cumsum(sizes[order]), wanted)) + 1
+        held = np.flatnonzero(np.isin(group_of_sample, order[:count]))
+    if len(held) == samples:
+        raise DataError(
+            f"validation_fraction is {fraction}, which leaves none of the {samples} training "
+            "samples to train on. Lower it."
+        )
+    return np.sort(held)
+
+
+class RemainingSamples(ClientSamples):
+    """Clients' samples in a training set from which some samples are held out.
+
+    Args:
+        samples: each client's samples, as indices into ``remaining``.
+        remaining: indices of the remaining samples in the whole training set, ascending.
+    """
+
+    def __init__(self, samples: ClientSamples, remaining: IntArray) -> None:
+        self._samples, self._remaining = samples, remaining
+
+    @property
+    def sizes(self) -> IntArray:
+        """Number of samples of each client, [clients]."""
+        return self._samples.sizes
+
+    @property
+    def identity(self) -> tuple[object, ...]:
+        """The identity of ``samples``, and the indices of the remaining samples."""
+        return (*self._samples.identity, self._remaining)
+
+    @property
+    def listed(self) -> bool:
+        """Whether the samples are in memory."""
+        return self._samples.listed
+
+    def __len__(self) -> int:
+        return len(self._samples)
+
+    def _samples_of(self, client: int) -> IntArray:
+        return self._remaining[self._samples[client]]

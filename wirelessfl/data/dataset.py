@@ -10,8 +10,7 @@ from numpy.typing import NDArray
 
 from channels.arrays import IntArray
 from channels.summaries import html_table
-from wirelessfl.data.label_kinds import check_values, derived_classes
-from wirelessfl.data.labels import checked_groups
+from wirelessfl.data.labels import check_values, checked_groups, derived_classes
 from wirelessfl.errors import DataError
 from wirelessfl.wording import shown
 

@@ -20,9 +20,9 @@ from channels.arrays import IntArray
 from channels.streams import Stream
 from channels.validation import checked_cells
 from wirelessfl.data.client_samples import GroupedSamples
-from wirelessfl.data.label_splits import deal_evenly
 from wirelessfl.data.labels import cells_of_clients, checked_labels, checked_number
 from wirelessfl.data.splits import Samples, Split, split
+from wirelessfl.data.splits.label_splits import deal_evenly
 from wirelessfl.errors import DataError
 
 

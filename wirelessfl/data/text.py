@@ -23,8 +23,15 @@ from wirelessfl.data.text_files import (
     read_newsgroups,
     read_tsv,
 )
-from wirelessfl.data.tokens import Encoded, TokenCache, Tokenizer, digest_of
-from wirelessfl.data.words import FIRST_ID, PAD_ID, WordTokenizer
+from wirelessfl.data.tokens import (
+    FIRST_ID,
+    PAD_ID,
+    Encoded,
+    TokenCache,
+    Tokenizer,
+    WordTokenizer,
+    digest_of,
+)
 from wirelessfl.errors import DataError
 
 _PUBLISHED: Mapping[str, tuple[str, ...]] = {

@@ -1,25 +1,132 @@
-"""Texts as token ids, padded on the right, and a cache of token ids."""
+"""Texts as token ids, padded on the right: tokenizers, and a cache of token ids."""
 
 from __future__ import annotations
 
 import hashlib
 import json
 import os
+import re
 import secrets
 import zlib
-from collections.abc import Iterator, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
+from typing import NamedTuple
 
+import numpy as np
 import torch
 from safetensors import SafetensorError, safe_open
 
 from wirelessfl.data import files
 from wirelessfl.data.pretrained import language_package, load_pretrained, pretrained_folder
-from wirelessfl.data.token_ids import TokenIds, padded
-from wirelessfl.data.words import WordTokenizer
 from wirelessfl.errors import ConfigError
+
+
+class TokenIds(NamedTuple):
+    """Tokenised texts.
+
+    Args:
+        parts: ids [texts, length] int64 of each part, e.g. of the training and the test texts.
+        pad_id: id of the padding token.
+        vocabulary: number of token ids, which start at 0.
+    """
+
+    parts: list[torch.Tensor]
+    pad_id: int
+    vocabulary: int
+
+
+def padded(rows: Iterable[Sequence[int]], texts: int, length: int, pad_id: int) -> torch.Tensor:
+    """Ids [texts, length] int64 of ``texts`` rows of at most ``length`` ids each."""
+    ids = np.full((texts, length), pad_id, dtype=np.int64)
+    for row, found in enumerate(rows):
+        ids[row, : len(found)] = found
+    return torch.from_numpy(ids)
+
+
+WORDS = "words"
+"""Name of the tokenizer in the settings, alone or followed by a colon and the number of words."""
+DEFAULT_LIMIT = 10_000
+PAD_ID, UNKNOWN_ID, FIRST_ID = 0, 1, 2
+"""Ids of the padding, of unknown words, and of the most frequent word."""
+WORD = re.compile(r"[^\W_]+(?:'[^\W_]+)*")
+"""A word of a lower-cased text: letters and digits, also with apostrophes between them."""
+
+
+@dataclass(frozen=True)
+class WordTokenizer:
+    """The most frequent words of the training texts; other words are unknown.
+
+    Words are lower-cased and match ``WORD``. The most frequent word has the id 2; equally frequent
+    words are in alphabetical order, so the ids do not depend on the order of the texts.
+
+    Args:
+        limit: maximum number V of words in the vocabulary, >= 1.
+    """
+
+    limit: int = DEFAULT_LIMIT
+
+    @classmethod
+    def of(cls, name: str) -> WordTokenizer | None:
+        """The tokenizer called ``words`` or ``words:V``; None for any other name.
+
+        Raises:
+            ConfigError: V is not an integer >= 1.
+        """
+        kind, colon, limit = name.partition(":")
+        if kind != WORDS:
+            return None
+        if not colon:
+            return cls()
+        if not re.fullmatch("[0-9]+", limit) or int(limit) < 1:
+            raise ConfigError(
+                f"tokenizer is {name!r}: give the number of words after the colon, an integer >= "
+                f"1, e.g. {WORDS}:5000, or only {WORDS} for {DEFAULT_LIMIT:,}."
+            )
+        return cls(int(limit))
+
+    @property
+    def digest(self) -> str:
+        """SHA-256 of the rule; with equal texts, equal digests give equal tokens."""
+        return hashlib.sha256(f"{WORDS}\0{WORD.pattern}\0{self.limit}".encode()).hexdigest()
+
+    def tokens(self, train: Sequence[str], *others: Sequence[str], max_length: int) -> TokenIds:
+        """Tokenise parts of a data set, of which only ``train`` determines the vocabulary.
+
+        The vocabulary counts all words of the training texts, also those after ``max_length``.
+
+        Args:
+            train: training texts.
+            others: other parts, e.g. the test texts.
+            max_length: number of words to which texts are cut or padded.
+        """
+        numbers = self._numbers(train)
+
+        def ids(texts: Sequence[str]) -> torch.Tensor:
+            rows = (
+                [numbers.get(word, UNKNOWN_ID) for word in islice(_words(text), max_length)]
+                for text in texts
+            )
+            return padded(rows, len(texts), max_length, PAD_ID)
+
+        return TokenIds([ids(part) for part in (train, *others)], PAD_ID, FIRST_ID + len(numbers))
+
+    def _numbers(self, texts: Sequence[str]) -> Mapping[str, int]:
+        """The id of each word of the vocabulary."""
+        counts: Counter[str] = Counter()
+        for text in texts:
+            counts.update(_words(text))
+        ranked = sorted(counts, key=lambda word: (-counts[word], word))[: self.limit]
+        return {word: number for number, word in enumerate(ranked, start=FIRST_ID)}
+
+
+def _words(text: str) -> Iterator[str]:
+    """The words of a text in order, lower-cased."""
+    return (found.group() for found in WORD.finditer(text.lower()))
+
 
 _FORMAT = 2  # version of the cached files; a new number makes older files invalid
 _AT_ONCE = 10_000  # texts tokenised at once

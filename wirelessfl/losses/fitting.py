@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import torch
 
-from wirelessfl.data.label_kinds import class_remedy
+from wirelessfl.data.labels import class_remedy
 from wirelessfl.errors import ConfigError
 from wirelessfl.guard import described
 from wirelessfl.losses.kind import LOSSES

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor, nn
 
-from wirelessfl.data.words import WORDS
+from wirelessfl.data.tokens import WORDS
 from wirelessfl.errors import ConfigError
 from wirelessfl.models.fcnn import FCNN
 

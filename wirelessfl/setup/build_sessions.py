@@ -11,7 +11,7 @@ import torch
 from channels.streams import Stream
 from wirelessfl.config import Config
 from wirelessfl.data.label_groups import LabelGroups
-from wirelessfl.data.label_kinds import class_remedy, is_one_class
+from wirelessfl.data.labels import class_remedy, is_one_class
 from wirelessfl.errors import ConfigError
 from wirelessfl.guard import described
 from wirelessfl.schedules import Clock, SessionsScheduler

@@ -16,12 +16,11 @@ from wirelessfl.config.choices import Choices
 from wirelessfl.config.sections import DataSection
 from wirelessfl.data import Dataset
 from wirelessfl.data.choice import DatasetChoice
-from wirelessfl.data.client_samples import ClientSamples
+from wirelessfl.data.client_samples import ClientSamples, RemainingSamples, hold_out
 from wirelessfl.data.label_groups import LabelGroups, split_groups
-from wirelessfl.data.label_kinds import class_remedy, is_one_class
+from wirelessfl.data.labels import class_remedy, is_one_class
 from wirelessfl.data.partition import check_below
 from wirelessfl.data.splits import Samples
-from wirelessfl.data.validation import RemainingSamples, hold_out
 from wirelessfl.errors import ConfigError
 from wirelessfl.guard import described
 

@@ -18,7 +18,7 @@ from wirelessfl.data import Dataset
 from wirelessfl.data.client_samples import ClientSamples
 from wirelessfl.data.dataset import widened
 from wirelessfl.data.label_groups import LabelGroups
-from wirelessfl.data.label_kinds import class_hint, class_remedy, is_one_class, label_notes
+from wirelessfl.data.labels import class_hint, class_remedy, is_one_class, label_notes
 from wirelessfl.data.own import range_note
 from wirelessfl.errors import ConfigError
 from wirelessfl.guard import described

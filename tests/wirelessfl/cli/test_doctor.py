@@ -9,7 +9,7 @@ from wirelessfl.cli import doctor
 from wirelessfl.cli.main import main
 from wirelessfl.config.choices import KINDS
 from wirelessfl.data import dataset_names, known_facts, load_dataset
-from wirelessfl.data.described import ABOUT, described
+from wirelessfl.data.choice import ABOUT, described
 
 
 def report(capsys, *words):

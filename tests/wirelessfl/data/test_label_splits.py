@@ -10,10 +10,12 @@ from hypothesis import strategies as st
 from channels import Stream
 from wirelessfl.config import Config
 from wirelessfl.data import SPLITS, split
-from wirelessfl.data.label_splits import LABEL_SPLITS, deal_evenly
 from wirelessfl.data.picture import label_counts
 from wirelessfl.data.splits import DATA_SPLITS
+from wirelessfl.data.splits.label_splits import deal_evenly
 from wirelessfl.errors import DataError
+
+LABEL_SPLITS = ("two-shard", "half", "partial-overlap", "distinct")
 
 STREAM = Stream(1, ("split",))
 

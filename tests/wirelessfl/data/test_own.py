@@ -14,7 +14,7 @@ import wirelessfl
 from wirelessfl.cli import main
 from wirelessfl.config import Config
 from wirelessfl.data import Dataset, as_dataset, load_dataset
-from wirelessfl.data.label_kinds import class_hint, label_notes
+from wirelessfl.data.labels import class_hint, label_notes
 from wirelessfl.data.own import range_note
 from wirelessfl.errors import ConfigError, DataError
 from wirelessfl.generators import other_states, torch_state

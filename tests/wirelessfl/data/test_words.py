@@ -7,8 +7,7 @@ import pytest
 
 from wirelessfl.config import Config
 from wirelessfl.data import files, load_dataset
-from wirelessfl.data.tokens import Tokenizer
-from wirelessfl.data.words import DEFAULT_LIMIT, PAD_ID, UNKNOWN_ID, WordTokenizer
+from wirelessfl.data.tokens import DEFAULT_LIMIT, PAD_ID, UNKNOWN_ID, Tokenizer, WordTokenizer
 from wirelessfl.errors import ConfigError
 
 

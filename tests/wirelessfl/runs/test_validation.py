@@ -15,7 +15,7 @@ from tests.gate.given import letters
 from wirelessfl.cli import main
 from wirelessfl.config import Config
 from wirelessfl.data import Dataset
-from wirelessfl.data.validation import hold_out
+from wirelessfl.data.client_samples import hold_out
 from wirelessfl.errors import DataError
 from wirelessfl.figures import draw_curves, new_figure
 from wirelessfl.runs.monitor import Monitor

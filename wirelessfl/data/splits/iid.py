@@ -12,7 +12,7 @@ from pydantic import Field
 
 from channels.arrays import IntArray
 from channels.streams import Stream
-from wirelessfl.data.fixed_sizes import deal_fixed_sizes
+from wirelessfl.data.dealt_samples import deal_fixed_sizes
 from wirelessfl.data.splits.split import OwnedSplit, Samples, blocks
 from wirelessfl.needs import beside
 

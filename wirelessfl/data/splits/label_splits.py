@@ -3,15 +3,60 @@ Client Arrival and Departure", Appendix A.2)."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from typing import ClassVar
+
 import numpy as np
 from numpy.typing import NDArray
 
 from channels.arrays import IntArray
 from channels.streams import Stream
+from wirelessfl.data.splits.split import OwnedSplit
 from wirelessfl.errors import DataError
 
-LABEL_SPLITS = ("two-shard", "half", "partial-overlap", "distinct")
-"""Names of the splits by label."""
+
+@dataclass(frozen=True)
+class LabelSplit(OwnedSplit):
+    """Base class of splits by labels; see ``deal_labels`` for the rounding."""
+
+    name = ""
+    by_labels: ClassVar[bool] = True
+
+    def owners(self, labels: NDArray[np.generic], cell_of: IntArray, stream: Stream) -> IntArray:
+        """The client of each sample, [n]."""
+        return deal_labels(labels, len(cell_of), self.name, stream)
+
+
+@dataclass(frozen=True)
+class TwoShard(LabelSplit):
+    """Two shards with different labels for each client (Chang et al., Appendix A.2)."""
+
+    name = "two-shard"
+
+
+@dataclass(frozen=True)
+class Half(LabelSplit):
+    """Half of the labels for half of the clients, and the rest for the others (Chang et al., A.2).
+
+    With an odd number of labels or clients, the halves differ by one.
+    """
+
+    name = "half"
+
+
+@dataclass(frozen=True)
+class PartialOverlap(LabelSplit):
+    """60 % of the labels for each half of the clients, so 20 % are shared (Chang et al., A.2)."""
+
+    name = "partial-overlap"
+
+
+@dataclass(frozen=True)
+class Distinct(LabelSplit):
+    """Different labels for every client (Chang et al., Appendix A.2)."""
+
+    name = "distinct"
+
 
 _BATCHES = 10
 
@@ -39,7 +84,7 @@ def deal_labels(labels: NDArray[np.generic], clients: int, kind: str, stream: St
     Args:
         labels: [n], at least one.
         clients: number of clients.
-        kind: one of ``LABEL_SPLITS``.
+        kind: one of the above.
         stream: randomness; equal streams give equal splits.
 
     Returns:

@@ -190,7 +190,7 @@ def test_different_parts_have_different_identities():
 @pytest.mark.parametrize("alpha", [0.01, 0.3, 5.0])
 def test_mixtures_drawn_in_blocks_equal_those_drawn_at_once(alpha, monkeypatch):
     """The split follows NumPy's draws of all mixtures, and then of all counts."""
-    monkeypatch.setattr("wirelessfl.data.dealt_counts.BLOCK", 7)
+    monkeypatch.setattr("wirelessfl.data.dealt_samples.BLOCK", 7)
     labels, stream = np.arange(90) % 3, Stream(4, ("blocks",))
     parts = split(
         labels, 50, kind="dirichlet", alpha=alpha, samples_per_client=40, reuse=True, stream=stream
