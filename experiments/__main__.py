@@ -13,7 +13,7 @@ from experiments.claims_page import table, totals, write
 from experiments.gpu import MINUTES, run_gpu
 from experiments.paper import exit_code
 from experiments.papers import FOLDER
-from experiments.queue import entries, gpu_entries, print_status, run_queue
+from experiments.queue import entries, gpu_entries, run_queue
 from experiments.repriced import reprice
 from experiments.seal import seal_all
 from experiments.studies import SCALES
@@ -50,9 +50,6 @@ def main(words: Sequence[str] | None = None) -> int:
         default=Path("results/queue"),
         metavar="DIR",
         help="folder of unfinished runs (results/queue)",
-    )
-    queue.add_argument(
-        "--status", action="store_true", help="print the number of missing runs; train nothing"
     )
     queue.add_argument(
         "--study",
@@ -135,9 +132,6 @@ def main(words: Sequence[str] | None = None) -> int:
         else:
             given = arguments.data_dir, arguments.study
             queued = entries(arguments.scale, into, scratch, *given)
-        if arguments.status:
-            print_status(queued)
-            return 0
         return int(bool(run_queue(queued, scratch, arguments.jobs)))
 
     return exit_code(act)

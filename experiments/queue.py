@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import itertools
 import os
-import statistics
 import sys
-import tomllib
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import NamedTuple
@@ -17,14 +15,10 @@ try:
 except ImportError:  # not a POSIX system: the folder is not locked
     fcntl = None  # type: ignore[assignment]
 
-from rich.console import Console
-from rich.table import Table
-
 from experiments.paper import Paper
 from experiments.papers import papers
 from experiments.runs import Planned, Store, identity, make_runs, remove_finished
 from experiments.studies import Case, Scale
-from wirelessfl.config import Config
 from wirelessfl.data.files import find_place
 from wirelessfl.errors import ConfigError, DataError
 from wirelessfl.results.archive import StoredRun
@@ -32,7 +26,23 @@ from wirelessfl.runs.files import check_writable
 from wirelessfl.runs.sweep import Failure, SweepError
 from wirelessfl.wording import shown, suggestion
 
-ORDER = Path(__file__).with_name("queue.toml")
+GPU = (
+    "hist/table2",
+    "fedast/heterogeneous",
+    "fadamgc/table2",
+    "ra_fed/widths",
+    "fedast/fig5",
+    "dynamic_clients/table1",
+    "hist/table1",
+    "fadamgc/adaptive",
+    "fadamgc/memory",
+    "fadamgc/trackers",
+    "fadamgc/fig3",
+    "fedast/fig16",
+    "fedast/higher",
+    "fedast/lower",
+)
+"""Studies for a machine with a GPU, in order of what they decide."""
 BATCH = 100
 """Runs that are executed together; then the queue is read again."""
 NICE = 19
@@ -61,24 +71,6 @@ class Entry(NamedTuple):
         return f"{self.paper}/{self.study}"
 
 
-def order() -> list[str]:
-    """Studies as ``paper/study``, in order of what they decide."""
-    found: list[str] = tomllib.loads(ORDER.read_text(encoding="utf-8"))["order"]
-    return found
-
-
-def for_gpu() -> list[str]:
-    """Studies for a machine with a GPU, in order of what they decide."""
-    found: list[str] = tomllib.loads(ORDER.read_text(encoding="utf-8"))["gpu"]
-    return found
-
-
-def rank() -> Callable[[str], int]:
-    """A function that returns the place of a study in the order; others come last."""
-    places = {name: place for place, name in enumerate(order())}
-    return lambda name: places.get(name, len(places))
-
-
 def entries(
     scale: Scale,
     into: Path | None,
@@ -86,7 +78,7 @@ def entries(
     data_dir: Path | None = None,
     names: Sequence[str] = (),
 ) -> list[Entry]:
-    """The runs of all papers, once each, in order of rank and then of ``queue.toml``.
+    """The runs of all papers, once each, in order of rank.
 
     Args:
         scale: size of the runs.
@@ -110,14 +102,13 @@ def entries(
             if not names or name in names:
                 found += [Entry(paper.name, study.name, run, *stores) for run in study.planned()]
     check_names(names, known)
-    place = rank()
-    return _once(sorted(found, key=lambda entry: (entry.run.rank, place(entry.name))))
+    return _once(sorted(found, key=lambda entry: entry.run.rank))
 
 
 def gpu_entries(
     into: Path | None, scratch: Path, data_dir: Path | None = None, names: Sequence[str] = ()
 ) -> tuple[list[Entry], list[str]]:
-    """The runs for a machine with a GPU, by rank and then in the order of ``for_gpu``.
+    """The runs for a machine with a GPU, by rank and then in the order of ``GPU``.
 
     A study runs with the published models and data, or at scale ``small`` if its data are not
     there. The arguments are those of ``entries``.
@@ -130,8 +121,8 @@ def gpu_entries(
     """
     found: list[Entry] = []
     missing = []
-    check_names(names, for_gpu())
-    for name in (one for one in for_gpu() if not names or one in names):
+    check_names(names, GPU)
+    for name in (one for one in GPU if not names or one in names):
         paper = papers()[name.partition("/")[0]]
         needed: set[str] = set()
         scales: tuple[Scale, ...] = ("paper", "small")
@@ -166,7 +157,7 @@ def check_names(names: Iterable[str], known: Collection[str]) -> None:
     """
     for name in names:
         if name not in known:
-            advice = suggestion(name, known) or " Give PAPER/STUDY as in experiments/queue.toml."
+            advice = suggestion(name, known) or " Give PAPER/STUDY, such as hist/fig6."
             raise ConfigError(f"study is {shown(name)}, which has no runs in the queue.{advice}")
 
 
@@ -204,78 +195,6 @@ def finished(entry: Entry) -> bool:
     """Whether the run of an entry is stored, with today's version of the results."""
     run = stored(entry)
     return run is not None and run.current
-
-
-def work(config: Config) -> tuple[str, float]:
-    """What the duration of a run is proportional to, with its unit.
-
-    Samples that the clients process; simulated seconds if they end the run.
-    """
-    training = config.training
-    if training.max_seconds is not None:
-        return "seconds", training.max_seconds
-    clients = training.clients_per_round or config.network.clients
-    steps = training.local_steps * training.batch_size * (training.edge_rounds or 1)
-    return "samples", float(config.total_rounds * clients * steps)
-
-
-def hours_left(
-    missing: Sequence[Entry], known: Iterable[tuple[Entry, StoredRun]]
-) -> list[float | None]:
-    """Estimated CPU hours of each missing run, from the seconds of finished runs.
-
-    The estimate uses runs of the same study, else of the same paper, else all, in proportion to
-    ``work`` and with the same model and data, or if there are none, with any; None without runs.
-    """
-    rates: dict[tuple[str, ...], list[float]] = {}
-    for entry, run in known:
-        unit, amount = work(entry.run.config)
-        for key in _keys(entry, unit):
-            rates.setdefault(key, []).append(run.seconds / amount)
-    middle = {key: statistics.median(values) for key, values in rates.items()}
-
-    def hours(entry: Entry) -> float | None:
-        unit, amount = work(entry.run.config)
-        found = next((middle[key] for key in _keys(entry, unit) if key in middle), None)
-        return None if found is None else found * amount / 3600
-
-    return [hours(entry) for entry in missing]
-
-
-def _keys(entry: Entry, unit: str) -> list[tuple[str, ...]]:
-    """Groups of runs with similar speeds, from the closest to all."""
-    if unit != "samples":
-        return [(unit, entry.paper, entry.study)]
-    groups = [(unit, entry.paper, entry.study), (unit, entry.paper), (unit,)]
-    config = entry.run.config
-    trained = str(config.named("model")), config.dataset.name
-    return [(*group, *trained) for group in groups] + groups
-
-
-def status(every: Sequence[Entry]) -> Table:
-    """One row per study: finished, outdated and missing runs, and estimated CPU hours left."""
-    runs = [stored(entry) for entry in every]
-    known = [(e, run) for e, run in zip(every, runs, strict=True) if run is not None]
-    table = Table(title="runs of all papers")
-    for heading in ("study", "finished", "outdated", "missing", "CPU hours left"):
-        table.add_column(heading, justify="left" if heading == "study" else "right")
-    totals, more = [0.0, 0.0, 0.0, 0.0], False
-    for name in sorted(dict.fromkeys(entry.name for entry in every), key=rank()):
-        of_study = [(e, r) for e, r in zip(every, runs, strict=True) if e.name == name]
-        old = sum(run is not None and not run.current for _, run in of_study)
-        todo = [e for e, run in of_study if run is None or not run.current]
-        hours = hours_left(todo, known)
-        left = sum(hour for hour in hours if hour is not None)
-        numbers = [len(of_study) - len(todo), old, len(todo) - old, left]
-        totals = [total + number for total, number in zip(totals, numbers, strict=True)]
-        more |= None in hours
-        shown = f"{left:.1f}" + " or more" * (None in hours)
-        shown = "unknown" if hours and set(hours) == {None} else shown
-        table.add_row(name, *(f"{number:.0f}" for number in numbers[:3]), shown)
-    table.add_section()
-    shown = f"{totals[3]:.1f}" + " or more" * more
-    table.add_row("all", *(f"{number:.0f}" for number in totals[:3]), shown)
-    return table
 
 
 def run_queue(every: Sequence[Entry], scratch: Path, jobs: int) -> list[Failure]:
@@ -333,8 +252,3 @@ def _run_queue(every: Sequence[Entry], scratch: Path, jobs: int) -> list[Failure
             reasons = {failure.reason for failure in error.failures}
             if len(error.failures) == len(todo) > 1 and len(reasons) == 1:
                 return failures
-
-
-def print_status(every: Sequence[Entry]) -> None:
-    """Print the status of the queue."""
-    Console().print(status(every))
