@@ -16,7 +16,7 @@ from channels.decibels import dbm_to_watts, watts_to_dbm
 from channels.loads import BITS_PER_ELEMENT, Load
 from channels.network import ChannelDraw, Network
 from channels.plausible import noted
-from channels.summaries import cells_of, counted, html_table, span, text_table
+from channels.summaries import cells_of, count_of, html_table, span, text_table
 from channels.validation import in_range, shown
 
 ACCESSES: Mapping[str, Access] = {
@@ -81,7 +81,7 @@ class LinkBudget:
 
     def __repr__(self) -> str:
         """One line; ``print(budget.text())`` has a line per client."""
-        clients = counted(len(self.client), "client")
+        clients = count_of(len(self.client), "client")
         return f"<LinkBudget: {clients}, mean SNR {span(self.mean_snr_db, 'dB')}>"
 
     def _repr_html_(self) -> str:

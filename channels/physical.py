@@ -17,7 +17,7 @@ from channels.fading import Fading
 from channels.interference import Interference
 from channels.network_values import DEFAULT_DBM, DEFAULT_POWER_W, network_values
 from channels.placement import Placement
-from channels.summaries import ROWS, cells_of, counted, hertz, html_table, span
+from channels.summaries import ROWS, cells_of, count_of, hertz, html_table, span
 from channels.validation import in_range, increasing
 
 BY_CLIENT = (
@@ -175,9 +175,9 @@ class PhysicalNetwork(ClientsByCell):
 
     @property
     def _size(self) -> str:
-        clients, cells = counted(self.clients, "client"), counted(self.cells, "cell")
+        clients, cells = count_of(self.clients, "client"), count_of(self.cells, "cell")
         each = " per cell" if self.cells > 1 else ""
-        antennas = counted(self.antennas, "antenna")
+        antennas = count_of(self.antennas, "antenna")
         return f"{clients} in {cells}, {hertz(self.bandwidth_hz)}{each}, {antennas}"
 
     @property

@@ -13,7 +13,7 @@ ROWS = 20
 PREFIXES = ((1e9, "G"), (1e6, "M"), (1e3, "k"))
 
 
-def counted(number: int, word: str) -> str:
+def count_of(number: int, word: str) -> str:
     """A number of things, e.g. "1 cell" or "2 cells"."""
     return f"{number:,} {word}{'' if number == 1 else 's'}"
 

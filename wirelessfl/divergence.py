@@ -20,7 +20,7 @@ def has_diverged(row: Row) -> bool:
     return row.get("loss", 0.0) is None or row.get("validation_loss", 0.0) is None
 
 
-def counted(row: Row, field: str = "accuracy") -> float:
+def as_mean_value(row: Row, field: str = "accuracy") -> float:
     """An accuracy or loss of a row in means and curves.
 
     If the model has diverged, its accuracy counts as 0, and its loss is nan.

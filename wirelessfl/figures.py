@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal, get_args
 import numpy as np
 
 from channels.arrays import FloatArray
-from wirelessfl.divergence import counted, has_diverged
+from wirelessfl.divergence import as_mean_value, has_diverged
 from wirelessfl.figure_bars import draw_bars
 from wirelessfl.figure_checks import check_curves, check_scales
 from wirelessfl.figure_colours import COLOURS, colour_of
@@ -249,7 +249,7 @@ def _value(row: Row, field: str) -> float:
     """The value of a field in curves; nan if it has none."""
     if field in COSTS:
         return np.nan if row[field] is None else float(row[field])
-    return counted(row, field) if row.get(field) is not None or has_diverged(row) else np.nan
+    return as_mean_value(row, field) if row.get(field) is not None or has_diverged(row) else np.nan
 
 
 def _averaged(values: FloatArray, over: int) -> FloatArray:

@@ -1,8 +1,9 @@
-"""Checks of what users' methods return, for the interfaces of choices; see ``guard.returns``."""
+"""Checks of numeric arguments, and of what users' methods return, see ``guard.returns``."""
 
 from __future__ import annotations
 
 import math
+import operator
 from collections.abc import Iterable
 from typing import Any
 
@@ -12,6 +13,31 @@ from channels.arrays import IntArray
 from wirelessfl.guard import Check, UnfitError, described, guard, words_of
 
 Shape = tuple[int, ...]
+
+
+def check_count(name: str, value: int, min_value: int = 1) -> None:
+    """Check that a value is an integer >= ``min_value``.
+
+    Raises:
+        ValueError: it is not.
+    """
+    try:
+        fits = operator.index(value) >= min_value
+    except TypeError:
+        fits = False
+    if not fits:
+        raise ValueError(f"{name} is {value!r}: give an integer of at least {min_value}.")
+
+
+def check_number(name: str, value: float, *, positive: bool = False) -> None:
+    """Check that a value is finite and >= 0, or > 0 if ``positive``.
+
+    Raises:
+        ValueError: it is not.
+    """
+    if not (math.isfinite(value) and value >= 0) or (positive and value == 0):
+        sign = "positive" if positive else "zero or positive"
+        raise ValueError(f"{name} is {value}: give a finite number that is {sign}.")
 
 
 def whole(minimum: int, *, or_none: bool = False) -> Check:

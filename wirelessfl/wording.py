@@ -12,7 +12,7 @@ from typing import Any, Literal, get_args, get_origin
 from pydantic import ValidationError
 from pydantic.fields import FieldInfo
 
-from channels.summaries import counted
+from channels.summaries import count_of
 from channels.validation import public_path, shown
 from wirelessfl.foreign_words import foreign
 
@@ -150,7 +150,7 @@ def explain(
 
 
 __all__ = [
-    "counted",
+    "count_of",
     "explain",
     "nearest",
     "needed",

@@ -16,7 +16,7 @@ import numpy as np
 
 from channels.arrays import FloatArray
 from wirelessfl.codesign.curves.pilot import SCORE
-from wirelessfl.divergence import counted
+from wirelessfl.divergence import as_mean_value
 from wirelessfl.errors import ConfigError
 from wirelessfl.rounds.redesign import Redesign, RoundSettings, SoFar
 from wirelessfl.wording import shown
@@ -163,11 +163,11 @@ class FedTune(Redesign):
         for row in rows[1:]:
             costs = costs + (row["round"] - done) * _overheads(row)
             done = row["round"]
-            gain = counted(row, self.field) - reached
+            gain = as_mean_value(row, self.field) - reached
             if done % self.every or gain <= self.least_gain:
                 continue
             yield done, Window(costs / gain, row["clients_per_round"], row["local_steps"])
-            reached, costs = counted(row, self.field), np.zeros(4)
+            reached, costs = as_mean_value(row, self.field), np.zeros(4)
 
 
 def _overheads(row: Mapping[str, Any]) -> FloatArray:

@@ -10,7 +10,7 @@ from pathlib import Path
 from experiments.decided.oma import beside
 from experiments.evidence import Evidence
 from experiments.studies import Case, Results
-from wirelessfl.divergence import counted
+from wirelessfl.divergence import as_mean_value
 from wirelessfl.figures import save_figure
 from wirelessfl.results.archive import StoredRun
 from wirelessfl.results.panels import draw_points, grid, legend
@@ -62,7 +62,7 @@ def accuracies(runs: Sequence[StoredRun], rounds: int) -> list[float]:
     return [
         100
         * statistics.mean(
-            counted(row) for row in run.rows if max(rounds - LAST, 0) < row["round"] <= rounds
+            as_mean_value(row) for row in run.rows if max(rounds - LAST, 0) < row["round"] <= rounds
         )
         for run in runs
     ]

@@ -11,7 +11,7 @@ from experiments.dynamic_clients.measures import pairs, session_of
 from experiments.dynamic_clients.methods import ALGORITHMS, SHOWN
 from experiments.look import data_name, save, seeds_text
 from experiments.studies import Results
-from wirelessfl.divergence import counted
+from wirelessfl.divergence import as_mean_value
 from wirelessfl.figures import new_figure
 from wirelessfl.results.names import NAMES
 from wirelessfl.results.panels import draw_points, legend, same_limits
@@ -90,4 +90,4 @@ def by_round(results: Results, over: str, **wanted: Any) -> dict[int, list[float
 
 def _session(rows: Sequence[dict[str, Any]], session: int) -> dict[int, float]:
     """Accuracy in percent by round of a session."""
-    return {r["session_round"]: 100 * counted(r) for r in rows if r["session"] == session}
+    return {r["session_round"]: 100 * as_mean_value(r) for r in rows if r["session"] == session}

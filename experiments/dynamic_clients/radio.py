@@ -15,7 +15,7 @@ from experiments.dynamic_clients.measures import session_of
 from experiments.dynamic_clients.methods import SHOWN
 from experiments.look import save
 from experiments.studies import Case, Results
-from wirelessfl.divergence import counted, has_diverged
+from wirelessfl.divergence import as_mean_value, has_diverged
 from wirelessfl.results.names import DATA, NAMES
 from wirelessfl.results.panels import draw_points, grid, legend, room, same_limits
 from wirelessfl.results.report import markdown, spread
@@ -66,7 +66,7 @@ def common_target(runs: Sequence[Rows], session: int, below: float) -> float:
     Runs that have diverged are ignored.
     """
     ends = (next(r for r in reversed(rows) if r["session"] == session) for rows in runs)
-    lowest = min((counted(row) for row in ends if not has_diverged(row)), default=0.0)
+    lowest = min((as_mean_value(row) for row in ends if not has_diverged(row)), default=0.0)
     return lowest - below / 100
 
 

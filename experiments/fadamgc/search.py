@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 from experiments.fadamgc.methods import METHODS, SETTINGS, with_tracking
 from experiments.runs import Planned, Store
 from wirelessfl.config import Config
-from wirelessfl.divergence import counted
+from wirelessfl.divergence import as_mean_value
 from wirelessfl.results.archive import StoredRun
 from wirelessfl.results.names import NAMES
 from wirelessfl.results.report import EDGE, at_edge, markdown, with_edge
@@ -98,7 +98,7 @@ class StepSearch(NamedTuple):
 
 def score(run: StoredRun) -> float:
     """Mean validation accuracy over the second half of the rows."""
-    accuracies = [counted(row, "validation_accuracy") for row in run.rows]
+    accuracies = [as_mean_value(row, "validation_accuracy") for row in run.rows]
     return statistics.mean(accuracies[len(accuracies) // 2 :])
 
 

@@ -10,7 +10,7 @@ from experiments.fadamgc.methods import METHODS
 from experiments.fadamgc.search import Pair, pair_text, score
 from experiments.studies import Case, Results
 from experiments.words import AXES, WORDS, shown
-from wirelessfl.divergence import counted
+from wirelessfl.divergence import as_mean_value
 from wirelessfl.results.names import NAMES
 from wirelessfl.results.report import markdown, reached
 
@@ -119,7 +119,7 @@ def comparison(results: Results) -> str:
         reference = next(iter(fastest(results, ours)), None)
         for case in cases:
             seeds = results.rows(case)
-            best = statistics.mean(max(map(counted, run)) for run in seeds)
+            best = statistics.mean(max(map(as_mean_value, run)) for run in seeds)
             known = dataset if dataset in PUBLISHED_ROUNDS else "cifar10"
             rows.append(
                 [
@@ -128,7 +128,7 @@ def comparison(results: Results) -> str:
                     f"{case['lr']:g} / {case['server_lr']:g}",
                     str(len(seeds)),
                     f"{100 * best:.1f}",
-                    " / ".join(f"{100 * counted(run[-1]):.0f}" for run in seeds),
+                    " / ".join(f"{100 * as_mean_value(run[-1]):.0f}" for run in seeds),
                     reached(seeds, TARGETS[dataset], "round", "d"),
                     ratio(results, case, reference, "round"),
                     f"{published_ratio(case['algorithm'], known):.2f} ({known})",
@@ -191,7 +191,7 @@ def against(
         rows = []
         for case in results.where():
             seeds = results.rows(case)
-            best = statistics.mean(max(map(counted, run)) for run in seeds)
+            best = statistics.mean(max(map(as_mean_value, run)) for run in seeds)
             rows.append(
                 [
                     shown(case, "dataset"),

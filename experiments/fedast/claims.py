@@ -23,7 +23,7 @@ from experiments.fedast.costs import (
 )
 from experiments.fedast.tables import PUBLISHED_GAINS
 from experiments.fedast.tasks import SHOWN, SYNCHRONOUS, Goal, is_central, kinds, names
-from wirelessfl.divergence import counted
+from wirelessfl.divergence import as_mean_value
 from wirelessfl.results.intervals import Effect, contrast, difference, ratio
 from wirelessfl.results.names import NAMES
 
@@ -106,7 +106,7 @@ def unsteady(evidence: Evidence, *, study: str, task: str, of: str, least: float
         end = min(rows[-1]["sim_seconds"] for rows in both)
         for place, rows in enumerate(both):
             late = (row for row in rows if end / 2 <= row["sim_seconds"] <= end)
-            curve = [100 * counted(row) for row in late]
+            curve = [100 * as_mean_value(row) for row in late]
             changes[place][seed] = statistics.mean(abs(b - a) for a, b in pairwise(curve))
             means[place][seed] = statistics.mean(curve)
     more, less = changes if of == "change" else means[::-1]

@@ -10,7 +10,7 @@ import numpy as np
 
 from experiments.fedast.tasks import Goal, names, target
 from experiments.studies import Case, Results
-from wirelessfl.divergence import counted
+from wirelessfl.divergence import as_mean_value
 from wirelessfl.figure_marks import AtLeast, missed
 from wirelessfl.results.archive import StoredRun
 from wirelessfl.results.seeds import LAST, first_reaching
@@ -93,7 +93,7 @@ def final(
     found = []
     for run in results.of(case):
         rows = [row for name in of or names(case) for row in run.rows_of(name)[-LAST:]]
-        found.append(statistics.mean(counted(row, quantity) for row in rows))
+        found.append(statistics.mean(as_mean_value(row, quantity) for row in rows))
     return found
 
 
@@ -131,7 +131,7 @@ def _held(run: StoredRun, tasks: list[str]) -> Rows:
     for task in tasks:
         rows = run.rows_of(task)
         at = np.searchsorted([row["sim_seconds"] for row in rows], times, "right") - 1
-        each.append(np.array([counted(row) for row in rows])[at])
+        each.append(np.array([as_mean_value(row) for row in rows])[at])
     means = np.mean(each, axis=0)
     return [
         {"sim_seconds": float(time), "accuracy": float(accuracy)}

@@ -10,7 +10,7 @@ from experiments.hist.air import BEAMFORMERS, LOW_TARGET, label, latencies, mean
 from experiments.hist.figures import TARGET
 from experiments.hist.tables import costs_cells, costs_head
 from experiments.studies import Results
-from wirelessfl.divergence import counted
+from wirelessfl.divergence import as_mean_value
 from wirelessfl.results.names import UPLINKS
 from wirelessfl.results.report import accuracies, cost_text, markdown, reached, spread
 
@@ -29,7 +29,7 @@ def snr_rows(results: Results) -> str:
     rows = []
     for case in results.where():
         seeds = results.rows(case)
-        last = min(counted(row) for run in seeds for row in run[-10:])
+        last = min(as_mean_value(row) for run in seeds for row in run[-10:])
         rows.append(
             [
                 UPLINKS[case["uplink"]],

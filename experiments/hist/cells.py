@@ -10,7 +10,7 @@ from typing import Any
 from experiments.hist.figures import QUANTITIES, TARGET, Lines, draw_by_place, facts
 from experiments.look import costs_of, save
 from experiments.studies import Case, Results
-from wirelessfl.divergence import counted
+from wirelessfl.divergence import as_mean_value
 from wirelessfl.figures import new_figure
 from wirelessfl.results.names import NAMES
 from wirelessfl.results.panels import legend
@@ -93,7 +93,7 @@ def schedule_label(case: Case) -> str:
 
 def accuracy_after(rows: Iterable[dict[str, Any]], seconds: float) -> float:
     """Accuracy of the cloud's model at time ``seconds``: that of the last row until then."""
-    return [counted(row) for row in rows if row["sim_seconds"] <= seconds][-1]
+    return [as_mean_value(row) for row in rows if row["sim_seconds"] <= seconds][-1]
 
 
 def mean_staleness(rows: Iterable[dict[str, Any]]) -> float:

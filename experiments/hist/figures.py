@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from experiments.look import SPREAD, costs_of, data_name, save, seeds_text
 from experiments.studies import Case, Results
-from wirelessfl.divergence import counted
+from wirelessfl.divergence import as_mean_value
 from wirelessfl.figure_style import looks
 from wirelessfl.figures import draw_curves, new_figure
 from wirelessfl.results.names import NAMES
@@ -184,7 +184,7 @@ def facts(
 
 def floor(curves: dict[str, list[list[dict[str, Any]]]]) -> float | None:
     """Lower end of the accuracy axis: ``FLOOR`` if the curves end well above it."""
-    best = statistics.median(counted(rows[-1]) for seeds in curves.values() for rows in seeds)
+    best = statistics.median(as_mean_value(rows[-1]) for seeds in curves.values() for rows in seeds)
     return FLOOR if best > FLOOR + 0.05 else None
 
 

@@ -10,7 +10,7 @@ from experiments.evidence import by_seed, cost_to
 from experiments.hist.air import simulated_seconds
 from experiments.hist.figures import TARGET
 from experiments.studies import Case, Results
-from wirelessfl.divergence import counted
+from wirelessfl.divergence import as_mean_value
 from wirelessfl.results.archive import StoredRun
 from wirelessfl.results.intervals import CostToTarget
 from wirelessfl.results.seeds import final_accuracy
@@ -47,7 +47,7 @@ def throughout(run: StoredRun) -> float:
 
 def sway(run: StoredRun) -> float:
     """Standard deviation of the accuracy over the last rounds, in points."""
-    return statistics.stdev(100 * counted(row) for row in run.rows[1:][-SWAY:])
+    return statistics.stdev(100 * as_mean_value(row) for row in run.rows[1:][-SWAY:])
 
 
 def by_cap(

@@ -10,7 +10,7 @@ from experiments.hist.measures import throughout
 from experiments.hist.tables import costs_cells, costs_head
 from experiments.look import costs_of, data_name, save, seeds_text
 from experiments.studies import Case, Results
-from wirelessfl.divergence import counted
+from wirelessfl.divergence import as_mean_value
 from wirelessfl.figures import Row, draw_curves, new_figure
 from wirelessfl.results.panels import legend, same_limits
 from wirelessfl.results.report import accuracies, markdown, spread
@@ -75,7 +75,7 @@ def differences(results: Results, first: Case, second: Case) -> list[list[Row]]:
     others = {run.seed: run.rows for run in results.of(second)}
     return [
         [
-            {"round": row["round"], "accuracy": counted(row) - counted(other)}
+            {"round": row["round"], "accuracy": as_mean_value(row) - as_mean_value(other)}
             for row, other in zip(run.rows, others[run.seed], strict=False)
         ]
         for run in results.of(first)

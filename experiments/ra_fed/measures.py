@@ -8,7 +8,7 @@ from typing import Any
 
 from experiments.ra_fed.methods import METHODS, OTHERS, REFERENCE, share
 from experiments.studies import Case, Results
-from wirelessfl.divergence import counted, has_diverged
+from wirelessfl.divergence import as_mean_value, has_diverged
 from wirelessfl.results.seeds import final_accuracy
 
 Rows = Sequence[dict[str, Any]]
@@ -19,7 +19,7 @@ SAME = ("dataset", "split", "alpha", "shards", "model")
 def best(results: Results, case: Case) -> float:
     """Best accuracy of any test in percent, mean over the seeds."""
     seeds = results.rows(case)
-    return 100 * statistics.mean(max(map(counted, rows)) for rows in seeds)
+    return 100 * statistics.mean(max(map(as_mean_value, rows)) for rows in seeds)
 
 
 DAGGER = "†"
@@ -31,7 +31,8 @@ DROP = 15.0
 def diverged(results: Results, case: Case) -> int:
     """Number of seeds that diverged, or whose final accuracy is far below their best."""
     return sum(
-        any(map(has_diverged, rows)) or final_accuracy(rows) <= 100 * max(map(counted, rows)) - DROP
+        any(map(has_diverged, rows))
+        or final_accuracy(rows) <= 100 * max(map(as_mean_value, rows)) - DROP
         for rows in results.rows(case)
     )
 

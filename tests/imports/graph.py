@@ -58,7 +58,6 @@ LAYERS: tuple[tuple[str, ...], ...] = (
         "wirelessfl.divergence",
         "wirelessfl.drafts",
         "wirelessfl.stored_tensors",
-        "wirelessfl.numbers",
         "wirelessfl.units",
         "wirelessfl.figure_bars",
         "wirelessfl.figure_checks",

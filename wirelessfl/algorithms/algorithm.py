@@ -22,7 +22,7 @@ from wirelessfl.submodels import Submodels
 from wirelessfl.training.cohort import State
 from wirelessfl.training.payloads import Payload, Received
 from wirelessfl.training.rules import ClientRule
-from wirelessfl.wording import counted
+from wirelessfl.wording import count_of
 
 Topology = Literal["star", "cells"]
 WHOLE = NoAssigner()
@@ -200,8 +200,8 @@ def check_participation(
     trackers = sampled if tracking is None else tracking
     if known and not cells <= sampled <= clients:
         raise ConfigError(
-            f"clients_per_round={sampled} conflicts with {counted(clients, 'client')} in "
-            f"{counted(cells, 'cell')}: choose {cells} to {clients}."
+            f"clients_per_round={sampled} conflicts with {count_of(clients, 'client')} in "
+            f"{count_of(cells, 'cell')}: choose {cells} to {clients}."
         )
     tracks = any(payload.senders == "tracking" for payload in algorithm.rule.payloads)
     if tracking is not None and not tracks:

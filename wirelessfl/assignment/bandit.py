@@ -19,7 +19,7 @@ from wirelessfl.assignment.assignment_rule import (
     checked_round,
     checked_values,
 )
-from wirelessfl.numbers import check_count, check_number
+from wirelessfl.returned import check_count, check_number
 
 # Discounted number of observations below which a pair counts as unseen: sums would underflow.
 _FORGOTTEN = 1e-100

@@ -20,7 +20,7 @@ from wirelessfl.assignment.assignment_rule import (
     checked_values,
     split,
 )
-from wirelessfl.numbers import check_count, check_number
+from wirelessfl.returned import check_count, check_number
 
 # Rounds with random assignments before the first fit.
 _WARM_UP = 3

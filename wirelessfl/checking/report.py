@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
-from wirelessfl.wording import counted
+from wirelessfl.wording import count_of
 
 NEEDS = "needs that it "
 """Beginning of the reason to skip a contract that needs another one."""
@@ -80,5 +80,5 @@ class Report:
         lines = [f"  {found}" for found in self.outcomes if not found.reason.startswith(NEEDS)]
         waiting = len(self.outcomes) - len(lines)
         if waiting:
-            lines.append(f"  skipped  {counted(waiting, 'contract')} that depend on failed ones")
+            lines.append(f"  skipped  {count_of(waiting, 'contract')} that depend on failed ones")
         return "\n".join([head, *lines])

@@ -23,7 +23,7 @@ from wirelessfl.setup.build_network import build_network
 from wirelessfl.setup.plausible import implausible
 from wirelessfl.terminal import Terminal, say
 from wirelessfl.uplinks import Uplink
-from wirelessfl.wording import counted
+from wirelessfl.wording import count_of
 from wirelessfl.wording import shown as shown_value
 
 ALGORITHM = "hfedavg"
@@ -125,8 +125,8 @@ def budget_command(config: Config, arguments: argparse.Namespace) -> int:
     else:
         table = _by_quantity(found)
     over = "" if arguments.per_client or network.clients <= FEW else ": quantiles over clients"
-    cells = counted(network.cells, "cell")
-    table.title = f"link budget of {counted(network.clients, 'client')} in {cells}{over}"
+    cells = count_of(network.cells, "cell")
+    table.title = f"link budget of {count_of(network.clients, 'client')} in {cells}{over}"
     console.print(table)
     for line in lines:
         console.tell(line)
@@ -135,7 +135,7 @@ def budget_command(config: Config, arguments: argparse.Namespace) -> int:
 
 def notes(network: Network, upload_mib: float) -> list[str]:
     """What the table's numbers mean, and what they leave out."""
-    antennas = counted(network.antennas, "antenna")
+    antennas = count_of(network.antennas, "antenna")
     lines = [
         f"{antennas} per edge server; upload of {upload_mib:g} MiB per client. The mean SNR is "
         "that of one antenna.",

@@ -110,7 +110,7 @@ def pilot_command(
         ConfigError: an argument is wrong, or the curve cannot be fitted; the pilots are printed
             before.
     """
-    from wirelessfl.wording import counted
+    from wirelessfl.wording import count_of
 
     if arguments.narrower_widths and config.states("algorithm", "capacities"):
         raise ConfigError(
@@ -119,7 +119,7 @@ def pilot_command(
     console = Terminal(stderr=True, quiet=arguments.quiet)
     pilots = _trained(config, _options(lists, arguments), arguments, console)
     console.tell(
-        f"{counted(len(pilots), 'training')} in {pilots.wall_seconds:.1f} wall s: "
+        f"{count_of(len(pilots), 'training')} in {pilots.wall_seconds:.1f} wall s: "
         f"{pilots.trained} now, {pilots.kept} read",
     )
     if not arguments.json:
@@ -189,7 +189,7 @@ def _trained(
     from wirelessfl.cli.show import sweep_progress
     from wirelessfl.codesign.pilots import pilot, planned
     from wirelessfl.observers.console import metrics_of
-    from wirelessfl.wording import counted
+    from wirelessfl.wording import count_of
 
     plan = planned(config, **options)
     runs = [
@@ -203,7 +203,7 @@ def _trained(
             share = plan.configs[0].data.validation_fraction
             console.tell(f"validation_fraction={share:g}: held out, since the settings have none")
         if finished:
-            console.tell(f"reading {counted(len(finished), 'pilot')}, training {len(others)}")
+            console.tell(f"reading {count_of(len(finished), 'pilot')}, training {len(others)}")
 
     def on_end(place: int) -> None:
         if place in last and not console.is_terminal:

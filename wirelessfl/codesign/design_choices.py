@@ -19,7 +19,7 @@ from wirelessfl.codesign.spaces import Space
 from wirelessfl.codesign.ways import Way
 from wirelessfl.config import Config
 from wirelessfl.rounds.planner import Planner
-from wirelessfl.wording import counted
+from wirelessfl.wording import count_of
 
 Shares = tuple[float, ...] | None
 EQUAL_MASKS, FIXED, OPTIMIZED = "equal", "fixed", "optimized each round"
@@ -198,7 +198,7 @@ class DesignChoice:
         """What has been chosen, in one line."""
         some = "all clients" if self.clients is None else f"{self.clients} clients per round"
         if self.buffer is not None:
-            some = f"{counted(self.buffer, 'cell')} per merge"
+            some = f"{count_of(self.buffer, 'cell')} per merge"
         parts = [self.family.algorithm, f"H = {self.local_steps}", f"E = {self.edge_rounds}", some]
         parts += [f"{self.size_name} {self.mask_text}"] if self.masks else []
         return ", ".join([*parts, self.way.title])

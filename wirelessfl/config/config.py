@@ -29,7 +29,7 @@ from wirelessfl.config.tables import (
 )
 from wirelessfl.config.task_settings import by_tasks, table_places, typed_table, with_table
 from wirelessfl.config.task_tables import ENDLESS, task_names
-from wirelessfl.config.tasks_together import check_end, check_session_rounds, check_together
+from wirelessfl.config.tasks_together import check_end, check_session_rounds, check_tasks
 from wirelessfl.config.typed_tables import typed
 from wirelessfl.config.unused import kept_tables, refusal, unused
 from wirelessfl.errors import ConfigError
@@ -185,7 +185,7 @@ class Config(Settings):
         if self.regime.of_tasks:
             tasks = {name: task.with_known_network() for name, task in self._tasks.items()}
             made = made._with(_tasks=tasks)
-            check_together(tasks or {made.dataset.title: made})
+            check_tasks(tasks or {made.dataset.title: made})
         return made
 
     def model_copy(self, *, update: Mapping[str, Any] | None = None) -> Config:
@@ -224,7 +224,7 @@ class Config(Settings):
         names = task_names(self.task, self.dataset.title) if self.task else []
         tables = dict(zip(names, self.task, strict=True))
         tasks = {name: self._of_task(table, name) for name, table in tables.items()}
-        check_together(tasks or {self.dataset.title: self})
+        check_tasks(tasks or {self.dataset.title: self})
         check_session_rounds(self, tasks)
         typed_tables = tuple(typed_table(tables[name], name, task) for name, task in tasks.items())
         training = self.training

@@ -200,25 +200,17 @@ def _check_participation(settings: Settings) -> None:
         )
     elif settings.regime.of_tasks:
         settings.used_assigner.check_requests(f'schedule "{settings.named("schedule")}"')
-        _check_together(settings, 1)
+        _check_equal_models(settings, 1)
     elif settings.clients_known:
-        _check_together(settings, clients)
+        _check_equal_models(settings, clients)
         if settings.schedule.merged is not None:
             settings.used_assigner.check_merged_cells(settings.schedule.merged, cells)
 
 
-def _check_together(settings: Settings, together: int) -> None:
-    """Refuse algorithms that need all clients in every round.
-
-    Args:
-        settings: settings of the run.
-        together: number of clients guaranteed to train from the same model.
-
-    Raises:
-        ConfigError: the algorithm needs more such clients.
-    """
+def _check_equal_models(settings: Settings, clients: int) -> None:
+    """Refuse algorithms that need more than ``clients`` with the same model in every round."""
     try:
-        settings.algorithm.rule.check(max(settings.network.clients, 2), together, together)
+        settings.algorithm.rule.check(max(settings.network.clients, 2), clients, clients)
     except ValueError as error:
         raise ConfigError(
             f'algorithm "{settings.named("algorithm")}" under schedule '

@@ -9,7 +9,7 @@ from wirelessfl.errors import ConfigError
 from wirelessfl.tasks.transmissions import check_gathering
 
 
-def check_together(tasks: Mapping[str, Settings]) -> None:
+def check_tasks(tasks: Mapping[str, Settings]) -> None:
     """Raise if tasks conflict with each other, or with the latency model.
 
     Args:

@@ -11,7 +11,7 @@ import numpy as np
 from channels import Network
 from channels.arrays import FloatArray
 from channels.notes import Notes
-from channels.summaries import counted, span
+from channels.summaries import count_of, span
 from wirelessfl.config import Config
 from wirelessfl.errors import ConfigError
 from wirelessfl.pricing.networks import cell_by_cell, costs, never_ending
@@ -85,9 +85,10 @@ class NetworkPrices:
         ends = [f"{span(self.seconds[:, -1], 's')}"]
         if "joules" in self.fields:
             ends.append(f"{span(self.joules[:, -1], 'J')} per client")
-        rounds = counted(int(self.common[-1]["round"]), "round")
-        return f"<{type(self).__name__}: {counted(len(self), 'network')}, {rounds} in {ends[0]}" + (
-            f", {ends[1]}>" if len(ends) > 1 else ">"
+        rounds = count_of(int(self.common[-1]["round"]), "round")
+        return (
+            f"<{type(self).__name__}: {count_of(len(self), 'network')}, {rounds} in {ends[0]}"
+            + (f", {ends[1]}>" if len(ends) > 1 else ">")
         )
 
     @property

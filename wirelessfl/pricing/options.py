@@ -14,7 +14,7 @@ import torch
 
 from channels import Network
 from channels.notes import Notes
-from channels.summaries import counted
+from channels.summaries import count_of
 from wirelessfl.config import Config
 from wirelessfl.config.tables import given_places
 from wirelessfl.data import Data
@@ -113,7 +113,7 @@ class Options:
         """One line: how many options, and the fastest."""
         best = self.fastest
         end = "none has a price" if best is None else f"fastest {best.flags}, {best.seconds:.4g} s"
-        return f"<Options: {self.title}; {counted(len(self.options), 'option')}, {end}>"
+        return f"<Options: {self.title}; {count_of(len(self.options), 'option')}, {end}>"
 
     def __iter__(self) -> Iterator[Option]:
         return iter(self.options)
@@ -135,7 +135,7 @@ class Options:
         """The table as text: a row per option, and notes on what it does not say."""
         masked = any("mask_sizes" in option.settings for option in self)
         rows = [["access", *["masks"] * masked, "s/round", "MiB up/client", "J/client"]]
-        notes = [f"mean of {counted(self.rounds, 'round')}; nothing is trained"]
+        notes = [f"mean of {count_of(self.rounds, 'round')}; nothing is trained"]
         partly = [option for option in self if 0 < option.joules_rounds < self.rounds]
         prices = [option for option in self if option.reason is None]
         for option in self:
@@ -260,7 +260,7 @@ def plan(
     radio = config.network if config.given.network is None else config.given.network
     title = (
         f"{short(config.named('algorithm'))} on {config.dataset.title}, "
-        f"{counted(radio.clients, 'client')} in {counted(radio.cells or 1, 'cell')}"
+        f"{count_of(radio.clients, 'client')} in {count_of(radio.cells or 1, 'cell')}"
     )
     return Options(tuple(options), title, rounds)
 

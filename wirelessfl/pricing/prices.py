@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from channels.arrays import FloatArray
-from channels.summaries import ROWS, counted, html_table
+from channels.summaries import ROWS, count_of, html_table
 from wirelessfl.errors import ConfigError
 from wirelessfl.rounds.equal_shares import compared
 from wirelessfl.wording import shown
@@ -50,7 +50,7 @@ class Prices:
         last = self.rows[-1]
         joules = f", {last['joules']:.4g} J" if "joules" in last else ""
         return (
-            f"<Prices: {counted(len(self), 'round')} in {last['sim_seconds']:.4g} s, "
+            f"<Prices: {count_of(len(self), 'round')} in {last['sim_seconds']:.4g} s, "
             f"{last['uplink_mib']:.4g} MiB up{joules} per client>"
         )
 

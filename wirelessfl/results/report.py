@@ -6,7 +6,7 @@ import statistics
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from wirelessfl.divergence import counted
+from wirelessfl.divergence import as_mean_value
 from wirelessfl.figure_marks import AtLeast, mean_or_bound, missed
 from wirelessfl.results.seeds import first_reaching
 
@@ -85,7 +85,7 @@ def accuracies(seeds: Sequence[list[dict[str, Any]]], marks: Sequence[int]) -> s
     """Mean accuracy in percent after each of these rounds."""
     shown = []
     for mark in marks:
-        values = [counted(row) for rows in seeds for row in rows if row["round"] == mark]
+        values = [as_mean_value(row) for rows in seeds for row in rows if row["round"] == mark]
         shown.append(f"{100 * statistics.mean(values):.1f}" if values else "-")
     return " / ".join(shown)
 

@@ -7,7 +7,7 @@ import statistics
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from wirelessfl.divergence import counted
+from wirelessfl.divergence import as_mean_value
 from wirelessfl.runs.monitor import Monitor
 
 LAST = 5
@@ -24,7 +24,7 @@ def final_accuracy(rows: Sequence[dict[str, Any]], count: int = LAST) -> float:
 
     Tests of a diverged model count as 0.
     """
-    return 100 * statistics.mean(map(counted, rows[1:][-count:]))
+    return 100 * statistics.mean(map(as_mean_value, rows[1:][-count:]))
 
 
 def place_reaching(

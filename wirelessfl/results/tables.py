@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from html import escape
 from typing import Any
 
-from wirelessfl.divergence import counted
+from wirelessfl.divergence import as_mean_value
 from wirelessfl.errors import ConfigError
 from wirelessfl.results.cases import Case
 from wirelessfl.results.seeds import place_reaching
@@ -253,7 +253,7 @@ def last_value(rows: Sequence[dict[str, Any]], field: str, tests: int) -> float 
     """Mean of a field over the last rows, without the initial model's; None if it has no value."""
     some = (rows[1:] or rows)[-tests:]
     if is_accuracy(field):
-        return statistics.mean(counted(row, field) for row in some)
+        return statistics.mean(as_mean_value(row, field) for row in some)
     values = [row.get(field) for row in some]
     known = [float(value) for value in values if value is not None]
     return statistics.mean(known) if len(known) == len(values) else None

@@ -28,7 +28,7 @@ from wirelessfl.runs.plots import plotted
 from wirelessfl.runs.stored_params import checked_task, stored_model, task_params
 from wirelessfl.runs.summaries import summary_of, summary_of_tasks
 from wirelessfl.runs.transitions import Transition, transitions
-from wirelessfl.wording import counted, shown, suggestion
+from wirelessfl.wording import count_of, shown, suggestion
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -168,7 +168,7 @@ class RunResult:
         summary, total = self.summary(), self.total_rounds
         done = summary["round"]
         whole = self.finished or total is None
-        rounds = counted(done, "round") if whole else f"{done} of {total} rounds"
+        rounds = count_of(done, "round") if whole else f"{done} of {total} rounds"
         field = "accuracy" if "accuracy" in summary else "loss"
         value = summary[field]
         return {

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
 
-from wirelessfl.divergence import counted, has_diverged
+from wirelessfl.divergence import as_mean_value, has_diverged
 
 Row = Mapping[str, Any]
 FIELDS = ("session", "session_round", "accuracy")
@@ -58,9 +58,9 @@ def transitions(rows: Sequence[Row], first: int = 10, tolerance: float = 0.01) -
         raise ValueError(f"first is {first}: give a number of rounds >= 1.")
     found = []
     for earlier, later in pairwise(_by_session(rows)):
-        session, before = later[0]["session"], counted(earlier[-1])
+        session, before = later[0]["session"], as_mean_value(earlier[-1])
         start = [row for row in later if row["session_round"] <= first]
-        trained = [counted(row) for row in start if row["session_round"] >= 1]
+        trained = [as_mean_value(row) for row in start if row["session_round"] >= 1]
         if not trained:
             if later[-1]["session_round"] <= first:  # the run ended at the session's start
                 continue
@@ -78,7 +78,7 @@ def transitions(rows: Sequence[Row], first: int = 10, tolerance: float = 0.01) -
                 session,
                 before,
                 statistics.mean(trained),
-                before - min(counted(row) for row in start),
+                before - min(as_mean_value(row) for row in start),
                 next(enough, None),
             )
         )

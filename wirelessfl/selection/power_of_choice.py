@@ -15,7 +15,7 @@ from wirelessfl.errors import ConfigError
 from wirelessfl.selection.candidates import Candidates
 from wirelessfl.selection.selection import Selection
 from wirelessfl.server.present import some
-from wirelessfl.wording import counted
+from wirelessfl.wording import count_of
 
 
 @dataclass(frozen=True)
@@ -53,7 +53,7 @@ class PowerOfChoice(Selection):
         if self.loss_candidates is not None and self.loss_candidates * cells < per_round:
             raise ConfigError(
                 f"loss_candidates={self.loss_candidates} per cell conflicts with clients_per_round="
-                f"{per_round} in {counted(cells, 'cell')}: raise loss_candidates, or lower "
+                f"{per_round} in {count_of(cells, 'cell')}: raise loss_candidates, or lower "
                 "clients_per_round."
             )
 

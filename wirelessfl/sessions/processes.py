@@ -21,7 +21,7 @@ from channels.indexed import exponential, uniform
 from channels.streams import Stream
 from wirelessfl.errors import ConfigError
 from wirelessfl.guard import UnfitError, calling, described, returns, title_of, wrong_result
-from wirelessfl.numbers import check_count, check_number
+from wirelessfl.returned import check_count, check_number
 from wirelessfl.sessions.stays import Stays
 
 PERIODS = 32

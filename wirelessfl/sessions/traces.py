@@ -15,7 +15,7 @@ import numpy as np
 
 from channels.arrays import BoolArray
 from wirelessfl.errors import ConfigError
-from wirelessfl.numbers import check_count
+from wirelessfl.returned import check_count
 from wirelessfl.sessions.processes import Change
 
 COLUMNS = ("client", "join", "leave")

@@ -26,7 +26,7 @@ from wirelessfl.import_paths import absolute, is_import_path
 from wirelessfl.rounds.redesign import Redesign
 from wirelessfl.setup.arguments import check_functions, check_objects, check_settings
 from wirelessfl.training.augmentation import Augmentation, AugmentFunction
-from wirelessfl.wording import counted, shown
+from wirelessfl.wording import count_of, shown
 
 GivenMetrics = Mapping[str, Callable[..., Any]] | Sequence[str | Callable[..., Any]]
 """Metrics as given: functions by name, or a list of names of metrics and of functions."""
@@ -257,8 +257,8 @@ def check_given(marks: Given, given: GivenObjects = NOTHING) -> None:
     if marks.network is None or there.network is None or marks.network == there.network:
         return
     raise ConfigError(
-        f"the settings belong to a network of {counted(marks.network.clients, 'client')} in "
-        f"{counted(marks.network.cells, 'cell')}, but network=... has {there.network.clients} in "
+        f"the settings belong to a network of {count_of(marks.network.clients, 'client')} in "
+        f"{count_of(marks.network.cells, 'cell')}, but network=... has {there.network.clients} in "
         f"{there.network.cells}: give the same network, or leave out [given]."
     )
 

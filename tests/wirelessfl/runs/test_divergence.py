@@ -15,7 +15,7 @@ import wirelessfl
 from tests.drawn import lines
 from wirelessfl import observers
 from wirelessfl.cli.show import closing_table
-from wirelessfl.divergence import counted, has_diverged
+from wirelessfl.divergence import as_mean_value, has_diverged
 from wirelessfl.figures import draw_curves, new_figure
 from wirelessfl.runs.monitor import Monitor
 from wirelessfl.runs.rows import drop_exploded, evaluation_fields
@@ -161,12 +161,12 @@ def test_each_row_counts_by_itself():
         assert has_diverged(row)
         assert row["accuracy"] == 0.9
         assert score(row) < 0
-        assert counted(row) == 0
-        assert math.isnan(counted(row, "loss"))
+        assert as_mean_value(row) == 0
+        assert math.isnan(as_mean_value(row, "loss"))
         assert max((row, sound, row), key=score) is sound
     assert not has_diverged(sound)
-    assert counted(sound) == 0.9
-    assert counted(sound, "validation_loss") == 0.6
+    assert as_mean_value(sound) == 0.9
+    assert as_mean_value(sound, "validation_loss") == 0.6
 
 
 def test_a_sweep_returns_diverged_runs_beside_others(config, tmp_path):

@@ -11,7 +11,7 @@ import numpy as np
 
 from channels.arrays import FloatArray, IntArray
 from wirelessfl.config.stored import settings_by_flag
-from wirelessfl.divergence import counted
+from wirelessfl.divergence import as_mean_value
 from wirelessfl.errors import ConfigError
 from wirelessfl.submodels import mean_reciprocal
 from wirelessfl.wording import shown
@@ -146,7 +146,7 @@ class Pilot:
             edge_rounds=int(settings.get("edge_rounds", 1)),
             clients=_clients(rows, settings),
             rounds=np.array([row["round"] for row in rows]),
-            scores=np.array([counted(row, SCORE) for row in rows]),
+            scores=np.array([as_mean_value(row, SCORE) for row in rows]),
             largest=_largest(settings) if largest is None else largest,
             noise=0.0 if noise is None else noise,
             wall_seconds=float(wall),
