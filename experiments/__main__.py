@@ -1,4 +1,4 @@
-"""``python -m experiments {claims,pages,queue,gpu,check,reprice,seal}``: runs of all papers."""
+"""``python -m experiments {claims,pages,queue,gpu,check,seal}``: runs of all papers."""
 
 from __future__ import annotations
 
@@ -12,9 +12,7 @@ from experiments.claims import TITLES, assess
 from experiments.claims_page import table, totals, write
 from experiments.gpu import MINUTES, run_gpu
 from experiments.paper import exit_code
-from experiments.papers import FOLDER
 from experiments.queue import entries, gpu_entries, run_queue
-from experiments.repriced import reprice
 from experiments.seal import seal_all
 from experiments.studies import SCALES
 from wirelessfl.cli.parser import Parser
@@ -79,9 +77,6 @@ def main(words: Sequence[str] | None = None) -> int:
         "--scale", choices=SCALES[1:], default="small", help="size of the runs (small)"
     )
     again.add_argument("--sample", type=int, default=SAMPLE, metavar="N", help="runs per paper (2)")
-    commands.add_parser(
-        "reprice", help="replace the joules of stored runs over the air by those of their plans"
-    )
     seals = commands.add_parser("seal", help="put the runs of finished studies into one table each")
     seals.add_argument(
         "studies",
@@ -112,8 +107,6 @@ def main(words: Sequence[str] | None = None) -> int:
         if arguments.command == "seal":
             seal_all(arguments.studies)
             return 0
-        if arguments.command == "reprice":
-            return int(bool(reprice(FOLDER)))
         if arguments.command == "gpu":
             given = arguments.minutes, arguments.data_dir, arguments.jobs
             return int(bool(run_gpu(arguments.out, *given)))

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import csv
 import json
 import shutil
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -25,9 +23,6 @@ from wirelessfl.runs.about import NUMERICS
 from wirelessfl.runs.result import RunResult
 from wirelessfl.runs.run import resume
 from wirelessfl.runs.sweep import sweep
-
-EARLIER = Path(__file__).with_name("earlier.csv")
-"""Names of the runs that were planned when names had another hash, by the hash of today."""
 
 
 class Planned(NamedTuple):
@@ -46,8 +41,7 @@ class Planned(NamedTuple):
 
 def identity(config: Config) -> str:
     """Name of the run with these settings, see ``wirelessfl.runs.settings_hash``."""
-    name = kept.kept_name(_executed(config))
-    return _earlier().get(name.rpartition("-")[2], name)
+    return kept.kept_name(_executed(config))
 
 
 def identities(config: Config, seeds: Iterable[int]) -> list[str]:
@@ -64,12 +58,6 @@ def stored_file(config: Config, rows: Path) -> Path:
 def _executed(config: Config) -> Config:
     """The settings with which a planned run is executed: it uses one CPU thread."""
     return config.with_run({"threads": 1})
-
-
-@cache
-def _earlier() -> dict[str, str]:
-    with EARLIER.open(encoding="utf-8", newline="") as lines:
-        return {line["settings"]: line["run"] for line in csv.DictReader(lines)}
 
 
 def kept_run(label: str, root: Path, algorithm: str, **flags: Any) -> RunResult:

@@ -13,7 +13,6 @@ from experiments import sealed
 from experiments.__main__ import main
 from experiments.papers import papers
 from experiments.queue import Entry, stored
-from experiments.repriced import unpriced
 from experiments.runs import Store, stored_file
 from experiments.seal import check_cases, index_of, resolved, same, seal, unfinished
 from experiments.sealed import INDEX, StudyTable
@@ -158,12 +157,12 @@ def test_a_study_that_was_extended_is_sealed_again(store):
 def test_a_newer_file_replaces_the_sealed_run(store):
     """It counts at once; sealing any study with this run puts it into the table that has it."""
     seal_both(store)
-    put(store, fresh(case(4, (1,))), repriced=True)
+    put(store, fresh(case(4, (1,))), commit="new")
     (single,) = store.rows.glob(sealed.SINGLE)
     name = single.name.partition(".")[0]
-    assert store.run(name).about["repriced"]
+    assert store.run(name).about["commit"] == "new"
     assert seal(store, {"other": resolved(OTHER)}) == 1
-    assert sealed.table(store.rows, "fig1").run(name).about["repriced"]
+    assert sealed.table(store.rows, "fig1").run(name).about["commit"] == "new"
     assert sealed.table(store.rows, "other").elsewhere[name] == "fig1"
 
 
@@ -237,15 +236,6 @@ def test_names_of_runs_are_not_those_of_studies(store):
         seal(store, {"fig-1": resolved(FIRST)})
     names = {file.stem for one in papers().values() for file in one.settings.glob("*.toml")}
     assert not [name for name in names if "-" in name]
-
-
-def test_sealed_runs_are_priced_again(store, monkeypatch):
-    """A run in a table gets a file for its new joules."""
-    seal_both(store)
-    monkeypatch.setattr("experiments.repriced.over_air", lambda run: run.seed == 2)
-    found = [*unpriced(store.rows.parents[1])]
-    assert len(found) == 3
-    assert {file.parent for file, _ in found} == {store.rows}
 
 
 def test_the_index_lists_each_study_with_its_runs(store):

@@ -13,7 +13,6 @@ from typing import Any
 import tomli_w
 
 from channels.concurrency import cached_property
-from wirelessfl.config.earlier import with_moved
 from wirelessfl.config.named import Trust, import_paths
 from wirelessfl.config.resolve import check, filled
 from wirelessfl.config.sections import SECTIONS
@@ -94,7 +93,7 @@ class Config(Settings):
             ConfigError: an unknown key, a wrong value, a setting without effect, or settings that
                 conflict.
         """
-        given = Settings.read(with_moved(checked_tables(tables)))
+        given = Settings.read(checked_tables(tables))
         return cls.resolved(given, loose=loose, dropped=dropped, of_task=of_task)
 
     @classmethod
@@ -360,7 +359,6 @@ class Config(Settings):
     def _merged(
         cls, tables: Mapping[str, Any], flags: Mapping[str, Any], dropped: set[str] | None
     ) -> Config:
-        tables = with_moved(tables)
         merged = tables_from_flags(tables, flags, dropped)
         loose = _used_places(tables)
         if dropped is None and loose == {ALGORITHM}:  # no flag makes it idle

@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from typing import Any
 
 from wirelessfl.config.config import Config
-from wirelessfl.config.earlier import with_moved
 from wirelessfl.config.kinds import chosen_classes, flag_homes
 from wirelessfl.config.tables import named_tables
 from wirelessfl.wording import shown
@@ -22,7 +21,7 @@ def dropped_notes(tables: Mapping[str, Any], config: Config) -> list[str]:
     homes = flag_homes(chosen_classes(named_tables(config.given_tables())))
     flags = {place: flag for flag, place in homes.items()}
     notes = []
-    for section, table in with_moved(tables).items():
+    for section, table in tables.items():
         if section == "given" or not isinstance(table, Mapping):  # those are refused
             continue
         lost = {

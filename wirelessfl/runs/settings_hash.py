@@ -44,10 +44,7 @@ def settings_hash(config: Config) -> str:
 
 
 def _flat(place: str) -> str:
-    """The setting without its section; with its kind if it belongs to a choice.
-
-    Data sets were a section, so their settings keep the names without it.
-    """
+    """The setting without its section; with its kind if it belongs to a choice but the data set."""
     section, _, name = place.partition(".")
     if section == "dataset":
         return section if name == "name" else name

@@ -11,7 +11,6 @@ import torch
 
 from channels import Network
 from wirelessfl.config import Config
-from wirelessfl.config.earlier import with_moved
 from wirelessfl.config.given import LINK_KINDS, Given, GivenNetwork, chosen, replaced_by_network
 from wirelessfl.config.named import absolute_name
 from wirelessfl.config.replaced import unresolved, with_objects
@@ -149,7 +148,7 @@ def configured(
         settings = unresolved(config)  # a given network may replace defaults
     else:
         tables = dict(config) if isinstance(config, Mapping) else read_toml(Path(config), trust)
-        settings = Settings.read(with_moved(checked_tables(tables)))
+        settings = Settings.read(checked_tables(tables))
     _check_names(settings, given)
     check_given(settings.given, given)
     _check_replaced(settings, given)
