@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Annotated, ClassVar, Literal, Self
+from typing import Annotated, ClassVar, Literal
 
 import numpy as np
 from pydantic import Field
@@ -184,14 +184,6 @@ class Adaptive(Scaled, Narrow):
         if self.widths is None:
             return super().shares(context)
         return np.array(self.widths)[context.senders]
-
-    def with_sizes(self, shares: tuple[float, ...] | None) -> Self:
-        """With these ``widths``, or ``capacities`` for a common width; None: unchanged."""
-        if shares is None:
-            return self
-        if len(shares) == 1:
-            return replace(self, capacities=shares, widths=None)
-        return replace(self, widths=shares)
 
     def lengths(self, context: ClientContext) -> FloatArray | None:
         """Parameters of each sender's width; None if rounds are planned in advance."""

@@ -33,7 +33,7 @@ class Assigner(Choice):
     of_clients: ClassVar[bool] = False
     """Whether clients have submodels of their own, see ``client_submodels``."""
     sized: ClassVar[Sized] = ""
-    """What has the sizes that ``with_sizes`` sets and a design chooses; empty if nothing has."""
+    """What has sizes of its own; empty if nothing has. A design chooses those of cells."""
     brings_assigner: ClassVar[bool] = True
     """True: an algorithm that derives from an assigner brings its own."""
 
@@ -71,8 +71,7 @@ class Assigner(Choice):
         """This assigner with other sizes; by default unchanged.
 
         Args:
-            shares: [cells], share of the neurons of each cell, with sum 1; None for equal ones. Or
-                widths of the clients, [1] for a common one or [clients]; None for its own ones.
+            shares: [cells], share of the neurons of each cell, with sum 1; None for equal ones.
         """
         return self
 
@@ -104,11 +103,6 @@ class Assigner(Choice):
     @property
     def disjoint(self) -> bool:
         """Whether no two cells train the same neuron."""
-        return False
-
-    @property
-    def nested(self) -> bool:
-        """Whether each submodel contains all smaller ones: few clients train the last neurons."""
         return False
 
     @property

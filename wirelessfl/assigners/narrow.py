@@ -74,11 +74,6 @@ class Narrow(Assigner):
         """Kind of the masks, see ``submodels.masks``."""
         return "ordered"
 
-    @property
-    def nested(self) -> bool:
-        """True for masks ``ordered``."""
-        return self.kind == "ordered"
-
     def choose(self, context: ClientContext, counts: IntArray) -> list[list[IntArray]]:
         """Choose ``counts`` [senders, layers] neurons per sender and layer; sorted indices."""
         return deal(self.kind, context, counts)

@@ -147,11 +147,10 @@ def pilot(arguments: argparse.Namespace) -> int:
     flags = given_flags(arguments, [*OF_COMMANDS, *FLAGS])
     check_flags(flags)
     lists = {name: flags.pop(name).split(",") for name in LISTS if name in flags}
-    for name in ("clients_per_round", "buffer"):  # other settings may need a number
-        if name in lists:
-            *others, flags[name] = lists[name]
-            if not others:
-                del lists[name]
+    if "clients_per_round" in lists:  # other settings may need a number
+        *others, flags["clients_per_round"] = lists["clients_per_round"]
+        if not others:
+            del lists["clients_per_round"]
     return pilot_command(merged(_tables(arguments), flags), lists, arguments)
 
 

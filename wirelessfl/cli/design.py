@@ -17,10 +17,10 @@ if TYPE_CHECKING:
 
 OWN = (
     *("objective", "among", "max_client_joules", "pilots", "pilot_steps", "jobs", "draws"),
-    *("statistic", "air_snr_db", "narrowest", "save", "picture", "run"),
+    *("statistic", "air_snr_db", "save", "picture", "run"),
 )
 """Arguments that are not settings of a run."""
-LISTS = ("local_steps", "edge_rounds", "clients_per_round", "buffer")
+LISTS = ("local_steps", "edge_rounds", "clients_per_round")
 """Settings of a run that restrict what is chosen from; values are separated by commas."""
 NUMBERS = ("target", "max_seconds")
 """Settings of a run that are the goal."""
@@ -65,11 +65,6 @@ def add_design_arguments(parser: argparse.ArgumentParser) -> None:
         help="SNR of the pilots over the air, dB, with --uplink aircomp (default: the network's)",
     )
     parser.add_argument(
-        "--narrowest",
-        metavar="W",
-        help="least width of clients that a design may choose, e.g. of ra-fed (default: 0.125)",
-    )
-    parser.add_argument(
         "--jobs", metavar="N", help="number of pilots that train at a time (default: 1)"
     )
     parser.add_argument(
@@ -111,14 +106,12 @@ def design_command(
                 f"leave --{name.replace('_', '-')} out."
             )
     _check_files(arguments)
-    merging = _is_buffered(tables, flags)
     options: dict[str, Any] = {}
     for name in LISTS:
         if name in flags:
             options[name] = _integers(name, flags.pop(name))
-    for name, argument in (("clients_per_round", "clients"), ("buffer", "buffers")):
-        if name in options:
-            options[argument] = options.pop(name)
+    if "clients_per_round" in options:
+        options["clients"] = options.pop("clients_per_round")
     for name in NUMBERS:
         if name in flags:
             options[name] = _number(name, flags.pop(name))
@@ -136,8 +129,6 @@ def design_command(
         options["uplinks"] = str(flags.pop("uplink")).split(",")
         if "aircomp" in options["uplinks"]:
             flags["uplink"] = "aircomp"  # the other settings of this uplink are those of the design
-    if arguments.narrowest is not None:
-        options["narrowest"] = _number("narrowest", arguments.narrowest)
     if arguments.air_snr_db is not None:
         words = arguments.air_snr_db.split(",")
         options["air_snr_db"] = [_number("air_snr_db", word) for word in words]
@@ -146,8 +137,6 @@ def design_command(
     for name in ("pilots", "pilot_steps", "jobs", "draws"):
         if getattr(arguments, name) is not None:
             options[name] = _integer(name, getattr(arguments, name))
-    if merging:
-        _settle_buffer(tables, flags)
     console = Terminal(stderr=True)
 
     def tell(text: str) -> None:
@@ -177,23 +166,6 @@ def design_command(
         if arguments.json:
             say(json.dumps(facts | {"run": summary}, indent=2))
     return 0
-
-
-def _is_buffered(tables: Mapping[str, Any], flags: Mapping[str, Any]) -> bool:
-    """Whether the settings name schedule "buffered"."""
-    schedule = tables.get("schedule")
-    name = schedule.get("name") if isinstance(schedule, Mapping) else schedule
-    return bool(flags.get("schedule", name) == "buffered")
-
-
-def _settle_buffer(tables: Mapping[str, Any], flags: dict[str, Any]) -> None:
-    """Replace the default buffer, which may be larger than the number of cells."""
-    schedule = tables.get("schedule")
-    if isinstance(schedule, Mapping) and "buffer" in schedule:
-        return
-    cells = flags.get("cells", tables.get("network", {}).get("cells"))
-    if cells is not None:
-        flags["buffer"] = cells
 
 
 def _check_files(arguments: argparse.Namespace) -> None:

@@ -204,12 +204,11 @@ def _parser(words: Sequence[str]) -> argparse.ArgumentParser:
     design = subparsers.add_parser(
         "design",
         help="choose how to train: wirelessfl design hist --target 0.8 [--flag value ...]",
-        description="Choose algorithm, local steps, edge rounds, clients, masks or widths, uplink "
+        description="Choose algorithm, local steps, edge rounds, clients, masks, uplink "
         "and allocation with which the target takes the fewest seconds or joules, or with which "
         "--max-seconds or --max-client-joules buys the most accuracy. A few pilots are trained, or "
         "read from --out (default: runs/pilots). Flags are those of `run`; lists of --local-steps, "
-        "--edge-rounds, --clients-per-round and --uplink restrict the choice. --schedule buffered "
-        "designs asynchronous cells, and --buffer 1,2,4 the number of cells per merge.",
+        "--edge-rounds, --clients-per-round and --uplink restrict the choice.",
         allow_abbrev=False,
         add_help=False,
     )

@@ -18,13 +18,12 @@ if TYPE_CHECKING:
     from wirelessfl.codesign.pilots import Pilots
     from wirelessfl.config import Config
 
-FLAGS = ("pilots", "steps", "unequal_masks", "narrower_widths", "air_snr_db", "jobs", "out")
+FLAGS = ("pilots", "steps", "unequal_masks", "air_snr_db", "jobs", "out")
 """Arguments that are not settings of a run."""
 LISTS = {
     "local_steps": "local_steps",
     "edge_rounds": "edge_rounds",
     "clients_per_round": "clients",
-    "buffer": "buffers",
 }
 """Settings that take several values, and the arguments of ``wirelessfl.pilot``."""
 FEWEST = 3
@@ -38,7 +37,6 @@ COLUMNS = {
     "local_steps": ("H", "d"),
     "edge_rounds": ("E", "d"),
     "clients": ("K", "d"),
-    "buffer": ("B", "d"),
     "largest": ("m", ".3g"),
     "snr_db": ("SNR dB", "g"),
     "rounds": ("rounds", "d"),
@@ -60,15 +58,13 @@ def add_pilot(subparsers: Any) -> Parser:
         help="fit a learning curve to short runs: wirelessfl pilot hist --target 0.8",
         description="Train a few short runs that differ in local steps H and edge rounds E, up to "
         "the target, and fit the rounds to the target as a function of H and E. Flags are those of "
-        "`run`; --local-steps, --edge-rounds, --clients-per-round and --buffer accept lists of "
-        "values to choose from (default: H from 2 to 40, E from 1 to 10). Pilots do not depend on "
-        "the radio, except with asynchronous cells (--schedule buffered); they are stored in --out "
-        "(default: runs/pilots) and read if they exist. --pilots N sets "
+        "`run`; --local-steps, --edge-rounds and --clients-per-round accept lists of values to "
+        "choose from (default: H from 2 to 40, E from 1 to 10). Pilots do not depend on the radio; "
+        "they are stored in --out (default: runs/pilots) and read if they exist. --pilots N sets "
         "the number of pilots over H and E (default: 8), --steps N the local steps of a client up "
         "to the last round (default: 4000), and --jobs N the number of concurrent runs (default: "
-        "1). --unequal-masks adds pilots of hist with submodels of unequal size, --narrower-widths "
-        "pilots of ra-fed and others with narrower submodels, and --air-snr-db 0,10 pilots over "
-        "the air.",
+        "1). --unequal-masks adds pilots of hist with submodels of unequal size, and --air-snr-db "
+        "0,10 pilots over the air.",
         allow_abbrev=False,
         add_help=False,
     )
@@ -84,12 +80,6 @@ def add_pilot_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--jobs", type=int, metavar="N", help="concurrent runs (default: 1)")
     parser.add_argument(
         "--unequal-masks", action="store_true", help="add pilots of hist with unequal submodels"
-    )
-    parser.add_argument(
-        "--narrower-widths",
-        action="store_true",
-        help="add pilots with narrower submodels of clients, e.g. of ra-fed; all others train full "
-        "models",
     )
     parser.add_argument(
         "--air-snr-db", metavar="X,...", help="add pilots over the air with these SNR, dB"
@@ -112,10 +102,6 @@ def pilot_command(
     """
     from wirelessfl.wording import count_of
 
-    if arguments.narrower_widths and config.states("algorithm", "capacities"):
-        raise ConfigError(
-            "narrower_widths conflicts with capacities, which they replace: leave one of them out."
-        )
     console = Terminal(stderr=True, quiet=arguments.quiet)
     pilots = _trained(config, _options(lists, arguments), arguments, console)
     console.tell(
@@ -170,7 +156,7 @@ def _options(lists: Mapping[str, Sequence[str]], arguments: argparse.Namespace) 
         found["count"] = arguments.pilots
     if arguments.steps is not None:
         found["steps"] = arguments.steps
-    return found | {"masks": arguments.unequal_masks, "widths": arguments.narrower_widths}
+    return found | {"masks": arguments.unequal_masks}
 
 
 def _number(name: str, word: str) -> int | float:
@@ -225,7 +211,7 @@ def _trained(
 def _table(pilots: Pilots) -> Table:
     """One line per pilot, without the columns in which all pilots are equal."""
     rows = pilots.rows()
-    varied = ("clients", "buffer", "largest", "snr_db")
+    varied = ("clients", "largest", "snr_db")
     equal = {name for name in varied if len({r[name] for r in rows}) == 1}
     if pilots.target is None:
         equal.add("rounds_to_target")

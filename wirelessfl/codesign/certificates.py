@@ -9,7 +9,6 @@ from solvers import Solution, Status
 from wirelessfl.codesign.certified import Proof
 from wirelessfl.codesign.design_choices import Alternatives, DesignChoice, best_of
 from wirelessfl.codesign.designs import Design
-from wirelessfl.codesign.fixed_widths import WIDTHS
 from wirelessfl.codesign.search import Search
 
 PROVEN = 1e-4
@@ -68,26 +67,21 @@ def solution_of(
         proof: what is proven about designs over OFDMA.
         least: the best design, with or without a bound.
         wall: wall-clock seconds.
-        sized: whether mask sizes or widths have been chosen.
+        sized: whether mask sizes have been chosen.
     """
     choice, goal = made.choice, made.goal
     strict = choice.way.deadline or math.isnan(proof.free)
     bound = proof.bound if strict else proof.free
     ends = STRICT if strict and goal.max_seconds is not None and goal.weights[1] else ""
     known = any(choice.of(each) for each in proof.designs)
-    covered = not choice.way.noise and choice.buffer is None
-    covered = covered and (known or not (sized or choice.way.decides))
+    covered = not choice.way.noise and (known or not (sized or choice.way.decides))
     score, best = choice.score, least_of(proof.designs)
     if math.isnan(bound) or not covered:
         value = score if goal.target is not None else -score
         of = FITTED if goal.target is not None else CURVE
         text = f"{of}; the best of all designs that have been compared"
-        if choice.masks in WIDTHS:
-            text += ", in which widths are some of those that the model allows"
         if choice.way.noise:
             text += ", with precoders and beamformers of the settings"
-        if choice.buffer is not None:
-            text += ", with asynchronous cells"
         if goal.quantile is not None:
             text += f", by the {goal.statistic} over draws of channels, for which no bound is known"
         if math.isfinite(bound) and best is not None:

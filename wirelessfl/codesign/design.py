@@ -15,16 +15,6 @@ from channels.notes import Notes
 from channels.validation import whole_number
 from solvers import Solution
 from wirelessfl.codesign.affordable import affordable_rounds, targets_within
-from wirelessfl.codesign.asynchronous import (
-    buffers_of,
-    check_arguments,
-    check_curve,
-    given_buffer,
-    is_asynchronous,
-    merging_pilots,
-    merging_space,
-    reference,
-)
 from wirelessfl.codesign.certificates import chosen, least_of, solution_of
 from wirelessfl.codesign.design_choices import OPTIMIZED, DesignChoice, Family
 from wirelessfl.codesign.designs import Design
@@ -37,18 +27,10 @@ from wirelessfl.codesign.families import (
     with_algorithm,
 )
 from wirelessfl.codesign.fixed_masks import divides
-from wirelessfl.codesign.fixed_widths import WIDTHS, width_settings
 from wirelessfl.codesign.goals import MEAN, Curve, Goal
-from wirelessfl.codesign.merge_search import MergeSearch
 from wirelessfl.codesign.over_the_air import air_table, air_way, check_noise, pilot_config
 from wirelessfl.codesign.pilots import Pilots, pilot
 from wirelessfl.codesign.pilots.pilot_runs import STEPS
-from wirelessfl.codesign.pilots.pilot_widths import (
-    narrowest_width,
-    pilot_widths,
-    states_widths,
-    widths_kept,
-)
 from wirelessfl.codesign.predicted import Prediction
 from wirelessfl.codesign.reports import Reports
 from wirelessfl.codesign.search import Search
@@ -86,12 +68,10 @@ def design(
     local_steps: Sequence[int] | int | None = None,
     edge_rounds: Sequence[int] | int | None = None,
     clients: Sequence[int] | int | None = None,
-    buffers: Sequence[int] | int | None = None,
     curve: Curve | Mapping[str, Curve] | None = None,
     pilots: int = 8,
     pilot_steps: int = STEPS,
     air_snr_db: Sequence[float] | None = None,
-    narrowest: float | None = None,
     jobs: int = 1,
     root: str | Path = "runs/pilots",
     draws: int = 16,
@@ -100,25 +80,18 @@ def design(
     """Choose how to train over a network: for a target at the least cost, or within a budget.
 
     A design is an algorithm, the numbers of local steps H, of edge rounds E and of clients per
-    round, fixed mask sizes (HIST) or widths of the clients' submodels (RA-Fed, RAM-Fed, HeteroFL,
-    FedRolex; unless the settings state them), and an uplink with its allocation of bands, powers
-    and clocks. The global rounds R to the target are those of learning curves that are fitted to
-    pilots, on validation data; test data are not read. They are rounded up to whole rounds with an
-    evaluation, at which a run ends. Seconds and joules of a global round are means over a sample of
-    rounds, which the planner of the run plans: downloads and backhaul count. The objective is
-    R x (w_T seconds + w_E joules).
+    round, fixed mask sizes (HIST), and an uplink with its allocation of bands, powers and clocks;
+    the clients' widths are those of the settings. The global rounds R to the target are those of
+    learning curves that are fitted to pilots, on validation data; test data are not read. They are
+    rounded up to whole rounds with an evaluation, at which a run ends. Seconds and joules of a
+    global round are means over a sample of rounds, which the planner of the run plans: downloads
+    and backhaul count. The objective is R x (w_T seconds + w_E joules).
 
     Over OFDMA with bands, powers and clocks of the least cost, ``solvers.optimize_rounds`` chooses
     H, E and mask sizes, and proves a bound on the objective, for the fitted R. Time division, equal
-    bands, sums over the air, masks that are optimized in each round, and widths are compared one by
-    one. A design with a bound is preferred to one without that is better by less than 1 %; the
-    solution's message says so.
-
-    With asynchronous cells (schedule buffered, algorithms with cells), the number B of cells per
-    merge is designed, too, and R counts merges. The pilots keep the network, because the order of
-    merges depends on it. Which cells finish when is simulated, with the sampled rounds, for all
-    combinations of H, E, B and uplink; masks are equal. The design that waits for all cells is the
-    synchronous one.
+    bands, sums over the air, and masks that are optimized in each round are compared one by one. A
+    design with a bound is preferred to one without that is better by less than 1 %; the solution's
+    message says so.
 
     >>> import wirelessfl
     >>> def scores(steps):
@@ -158,8 +131,6 @@ def design(
             weakest clients.
         local_steps, edge_rounds: H and E to choose from; None for 2 to 40 and 1 to 10.
         clients: numbers of clients per round to choose from; None for that of the settings.
-        buffers: numbers of asynchronous cells per merge to choose from (schedule buffered); None
-            for a quarter of the cells, half of them, and all.
         curve: the learning curve, or one for each algorithm by name; None to fit it to pilots. One
             that was fitted with ``bootstrap=0`` gives predictions without intervals.
         pilots: number of pilots for each algorithm that differ in H and E, see
@@ -168,8 +139,6 @@ def design(
             pilots have at most some more rounds than the budget allows.
         air_snr_db: SNR of the pilots over the air, if "aircomp" is among the uplinks; None for that
             of the network.
-        narrowest: least width of clients, in (0, 1), if widths are designed; None for 1/8. Two
-            pilots have it.
         jobs: number of pilots that train at a time.
         root: folder of the pilots, which are kept and used again.
         draws: number of rounds in the sample. Four times as many others are the evaluation.
@@ -186,7 +155,7 @@ def design(
         DataError: data are missing or unsuitable.
     """
     started = time.perf_counter()
-    count, asked = _draws(draws), config
+    count = _draws(draws)
     names = [uplinks] if isinstance(uplinks, str) else list(uplinks)
     check_objects(model=model)
     config, network = naming_network(config, network)
@@ -199,39 +168,21 @@ def design(
     every = settings.evaluation.eval_every or 1
     goal = Goal.of(target, objective, max_seconds, max_client_joules, every, statistic)
     base = base_config(settings)
-    check_arguments(base, clients, buffers, goal)
     named = {name: with_algorithm(base, name) for name in names_of(among, base)}
-    free = {
-        name
-        for name, each in named.items()
-        if not states_widths(asked) and widths_kept(each) is None
-    }
-    widths = dict.fromkeys(free, narrowest_width(narrowest, free))
     planners = {name: plan_without_data(each, given).planner for name, each in named.items()}
     notes = Notes(on_note)
     notes(*implausible(settings, next(iter(planners.values())).network))
     number = next(iter(planners.values())).network.clients
     space = Space.of(base, local_steps, edge_rounds, clients, number)
-    several: dict[str, tuple[int, ...]] = dict.fromkeys(named, ())
-    if is_asynchronous(base):
-        cells = next(iter(planners.values())).network.cells
-        space = merging_space(space, buffers, given_buffer(settings), cells)
-        several = buffers_of(named, space.buffers, cells)
-        named = {
-            name: reference(config, several[name], given_buffer(settings) or cells)
-            for name, config in named.items()
-        }
     air = air_way(settings, next(iter(planners.values())).network) if AIR in names else None
     among_ways = ways(names, goal, air)
-    snr_db = _air_snr_db(air_snr_db, air, curve, keeps=bool(space.buffers))
+    snr_db = _air_snr_db(air_snr_db, air, curve)
 
     def trained(name: str) -> Pilots:
         """The pilots of an algorithm."""
         assigner, cells = planners[name].assigner, planners[name].network.cells
         settled = named[name]
-        if several[name]:
-            settled = merging_pilots(settled, among_ways, air_table(settings))
-        elif air is not None:
+        if air is not None:
             settled = pilot_config(settled, air_table(settings), given=network is not None)
         found = pilot(
             at_target(settled, goal.target),
@@ -240,15 +191,11 @@ def design(
             clients=[number if some is None else some for some in space.clients]
             if len(space.clients) > 1
             else (),
-            buffers=several[name],
-            masks=divides(assigner, cells) and not several[name],
-            widths=pilot_widths(assigner, widths[name]) if name in free else False,
+            masks=divides(assigner, cells),
             snr_db=snr_db,
             count=pilots,
             steps=pilot_steps,
-            most_rounds=None
-            if several[name] or name in free  # merges and narrow rounds are cheaper
-            else affordable_rounds(planners[name], goal, among_ways, space.clients),
+            most_rounds=affordable_rounds(planners[name], goal, among_ways, space.clients),
             root=root,
             jobs=jobs,
             model=model,
@@ -263,13 +210,8 @@ def design(
     curves, runs = _curves(curve, named, trained)
     if air is not None:
         check_noise(curves)
-    for name, each in curves.items():
-        check_curve(each, name, several[name])
-    families = [
-        Family(name, named[name], planners[name], curves[name], widths.get(name), several[name])
-        for name in named
-    ]
-    search = (MergeSearch if space.buffers else Search)(goal, space, among_ways, count)
+    families = [Family(name, named[name], planners[name], curves[name]) for name in named]
+    search = Search(goal, space, among_ways, count)
     found = search.alternatives(families)
     proof = search.certified(families)
     found += proof.designs
@@ -288,7 +230,7 @@ def design(
         reports=Reports(search, [*found, *others], best),
     )
     wall = time.perf_counter() - started
-    sized = any(family.sizes or family.widths for family in families)
+    sized = any(family.sizes for family in families)
     return solution_of(made, proof, least_of([*found, *others]), wall, sized=sized)
 
 
@@ -297,25 +239,17 @@ def _several(numbers: Sequence[int], given: Any) -> Sequence[int] | None:
     return None if given is None or len(numbers) < 2 else numbers
 
 
-def _air_snr_db(
-    given: Any, air: Way | None, curve: object, *, keeps: bool = False
-) -> Sequence[float]:
+def _air_snr_db(given: Any, air: Way | None, curve: object) -> Sequence[float]:
     """SNR of the pilots over the air; none without this uplink, or if the curve is known.
 
     Args:
         given: values of the argument.
         air: the uplink over the air, if it is considered.
         curve: the given curve.
-        keeps: whether pilots have the network of the settings, and therefore its SNR.
 
     Raises:
         ConfigError: values are given, and have no effect.
     """
-    if given is not None and keeps:
-        raise ConfigError(
-            f"air_snr_db={shown(given)} conflicts with schedule buffered, whose pilots keep the "
-            "network and its SNR: leave it out."
-        )
     if given is not None and (air is None or curve is not None):
         why = f"has no effect without uplink {AIR!r}" if air is None else "conflicts with curve"
         raise ConfigError(f"air_snr_db={shown(given)} {why}: leave it out.")
@@ -388,9 +322,7 @@ def _config(best: DesignChoice, goal: Goal, predicted: Prediction) -> Config:
     if goal.target is None and goal.max_client_joules is not None:
         training["rounds"] = max(1, math.floor(predicted.rounds.value))
     masks: dict[str, Any] | None = None
-    if best.masks in WIDTHS and best.shares is not None:
-        masks = dict(width_settings(best.shares))
-    elif best.masks == OPTIMIZED:
+    if best.masks == OPTIMIZED:
         masks = {"mask_sizes": "optimized"}
     elif best.shares is not None:
         masks = {"mask_sizes": "fixed", "mask_shares": list(best.shares)}
@@ -401,5 +333,4 @@ def _config(best: DesignChoice, goal: Goal, predicted: Prediction) -> Config:
         training=training,
         evaluation=evaluation,
         run={"predicted": predicted.numbers},
-        schedule={} if best.buffer is None else {"buffer": best.buffer},
     )

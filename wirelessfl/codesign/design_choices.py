@@ -12,14 +12,12 @@ from channels.arrays import FloatArray
 from channels.streams import Stream
 from wirelessfl.assigners import Assigner
 from wirelessfl.codesign.fixed_masks import divides
-from wirelessfl.codesign.fixed_widths import WIDTHS, WidthLimits, widest
 from wirelessfl.codesign.goals import Curve
 from wirelessfl.codesign.sampled_rounds import Costs, SampledRounds
 from wirelessfl.codesign.spaces import Space
 from wirelessfl.codesign.ways import Way
 from wirelessfl.config import Config
 from wirelessfl.rounds.planner import Planner
-from wirelessfl.wording import count_of
 
 Shares = tuple[float, ...] | None
 EQUAL_MASKS, FIXED, OPTIMIZED = "equal", "fixed", "optimized each round"
@@ -36,44 +34,18 @@ class Family:
         config: the settings of a run with it.
         planner: plans its rounds.
         curve: its number of rounds to a target.
-        narrowest: least width of clients, if widths can be chosen; None if they are kept.
-        buffers: numbers of asynchronous cells per merge; empty for synchronous rounds.
     """
 
     algorithm: str
     config: Config
     planner: Planner
     curve: Curve
-    narrowest: float | None = None
-    buffers: tuple[int, ...] = ()
 
     @property
     def sizes(self) -> bool:
         """Whether mask sizes can be chosen: the curve must know how rounds depend on them."""
-        return self._knows_sizes and divides(self.planner.assigner, self.planner.network.cells)
-
-    @property
-    def widths(self) -> bool:
-        """Whether the clients' widths can be chosen, see ``sizes``."""
-        return self._knows_sizes and self.narrowest is not None
-
-    @property
-    def limits(self) -> WidthLimits:
-        """Limits of widths: those of the pilots, if the curve is fitted."""
-        assert self.narrowest is not None
-        known = [float(run.largest) for run in getattr(self.curve, "runs", ())]
-        return WidthLimits(self.narrowest, max(known, default=1 / self.narrowest))
-
-    @property
-    def _knows_sizes(self) -> bool:
-        if self.buffers:
-            return False
-        return "largest" in getattr(self.curve, "varies", ("largest",))
-
-    def merged_clients(self, buffer: int) -> float:
-        """Mean number of clients of the cells of a merge."""
-        network = self.planner.network
-        return buffer * network.clients / network.cells
+        known = "largest" in getattr(self.curve, "varies", ("largest",))
+        return known and divides(self.planner.assigner, self.planner.network.cells)
 
     def edges(self, space: Space) -> tuple[int, ...]:
         """The numbers of edge rounds of a space; with one server there are no edge rounds."""
@@ -103,19 +75,16 @@ class Alternatives:
     Args:
         family: algorithm and learning curve.
         clients: number of clients per round; None for all.
-        masks: how the sizes of the cells' or clients' submodels are chosen; empty for those of the
-            settings.
+        masks: how the sizes of the cells' submodels are chosen; empty for those of the settings.
         way: the uplink; with a deadline of rounds, each design has its own.
         local_steps, edge_rounds: H and E.
-        shares: [H] shares of the cells, None for equal ones; or widths, as of an assigner's
-            ``with_sizes``.
+        shares: [H] shares of the cells, None for equal ones.
         seconds, joules: [H, E], costs of a global round: sample averages, or those of the quantile
             of the run divided by its rounds.
         largest: [H, E], m, see ``Costs``.
         rounds: [H, E], global rounds.
         score: [H, E], what is minimised; inf where the goal is not met.
         tie: [H, E], what is minimised among designs with equal scores.
-        buffer: B, asynchronous cells per merge; None for synchronous rounds.
     """
 
     family: Family
@@ -131,7 +100,6 @@ class Alternatives:
     rounds: FloatArray
     score: FloatArray
     tie: FloatArray
-    buffer: int | None = None
 
     def choice(self, h: int, e: int) -> DesignChoice:
         """One of the designs, by its place in the arrays."""
@@ -154,7 +122,6 @@ class Alternatives:
             float(self.rounds[place]),
             float(self.score[place]),
             float(self.tie[place]),
-            self.buffer,
         )
 
     def choices(self) -> Iterator[DesignChoice]:
@@ -191,28 +158,18 @@ class DesignChoice:
     rounds: float
     score: float
     tie: float
-    buffer: int | None = None
 
     @property
     def title(self) -> str:
         """What has been chosen, in one line."""
         some = "all clients" if self.clients is None else f"{self.clients} clients per round"
-        if self.buffer is not None:
-            some = f"{count_of(self.buffer, 'cell')} per merge"
         parts = [self.family.algorithm, f"H = {self.local_steps}", f"E = {self.edge_rounds}", some]
-        parts += [f"{self.size_name} {self.mask_text}"] if self.masks else []
+        parts += [f"masks {self.mask_text}"] if self.masks else []
         return ", ".join([*parts, self.way.title])
 
     @property
-    def size_name(self) -> str:
-        """What the sizes are those of: "masks" of cells, or "widths" of clients."""
-        return "widths" if self.masks in WIDTHS else "masks"
-
-    @property
     def mask_text(self) -> str:
-        """The sizes of the masks, or the widths."""
-        if self.masks in WIDTHS:
-            return widest(self.shares)
+        """The sizes of the masks."""
         if self.shares is None:
             return self.masks
         return " : ".join(f"{share:.3g}" for share in self.shares)
@@ -223,23 +180,20 @@ class DesignChoice:
         Args:
             clients: number of clients of the network.
         """
-        some: float = clients if self.clients is None else self.clients
-        if self.buffer is not None:
-            some = self.family.merged_clients(self.buffer)
         return {
             "local_steps": self.local_steps,
             "edge_rounds": self.edge_rounds,
-            "clients": some,
+            "clients": clients if self.clients is None else self.clients,
             "largest": self.largest,
             **noise_of(self.way),
         }
 
     def assigner(self) -> Assigner:
-        """Who trains which neurons, with the chosen mask sizes or widths."""
+        """Who trains which neurons, with the chosen mask sizes."""
         own = self.family.planner.assigner
         if self.masks == OPTIMIZED:
             return own.with_optimized_sizes()
-        if own.sized == "cells" or self.masks in WIDTHS:
+        if own.sized == "cells":
             return own.with_sizes(self.shares)
         return own
 

@@ -7,7 +7,6 @@ from collections.abc import Callable
 from typing import Any
 
 from wirelessfl.codesign.design_choices import EQUAL, OPTIMIZED, DesignChoice
-from wirelessfl.codesign.fixed_widths import WIDTHS
 from wirelessfl.codesign.predicted import Designed, Interval, Prediction
 from wirelessfl.results.text import narrow, rendered
 
@@ -33,10 +32,8 @@ def chosen_table(design: Designed) -> str:
         ["E, edge rounds", str(choice.edge_rounds)],
         ["clients per round", "all" if choice.clients is None else str(choice.clients)],
     ]
-    if choice.buffer is not None:
-        rows[-1] = ["B, cells per merge", str(choice.buffer)]
     if choice.masks:
-        rows.append([choice.size_name, choice.mask_text])
+        rows.append(["masks", choice.mask_text])
     rows.append(["uplink", way.title])
     goal, limits = design.goal.title, design.goal.limits
     title = f"design: {goal if design.goal.target is None else f'least {goal}'}"
@@ -47,9 +44,8 @@ def chosen_table(design: Designed) -> str:
 
 def _predicted(design: Designed) -> str:
     found = design.predicted
-    rounds = "global rounds" if design.choice.buffer is None else "merges"
     rows = [
-        [rounds, *_interval(found.rounds), ""],
+        ["global rounds", *_interval(found.rounds), ""],
         ["simulated seconds", *_interval(found.seconds), f"{found.design_seconds:.4g}"],
         ["joules per client", *_interval(found.joules), f"{found.design_joules:.4g}"],
         ["validation accuracy", f"{found.accuracy:.4g}", "", ""],
@@ -62,7 +58,7 @@ def _predicted(design: Designed) -> str:
 
 def _draws(found: Prediction) -> list[str]:
     """Quantiles of the time to the target over draws of channels, in one line."""
-    if not found.quantiles or found.quantiles[0] == found.quantiles[-1]:
+    if found.quantiles[0] == found.quantiles[-1]:
         return []
     low, middle, high = (f"{each:.4g}" for each in found.quantiles)
     return [
@@ -143,18 +139,13 @@ def _parts(design: Designed) -> dict[str, Callable[[DesignChoice], str]]:
     columns["E"] = lambda choice: str(choice.edge_rounds)
     if len(design.reports.search.space.clients) > 1:
         columns["K"] = lambda choice: "all" if choice.clients is None else str(choice.clients)
-    if len({each.buffer for each in found}) > 1:
-        columns["B"] = lambda choice: str(choice.buffer)
-    names = {"widths" if each.masks in WIDTHS else "masks" for each in found if each.masks}
-    if names and design.choice.buffer is None:
-        columns[" or ".join(sorted(names))] = _masks
+    if any(each.masks for each in found):
+        columns["masks"] = _masks
     columns["uplink"] = lambda choice: choice.way.title
     return columns
 
 
 def _masks(choice: DesignChoice) -> str:
-    if choice.masks in WIDTHS:
-        return choice.mask_text
     if choice.shares is None:
         return choice.masks.replace(OPTIMIZED, "optimized") or "-"
     return f"{100 * min(choice.shares):.2g} to {100 * max(choice.shares):.2g} %"
@@ -221,10 +212,8 @@ def _facts(choice: DesignChoice) -> dict[str, Any]:
         "local_steps": choice.local_steps,
         "edge_rounds": choice.edge_rounds,
         "clients_per_round": choice.clients,
-        "buffer": choice.buffer,
         "masks": choice.masks or None,
-        "mask_shares": None if choice.masks in WIDTHS else choice.shares,
-        "widths": choice.shares if choice.masks in WIDTHS else None,
+        "mask_shares": choice.shares,
         "uplink": {"name": choice.way.name, **choice.way.settings},
         "rounds": _number(choice.rounds),
         "seconds": _number(choice.rounds * choice.seconds),

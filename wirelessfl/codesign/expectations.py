@@ -10,8 +10,6 @@ from channels.arrays import FloatArray
 from wirelessfl.codesign.curves import RoundsCurve
 from wirelessfl.codesign.design_choices import DesignChoice
 from wirelessfl.codesign.goals import SLACK, Curve, Goal
-from wirelessfl.codesign.merge_search import cell_rounds
-from wirelessfl.codesign.merges import MOST
 from wirelessfl.codesign.predicted import Dominant, Interval, Prediction
 from wirelessfl.codesign.sampled_rounds import Costs, SampledRounds
 from wirelessfl.codesign.simulated_runs import RUNS, quantile_of, totals
@@ -40,8 +38,6 @@ def predicted(goal: Goal, best: DesignChoice, draws: int) -> Prediction:
     Few rounds with heavy tails are far from their mean. Seconds and joules are means, or the
     quantile of the goal over runs with the predicted rounds.
     """
-    if best.buffer is not None:
-        return _of_merges(goal, best, draws)
     sample = best.family.sample(best.clients, EVALUATED * draws, STREAM)
     costs = best.costs(sample)
     means = [mean.item() for mean in costs.means]
@@ -142,28 +138,3 @@ def _slowest(best: DesignChoice, sample: SampledRounds, draw: int) -> int:
     slowness = costs.bits / np.log2(1 + 10 ** (costs.snr_db / 10))
     blame = np.where(costs.stragglers, costs.over_rounds(slowness), 0.0)
     return int(costs.clients[blame.argmax()])
-
-
-def _of_merges(goal: Goal, best: DesignChoice, draws: int) -> Prediction:
-    """The prediction of a design with asynchronous cells, with intervals of merges."""
-    assert best.buffer is not None
-    sample = cell_rounds(best.family, EVALUATED * draws, STREAM)
-    costs = sample.of(best.way.uplink, [best.local_steps], [best.edge_rounds])
-    merges = sample.merges(costs, best.buffer, MOST)
-    where, curve = best.where(best.family.planner.network.clients), best.family.curve
-    accuracy, rounds = goal.target, best.rounds
-    possible: FloatArray | None = None
-    if accuracy is None:
-        within = merges.within(goal.max_seconds, goal.max_client_joules).item()
-        rounds = max(float(np.floor(SLACK * within)), 1.0)
-        accuracy = float(curve.accuracy(rounds, **where))
-    else:
-        possible = _possible_rounds(goal, curve, accuracy, **where)
-    ends = _interval(rounds, possible)
-    found = [merges.totals(np.array(n)) for n in ends]
-    times, energies = (Interval(*(each[i].item() for each in found)) for i in (0, 1))
-    if goal.target is None and goal.max_seconds is not None:  # the run ends within a round
-        times = _interval(goal.max_seconds, None)
-    return Prediction(
-        ends, times, energies, accuracy, best.rounds * best.seconds, best.rounds * best.joules
-    )

@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from wirelessfl.codesign.pilots.pilot_widths import submodel_table
+from wirelessfl.codesign.pilots.pilot_settings import submodel_table
 from wirelessfl.config import Config
 from wirelessfl.config.kinds import algorithm_settings
 from wirelessfl.config.tables import given_places
 from wirelessfl.errors import ConfigError
-from wirelessfl.schedules.buffered import Buffered
 from wirelessfl.wording import shown
 
 VALIDATION = 0.1
@@ -21,7 +20,7 @@ DESIGNED = {
     "uplink": ("allocation", "order", "round_deadline", "energy_weight", "late"),
 }
 """Settings that a design chooses, by table."""
-OF_MASKS = ("mask_sizes", "mask_shares", "size_cap", "mask_overlap", "capacities", "widths")
+OF_MASKS = ("mask_sizes", "mask_shares", "size_cap", "mask_overlap")
 
 
 def base_config(config: Config) -> Config:
@@ -33,17 +32,11 @@ def base_config(config: Config) -> Config:
     Raises:
         ConfigError: there is nothing to design, or no validation data.
     """
-    if not config.regime.designable or config.task:
+    if not config.regime.common_rounds or config.task:
         raise ConfigError(
             f"schedule {config.named('schedule')!r} with algorithm {config.named('algorithm')!r} "
-            "has no rounds of H local steps and E edge rounds whose costs are known without "
-            'training: choose schedule "rounds", or "buffered" with hfedavg or hist, without '
-            "sessions and tasks."
-        )
-    if config.regime.merges_cells and type(config.schedule) is not Buffered:
-        raise ConfigError(
-            f"schedule {config.schedule.title!r} conflicts with design, which simulates "
-            'the merges of schedule "buffered": choose that.'
+            "has no common rounds of H local steps and E edge rounds to design: choose schedule "
+            '"rounds" without sessions and tasks, or compare buffers by wirelessfl sweep --buffer.'
         )
     if config.training.local_epochs is not None:
         raise ConfigError(
@@ -77,8 +70,6 @@ def base_config(config: Config) -> Config:
         training.pop(name, None)
     run = {k: v for k, v in tables.get("run", {}).items() if k not in ("out", "predicted")}
     tables |= {"evaluation": evaluation, "training": training, "run": run}
-    if config.regime.merges_cells:  # every algorithm with cells can merge all of them
-        tables["schedule"] = {**tables["schedule"], "buffer": config.network.cells}
     return Config.of(tables, loose=given_places(tables))
 
 
@@ -137,16 +128,15 @@ def designed_config(
     training: Mapping[str, Any],
     evaluation: Mapping[str, Any],
     run: Mapping[str, Any],
-    schedule: Mapping[str, Any],
 ) -> Config:
     """The configuration of a design: ``config`` with these settings.
 
     Args:
         config: the settings of its algorithm.
         uplink: the table of the uplink.
-        masks: settings of mask sizes or widths, which replace those of the algorithm or assigner;
-            None to keep them.
-        training, evaluation, run, schedule: settings that replace those of their tables.
+        masks: settings of mask sizes, which replace those of the algorithm or assigner; None to
+            keep them.
+        training, evaluation, run: settings that replace those of their tables.
     """
     tables = config.given_tables()
     if masks is not None:
@@ -154,7 +144,7 @@ def designed_config(
         own = {"name": config.named(table), **tables.get(table, {})}
         kept = {key: value for key, value in own.items() if key not in OF_MASKS}
         tables[table] = kept | dict(masks)
-    changes = {"training": training, "evaluation": evaluation, "run": run, "schedule": schedule}
+    changes = {"training": training, "evaluation": evaluation, "run": run}
     tables |= {
         section: {**tables.get(section, {}), **values}
         for section, values in changes.items()

@@ -70,7 +70,7 @@ class Prediction(NamedTuple):
         design_seconds, design_joules: seconds and joules by the draws of the design, which has been
             chosen for them.
         quantiles: simulated seconds of the predicted rounds that 10, 50 and 90 % of draws of their
-            channels do not exceed; empty with asynchronous cells.
+            channels do not exceed.
         dominant: draws that make much of a mean.
     """
 
@@ -80,7 +80,7 @@ class Prediction(NamedTuple):
     accuracy: float
     design_seconds: float
     design_joules: float
-    quantiles: tuple[float, ...] = ()
+    quantiles: tuple[float, ...]
     dominant: tuple[Dominant, ...] = ()
 
     @property

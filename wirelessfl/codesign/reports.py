@@ -11,12 +11,11 @@ import numpy as np
 
 from channels.arrays import FloatArray
 from wirelessfl.codesign.design_choices import EQUAL_MASKS, Alternatives, DesignChoice, best_of
-from wirelessfl.codesign.fixed_widths import FULL
 from wirelessfl.codesign.search import Search
 from wirelessfl.codesign.ways import EQUAL
 
-PLAIN = ("", EQUAL_MASKS, FULL)
-"""Masks and widths that are not chosen."""
+PLAIN = ("", EQUAL_MASKS)
+"""Masks that are not chosen."""
 
 
 class Bought(NamedTuple):
@@ -55,31 +54,24 @@ class Reports:
         )
         own = [each for each in self.found if each.family is self.best.family]
         first = self.search.space.clients[-1]
-        buffers = self.best.family.buffers
-        buffer = _nearest(buffers, config.tables["schedule"]["buffer"]) if buffers else None
         equal = EQUAL if any(each.way.title == EQUAL for each in own) else own[0].way.title
         fixed = (
             lambda c: (c.local_steps, c.edge_rounds) == (steps, edges),
             lambda c: c.way.title == equal,
             lambda c: c.masks in PLAIN,
             lambda c: c.clients == first,
-            lambda c: c.buffer == buffer,
         )
         rows = [("all equal", ()), ("bands", (1,))]
         if self.best.masks and any(each.masks not in PLAIN for each in own):
-            rows.append((self.best.size_name, (2,)))
+            rows.append(("masks", (2,)))
         rows.append(("H and E", (0,)))
         if len(self.search.space.clients) > 1:
             rows.append(("clients per round", (3,)))
-        if len(buffers) > 1:
-            rows.append(("cells per merge", (4,)))
         choices = [choice for each in own for choice in each.choices()]
         found: list[Bought] = []
         for title, free in rows:
             tests = [test for place, test in enumerate(fixed) if place not in free]
             found.append(Bought(title, _best(choices, tests)))
-        if self.best.size_name == "widths" and self.best.masks not in PLAIN:
-            found.append(Bought("all but widths", _best(choices, [lambda c: c.masks in PLAIN])))
         return [*found, Bought("all", self.best)]
 
     @cached_property
@@ -93,13 +85,8 @@ class Reports:
                 c.family is best.family
                 and (c.local_steps, c.edge_rounds) != (best.local_steps, best.edge_rounds)
             ),
-            best.size_name: lambda c: (
-                (c.family is best.family and (c.masks, c.mask_text) != (best.masks, best.mask_text))
-                if best.size_name == "widths"
-                else c.family is best.family and c.masks != best.masks
-            ),
+            "masks": lambda c: c.family is best.family and c.masks != best.masks,
             "clients": lambda c: c.family is best.family and c.clients != best.clients,
-            "cells per merge": lambda c: c.family is best.family and c.buffer != best.buffer,
         }
         choices = [choice for each in self.found for choice in each.choices()]
         found = [(name, _best(choices, [test])) for name, test in others.items()]

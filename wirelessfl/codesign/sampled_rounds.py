@@ -22,7 +22,6 @@ from wirelessfl.rounds.contexts import RoundDurations, round_context
 from wirelessfl.rounds.participants import Participants
 from wirelessfl.rounds.plan import Plan
 from wirelessfl.rounds.planner import Planner
-from wirelessfl.server.present import RankedClients
 from wirelessfl.submodels import Submodels, largest_part
 from wirelessfl.uplinks import Uplink
 from wirelessfl.uplinks.checked import serving
@@ -67,20 +66,18 @@ class SampledRounds:
         planner: plans the rounds; its stream draws the sample.
         draws: number of rounds in the sample.
         groups: participants and channels of the sample; None to draw them.
-        present: clients that take part; None for all.
         powered: accesses over the air whose beamformers and powers are known, for these channels.
     """
 
     planner: Planner
     draws: int
     groups: Sequence[SameParticipants] | None = None
-    present: RankedClients | None = None
     powered: dict[Any, Access] = field(default_factory=dict)
 
     def with_assigner(self, assigner: Assigner) -> SampledRounds:
         """The same rounds with submodels of other sizes."""
         planner = replace(self.planner, chosen=assigner)
-        return SampledRounds(planner, self.draws, self.rounds, self.present, self.powered)
+        return SampledRounds(planner, self.draws, self.rounds, self.powered)
 
     @property
     def batched(self) -> bool:
@@ -103,13 +100,13 @@ class SampledRounds:
         some = min(draws, self.draws)
         groups = self.rounds
         if self.planner.participation.per_round is not None:
-            return SampledRounds(self.planner, some, groups[:some], self.present)
+            return SampledRounds(self.planner, some, groups[:some])
         (who, channels), *_ = groups
         rise = channels.noise_rise
         few = ChannelDraw(
             channels.network, channels.h[:some], None if rise is None else rise[:some]
         )
-        return SampledRounds(self.planner, some, [SameParticipants(who, few)], self.present)
+        return SampledRounds(self.planner, some, [SameParticipants(who, few)])
 
     def wider(self, draws: int, uplink: Uplink) -> SampledRounds:
         """A sample of more rounds; the sample itself if the uplink needs beamformers in each."""
@@ -118,16 +115,16 @@ class SampledRounds:
             return self
         planner = self.planner
         if planner.participation.per_round is not None or not self.batched:
-            return SampledRounds(planner, draws, present=self.present)
+            return SampledRounds(planner, draws)
         who = self.rounds[0].who  # in all rounds
         channels = planner.network.draws(planner.channel_stream, range(draws), who.clients)
         groups = [SameParticipants(who, channels)]
-        return SampledRounds(planner, draws, groups, self.present)
+        return SampledRounds(planner, draws, groups)
 
     def planned(self, uplink: Uplink, local_steps: int, edge_rounds: int, draw: int) -> Plan:
         """The plan of one of the rounds."""
         planner = replace(self.planner, links=replace(self.planner.links, uplink=uplink))
-        return _planned(planner, local_steps, edge_rounds, draw, self.present)
+        return _planned(planner, local_steps, edge_rounds, draw)
 
     def of(
         self,
@@ -195,7 +192,7 @@ class SampledRounds:
             return self.groups
         planner = _plain(self.planner)
         whole = Submodels.whole(planner.model.spec, planner.network.cells)
-        plans = [planner.plan(n, self.present, submodels=whole) for n in range(self.draws)]
+        plans = [planner.plan(n, submodels=whole) for n in range(self.draws)]
         if planner.participation.per_round is not None:
             return [SameParticipants(Participants(p.clients, p.tracking), p.draws) for p in plans]
         h = np.concatenate([plan.draws.h for plan in plans])
@@ -253,7 +250,7 @@ class SampledRounds:
                 links, limit = planner.links, float(deadline[h, e])
                 uplink = replace(links.uplink, round_deadline=limit)  # type: ignore[call-arg]
                 planner = replace(planner, links=replace(links, uplink=uplink))
-            plan = _planned(planner, int(steps[h]), int(edges[e]), number, self.present)
+            plan = _planned(planner, int(steps[h]), int(edges[e]), number)
             seconds[place] = plan.price.seconds.max()
             largest[place] = max(largest_part(plan.submodels), narrow)
             if joules:
@@ -292,11 +289,9 @@ def _plain(planner: Planner) -> Planner:
     return replace(planner, links=replace(planner.links, uplink=Tdma(), failures=None))
 
 
-def _planned(
-    planner: Planner, steps: int, edges: int, number: int, present: RankedClients | None = None
-) -> Plan:
+def _planned(planner: Planner, steps: int, edges: int, number: int) -> Plan:
     settings = replace(planner.settings, local_steps=steps, edge_rounds=edges)
-    return replace(planner, settings=settings).plan(number, present)
+    return replace(planner, settings=settings).plan(number)
 
 
 def _loads(load: Load, steps: IntArray, edges: IntArray, deadline: FloatArray | None) -> Load:

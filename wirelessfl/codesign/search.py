@@ -29,7 +29,6 @@ from wirelessfl.codesign.sampled_rounds import Costs, SampledRounds
 from wirelessfl.codesign.simulated_runs import quantiles
 from wirelessfl.codesign.spaces import Space
 from wirelessfl.codesign.ways import DEADLINE, WEIGHED, Way
-from wirelessfl.codesign.width_search import WidthSearch
 
 WEIGHTS = tuple(10.0**power for power in np.arange(-2.0, 3.1, 1.0))
 """Weights of energy that are tried, relative to that at which seconds and joules weigh the same."""
@@ -71,12 +70,6 @@ class Search:
 
     def _of(self, family: Family, clients: int | None) -> list[Alternatives]:
         costs = family.sample(clients, self.draws)
-        if family.widths:
-            widths = WidthSearch(
-                family, clients, costs, self.space.local_steps, self.ways,
-                self._made, self._weighed, self.alone,
-            )  # fmt: skip
-            return widths.alternatives()
         assigner = costs.planner.assigner
         even = assigner.with_sizes(None)
         if even != assigner:

@@ -24,13 +24,11 @@ class Space:
         local_steps: H.
         edge_rounds: E.
         clients: S, clients per round; None stands for all clients.
-        buffers: B, asynchronous cells per merge; empty for synchronous rounds.
     """
 
     local_steps: tuple[int, ...]
     edge_rounds: tuple[int, ...]
     clients: tuple[int | None, ...]
-    buffers: tuple[int, ...] = ()
 
     @classmethod
     def of(
@@ -74,20 +72,19 @@ class Space:
         return cls(tuple(sorted(steps)), tuple(sorted(rounds)), some)
 
 
-def numbers(name: str, given: Any, example: str = "5,10,20") -> set[int]:
+def numbers(name: str, given: Any) -> set[int]:
     """Given integers >= 1, one or several.
 
     Args:
         name: the argument.
         given: its value.
-        example: a value for the error.
 
     Raises:
         ConfigError: one of them is not.
     """
     listed = given if isinstance(given, Sequence | np.ndarray) and len(given) else [given]
     if isinstance(given, str) or not all(_whole(number) and number >= 1 for number in listed):
-        raise ConfigError(f"{name} is {shown(given)}: give integers >= 1, e.g. {example}.")
+        raise ConfigError(f"{name} is {shown(given)}: give integers >= 1, e.g. 5,10,20.")
     return {int(number) for number in listed}
 
 

@@ -47,8 +47,3 @@ class Regime(StrEnum):
     def merges_cells(self) -> bool:
         """Whether the cloud merges cells asynchronously, so that each has its own round."""
         return self is Regime.CELLS
-
-    @property
-    def designable(self) -> bool:
-        """Whether edge rounds and local steps have costs that are known without training."""
-        return self in (Regime.ROUNDS, Regime.CELLS)

@@ -183,15 +183,6 @@ def test_widths_are_those_of_the_client_not_of_its_place():
     Nested().check_clients(3)
 
 
-def test_sizes_of_a_design():
-    """A common width becomes the capacity; those of clients become widths."""
-    assigner = Nested(widths=(1.0, 0.5))
-    assert assigner.with_sizes(None) == assigner
-    common = assigner.with_sizes((0.25,))
-    assert (common.capacities, common.widths) == ((0.25,), None)
-    assert assigner.with_sizes((0.25, 1.0)).widths == (0.25, 1.0)
-
-
 @pytest.mark.parametrize(
     ("settings", "clients", "expected"),
     [

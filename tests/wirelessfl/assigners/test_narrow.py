@@ -128,8 +128,7 @@ def test_only_nodes_with_senders_are_reported():
 
 
 def test_what_masks_tell():
-    """Nested masks contain all smaller ones; arcs of a common circle depend on the others."""
-    assert [kind for kind in KINDS if OfKind(masks=kind).nested] == ["ordered"]
+    """Arcs of a common circle depend on the others."""
     joint = [kind for kind in KINDS if OfKind(masks=kind).deals_jointly]
     assert joint == ["covered", "crossed", "partition"]
     found = Narrow(capacities=(1.0, 0.5, 0.2)).client_submodels(context([0, 0, 0]))

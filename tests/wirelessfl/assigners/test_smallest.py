@@ -28,4 +28,3 @@ def test_all_clients_train_what_the_weakest_can_afford(budget, capacities):
     assert [[m.tolist() for m in mine] for mine in tested.chosen] == [expected]
     assert tested.lengths[0] == found.lengths[0]
     assert len(set(assigner.levels(whole))) == 1
-    assert assigner.nested

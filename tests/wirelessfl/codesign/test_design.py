@@ -421,8 +421,8 @@ def test_the_better_algorithm_and_number_of_clients_are_chosen():
         ({}, {"max_seconds": 1.0, "statistic": 0.9}, "statistic=0.9 needs a target"),
         (
             {"schedule": "buffered", "buffer": 1},
-            {"target": 0.5, "statistic": "median"},
-            "statistic=0.5 conflicts with schedule buffered",
+            {"target": 0.5},
+            "compare buffers by wirelessfl sweep --buffer",
         ),
         ({"local_epochs": 1.0}, {"target": 0.5}, "local_epochs"),
         ({"validation_fraction": 0.0}, {"target": 0.5}, "never to test data"),
@@ -437,7 +437,7 @@ def test_wrong_arguments_are_refused_in_one_line(flags, arguments, message):
 
 
 def test_runs_without_rounds_are_refused():
-    with pytest.raises(ConfigError, match="known without training"):
+    with pytest.raises(ConfigError, match="has no common rounds"):
         wirelessfl.design(Config.from_flags("fedast"), target=0.5)
 
 

@@ -266,9 +266,8 @@ def test_given_objects_train_and_are_kept(tmp_path):
         ({"select": "best-channel", "clients_per_round": 2}, {}, "select=best-channel"),
         ({"monitor": "loss"}, {}, "monitor=loss conflicts with pilots"),
         ({"local_epochs": 2.0}, {}, "local_epochs=2 conflicts with pilots"),
-        ({"schedule": "buffered", "buffer": 2}, {"buffers": [3]}, "buffer=3 conflicts with"),
-        ({}, {"buffers": [2]}, "needs asynchronous cells"),
-        ({"algorithm": "fedast", "cells": None}, {}, "requests to clients"),
+        ({"schedule": "buffered", "buffer": 2}, {}, "the settings have schedule 'buffered'"),
+        ({"algorithm": "fedast", "cells": None}, {}, "the settings have schedule 'buffered'"),
         ({"algorithm": "fedavg", "cells": None, "sessions": 2}, {}, "the settings have sessions"),
     ],
 )

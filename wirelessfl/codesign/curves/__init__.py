@@ -2,7 +2,6 @@
 
 from wirelessfl.codesign.curves.curve import RoundsCurve
 from wirelessfl.codesign.curves.fit import fit_rounds
-from wirelessfl.codesign.curves.merges import MergesCurve, merges_curve
 from wirelessfl.codesign.curves.pilot import Pilot, PilotReached
 
-__all__ = ["MergesCurve", "Pilot", "PilotReached", "RoundsCurve", "fit_rounds", "merges_curve"]
+__all__ = ["Pilot", "PilotReached", "RoundsCurve", "fit_rounds"]

@@ -9,7 +9,6 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from channels.arrays import FloatArray
-from channels.streams import Stream
 from wirelessfl.codesign.curves.figure import figure
 from wirelessfl.codesign.curves.observed import NAMES, Observed
 from wirelessfl.codesign.curves.pilot import Pilot
@@ -140,8 +139,7 @@ class RoundsCurve:
         """
         self._check(target)
         points = self._points(local_steps, edge_rounds, clients, largest, noise)
-        scale, _ = self._scale(target, local_steps, edge_rounds, clients)
-        return np.asarray(np.maximum(self.fitted.rounds(float(target), points) * scale, 1.0))
+        return np.asarray(np.maximum(self.fitted.rounds(float(target), points), 1.0))
 
     def draws(
         self,
@@ -168,10 +166,7 @@ class RoundsCurve:
             raise ConfigError("the curve was fitted with bootstrap=0: give at least 100.")
         drawn = zip(self.replicates, self.residuals, strict=True)
         found = np.stack([fit.rounds(float(target), points) * np.exp(-r) for fit, r in drawn])
-        scale, error = self._scale(target, local_steps, edge_rounds, clients)
-        normal = Stream(1, ("design", "factors")).generator().standard_normal(len(found))
-        scale = scale * np.exp(error * normal.reshape(-1, *(1,) * (found.ndim - 1)))
-        return np.asarray(np.maximum(found * scale, 1.0))
+        return np.asarray(np.maximum(found, 1.0))
 
     def interval(
         self,
@@ -248,19 +243,6 @@ class RoundsCurve:
                 f"target is {shown(target)}, and the curve was fitted from {low:g} to {high:g}: "
                 "choose a target between them, or give it to fit_rounds."
             )
-
-    def _scale(
-        self,
-        target: float,
-        local_steps: ArrayLike,
-        edge_rounds: ArrayLike,
-        clients: ArrayLike | None,
-    ) -> tuple[FloatArray, FloatArray]:
-        """What multiplies the rounds of the fit, and the standard deviation of its logarithm.
-
-        They are 1 and 0 but for derived curves; arguments as for ``rounds``.
-        """
-        return np.ones(()), np.zeros(())
 
     def _points(self, *values: ArrayLike | None) -> FloatArray:
         """H, E, K, m and sigma^2 at the last axis, [..., 5].

@@ -58,8 +58,7 @@ class Pilot:
     Args:
         local_steps: H, local steps of an edge round, >= 1.
         edge_rounds: E, edge rounds of a global round, >= 1.
-        clients: K, participants of a global round, > 0; of asynchronous cells, whose global rounds
-            are merges, the mean number of clients of the cells of a merge.
+        clients: K, participants of a global round, > 0.
         rounds: global round of each evaluation, increasing, [rows].
         scores: validation accuracy in [0, 1], [rows].
         largest: m >= 1: the largest submodel of a cell relative to equal ones (HIST), or the mean
@@ -128,8 +127,8 @@ class Pilot:
                 settings.
 
         Raises:
-            ConfigError: the run has no validation accuracy, several models, sessions or
-                asynchronous requests to clients, or its submodels or noise are not in its settings.
+            ConfigError: the run has no validation accuracy, several models, sessions or another
+                schedule than rounds, or its submodels or noise are not in its settings.
         """
         rows, settings = result.rows, result.settings
         if any(isinstance(settings.get(table), Mapping) for table in ("training", "run")):
@@ -144,7 +143,7 @@ class Pilot:
         return cls(
             local_steps=int(settings["local_steps"]),
             edge_rounds=int(settings.get("edge_rounds", 1)),
-            clients=_clients(rows, settings),
+            clients=float(settings.get("clients_per_round") or settings["clients"]),
             rounds=np.array([row["round"] for row in rows]),
             scores=np.array([as_mean_value(row, SCORE) for row in rows]),
             largest=_largest(settings) if largest is None else largest,
@@ -187,19 +186,6 @@ class Pilot:
         return PilotReached(first + (last - first) * share, EXACT)
 
 
-def _merges_cells(rows: Sequence[Mapping[str, Any]], settings: Mapping[str, Any]) -> bool:
-    """Whether a run has asynchronous cells, whose global rounds are merges."""
-    requests = any("requests" in row for row in rows)
-    return settings.get("schedule") == "buffered" and "buffer" in settings and not requests
-
-
-def _clients(rows: Sequence[Mapping[str, Any]], settings: Mapping[str, Any]) -> float:
-    """K; of asynchronous cells, the mean number of clients of the cells of a merge."""
-    if _merges_cells(rows, settings):
-        return float(settings["clients"]) * int(settings["buffer"]) / int(settings["cells"])
-    return float(settings.get("clients_per_round") or settings["clients"])
-
-
 def _check(rows: Sequence[Mapping[str, Any]], settings: Mapping[str, Any]) -> None:
     """Refuse runs that do not train one model in global rounds, or lack validation data.
 
@@ -218,10 +204,10 @@ def _check(rows: Sequence[Mapping[str, Any]], settings: Mapping[str, Any]) -> No
                 f"a run whose {name} was redesigned has no curve of one setting: fit runs without "
                 "redesigns."
             )
-    if settings.get("schedule", "rounds") != "rounds" and not _merges_cells(rows, settings):
+    if settings.get("schedule", "rounds") != "rounds":
         raise ConfigError(
             f"a run with schedule={settings['schedule']} has no global rounds: fit runs with "
-            "schedule=rounds, or with asynchronous cells."
+            "schedule=rounds."
         )
     if not rows or any(SCORE not in row for row in rows):
         raise ConfigError(

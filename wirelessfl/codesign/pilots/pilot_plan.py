@@ -11,12 +11,11 @@ from typing import Any
 import numpy as np
 
 from channels import Network
-from wirelessfl.codesign.pilots.pilot_settings import check_pilots, of_pilot, plain_network
-from wirelessfl.codesign.pilots.pilot_widths import (
-    NARROWEST,
-    pilot_widths,
+from wirelessfl.codesign.pilots.pilot_settings import (
+    check_pilots,
+    of_pilot,
+    plain_network,
     submodel_table,
-    widths_kept,
 )
 from wirelessfl.codesign.pilots.points import (
     EDGE_ROUNDS,
@@ -63,9 +62,7 @@ def planned(
     edge_rounds: Sequence[int] | None = None,
     clients: Sequence[int] = (),
     masks: bool | Sequence[Sequence[float]] = False,
-    widths: bool | Sequence[Sequence[float]] = False,
     snr_db: Sequence[float] = (),
-    buffers: Sequence[int] = (),
     count: int = COUNT,
     steps: int = STEPS,
     most_rounds: Callable[[int, int], float] | None = None,
@@ -87,9 +84,7 @@ def planned(
         _edge_rounds(config, edge_rounds),
         _participants(clients, size.clients),
         _shares(config, masks, size.cells or 1),
-        _snr_db(snr_db, network, config),
-        _widths(config, widths),
-        _buffers(config, buffers, size.cells or 1),
+        _snr_db(snr_db, network),
     )
     points = chosen_points(choices, count)
     if len(points) < FEWEST:
@@ -97,8 +92,7 @@ def planned(
             f"local_steps and edge_rounds have {len(points)} combinations, and a curve needs "
             f"{FEWEST} at least: give more values."
         )
-    keeps = network is not None and config.regime.merges_cells  # the order of merges is that of it
-    plain = None if keeps else plain_network(config, network)
+    plain = plain_network(config, network)
     configs = []
     for point in points:
         most = math.inf
@@ -186,58 +180,9 @@ def _shares(
     return tuple(tuple(_list("masks", shares)) for shares in _list("masks", masks))
 
 
-def _widths(
-    config: Config, widths: bool | Sequence[Sequence[float]]
-) -> tuple[tuple[float, ...], ...]:
-    """Widths of pilots with narrower submodels; none without ``widths``.
-
-    Raises:
-        ConfigError: the algorithm's clients have no widths, or the settings state them.
-    """
-    if widths is False:
-        return ()
-    reason = widths_kept(config)
-    if reason is not None:
-        raise ConfigError(f"narrower widths conflict with {reason}. Leave them out.")
-    if widths is True:
-        return pilot_widths(config.used_assigner, NARROWEST)
-    found = []
-    for each in _list("widths", widths):
-        several = tuple(float(width) for width in _list("widths", each))
-        if not several or not all(0 < width <= 1 for width in several):
-            raise ConfigError(f"widths contain {shown(each)}: give fractions above 0, at most 1.")
-        found.append(several)
-    return tuple(found)
-
-
-def _buffers(config: Config, values: object, cells: int) -> tuple[int, ...]:
-    """Asynchronous cells per merge; that of the settings if there are none.
-
-    Raises:
-        ConfigError: the algorithm does not work with them, or the schedule is synchronous.
-    """
-    found = sorted({whole("buffers", value, 1) for value in _list("buffers", values)})
-    if not config.regime.merges_cells:
-        if found:
-            raise ConfigError(
-                f"buffers={shown(values)} needs asynchronous cells: choose schedule buffered, or "
-                "leave it out."
-            )
-        return ()
-    for buffer in found:
-        config.used_assigner.check_merged_cells(buffer, cells)
-    return tuple(found) or (int(config.tables["schedule"]["buffer"]),)
-
-
-def _snr_db(values: object, network: Network | None, config: Config) -> tuple[float, ...]:
+def _snr_db(values: object, network: Network | None) -> tuple[float, ...]:
     found = _list("snr_db", values)
-    merging = config.regime.merges_cells
-    if merging and len(found) > 1:
-        raise ConfigError(
-            f"snr_db={shown(values)} conflicts with schedule buffered, whose pilots keep the "
-            "network: give one value, its SNR."
-        )
-    if found and not merging and network is not None:
+    if found and network is not None:
         raise ConfigError(
             "snr_db conflicts with network=..., whose gains are given: leave one out."
         )

@@ -87,8 +87,7 @@ class Pilots:
         """The learning curve of these pilots, see ``wirelessfl.fit_rounds``.
 
         The noise of a pilot over the air is 1/SNR; the curve's coefficient contains the factor that
-        channels and beamformers add. Pilots that merge fewer asynchronous cells than others
-        determine a factor of the curve of the others, for each number of cells per merge.
+        channels and beamformers add.
 
         Args:
             targets: validation accuracies; None for the target of the pilots and some below it, or
@@ -98,7 +97,7 @@ class Pilots:
         Raises:
             ConfigError: see ``fit_rounds``.
         """
-        from wirelessfl.codesign.curves import Pilot, fit_rounds, merges_curve
+        from wirelessfl.codesign.curves import Pilot, fit_rounds
 
         seen = [
             Pilot.of(result, noise=point.noise)
@@ -110,18 +109,15 @@ class Pilots:
                 t for t in lower if sum(p.reached(t).kind == "exact" for p in seen) >= FEWEST_EXACT
             ]
             targets = [*known, self.target]
-        if len({point.buffer for point in self.points}) > 1:
-            return merges_curve(seen, targets, **options)
         return fit_rounds(seen, targets, **options)
 
     def rows(self) -> list[dict[str, Any]]:
         """Settings and outcome of each pilot.
 
         Returns:
-            ``local_steps``, ``edge_rounds``, ``clients``, ``buffer`` (asynchronous cells per
-            merge), ``largest`` (m, submodel relative to equal ones, or mean of 1/width),
-            ``snr_db``, ``rounds``, ``validation_accuracy`` (the best), ``rounds_to_target`` and
-            ``wall_seconds``.
+            ``local_steps``, ``edge_rounds``, ``clients``, ``largest`` (m, submodel relative to
+            equal ones), ``snr_db``, ``rounds``, ``validation_accuracy`` (the best),
+            ``rounds_to_target`` and ``wall_seconds``.
         """
         found = []
         for point, result in zip(self.points, self.results, strict=True):
@@ -132,7 +128,6 @@ class Pilots:
                     "local_steps": point.local_steps,
                     "edge_rounds": point.edge_rounds,
                     "clients": point.clients or _senders(result.config),
-                    "buffer": point.buffer,
                     "largest": point.largest,
                     "snr_db": point.snr_db,
                     "rounds": last["round"],
@@ -153,9 +148,7 @@ def pilot(
     edge_rounds: Sequence[int] | None = None,
     clients: Sequence[int] = (),
     masks: bool | Sequence[Sequence[float]] = False,
-    widths: bool | Sequence[Sequence[float]] = False,
     snr_db: Sequence[float] = (),
-    buffers: Sequence[int] = (),
     count: int = COUNT,
     steps: int = STEPS,
     most_rounds: Callable[[int, int], float] | None = None,
@@ -177,12 +170,11 @@ def pilot(
     Pilots end at the target of the settings, if any. They hold out a tenth of the training data for
     validation, unless the settings hold out another part. Their uplink has no errors, and they do
     not depend on the radio, so pilots of one network are those of every other one with the same
-    clients in the same cells. Asynchronous cells (schedule buffered) are merged in an order that
-    depends on seconds: their pilots keep network and uplink, unless each merge waits for all cells.
+    clients in the same cells.
 
     H and E are chosen for the fit of a0/(H E) + a1 + a2 H + a3 E (D-optimal for relative errors,
-    one pilot after the other). More pilots, participants, masks, widths and SNR add pilots to those
-    without them.
+    one pilot after the other). More pilots, participants, masks and SNR add pilots to those without
+    them.
 
     >>> import wirelessfl
     >>> config = wirelessfl.Config.from_flags("hfedavg", cells=2, clients=4, hidden=(8,))
@@ -193,8 +185,8 @@ def pilot(
     4 pilots, 1 trained now, 3 read
 
     Args:
-        config: settings of the runs to design, in rounds or with asynchronous cells. Their numbers
-            of rounds, local steps and edge rounds, uplink, mask sizes and evaluations are replaced.
+        config: settings of the runs to design, in rounds. Their numbers of rounds, local steps and
+            edge rounds, uplink, mask sizes and evaluations are replaced.
         local_steps: values of H; None for 2 to 40.
         edge_rounds: values of E; None for 1 to 10. Stars have none.
         clients: numbers of participants of a round, if the design chooses among several; the
@@ -202,13 +194,7 @@ def pilot(
         masks: whether two pilots of HIST have unequal submodels: with the shares of the settings if
             these are fixed, otherwise with shares that fall from 1.5/N to 0.5/N. Or shares, one
             list per pilot setting.
-        widths: whether two pilots have narrower submodels, where each client has a width (RA-Fed,
-            RAM-Fed, HeteroFL, FedRolex), and all others full ones; or capacities, one list per
-            pilot setting.
-        snr_db: SNR of further pilots over the air, which depend on the network. With asynchronous
-            cells it is the SNR of the network, which these pilots keep.
-        buffers: numbers of asynchronous cells per merge (schedule buffered); the largest is that of
-            the pilots that differ in H and E. Empty for that of the settings.
+        snr_db: SNR of further pilots over the air, which depend on the network.
         count: number of pilots that differ in H and E only, >= 3. If there are fewer settings, all
             are trained.
         steps: local steps of a client up to the last round of a pilot that does not reach the
@@ -240,9 +226,7 @@ def pilot(
         edge_rounds=edge_rounds,
         clients=clients,
         masks=masks,
-        widths=widths,
         snr_db=snr_db,
-        buffers=buffers,
         count=count,
         steps=steps,
         most_rounds=most_rounds,

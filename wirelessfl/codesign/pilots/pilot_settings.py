@@ -10,7 +10,6 @@ import numpy as np
 
 from channels import Network
 from channels.streams import Stream
-from wirelessfl.codesign.pilots.pilot_widths import submodel_table
 from wirelessfl.codesign.pilots.points import Point
 from wirelessfl.config import Config
 from wirelessfl.config.tables import given_places
@@ -20,8 +19,6 @@ from wirelessfl.setup.build_network import build_network
 
 VALIDATION = 0.1
 """Fraction of the training data held out if the settings hold out none."""
-ERROR_FREE = {"name": "ofdma", "allocation": "optimal"}
-"""Uplink of pilots with asynchronous cells, if that of the settings has errors."""
 EVALUATIONS = 100
 """Evaluations of a pilot, about."""
 UP_TO_TARGET = 4
@@ -51,11 +48,13 @@ def check_pilots(config: Config) -> None:
     Raises:
         ConfigError: the message names the setting.
     """
-    if not config.regime.designable:
-        what = "sessions" if config.regime.in_sessions else "requests to clients"
+    if not config.regime.common_rounds:
+        what = f"schedule {config.named('schedule')!r}"
+        if config.regime.in_sessions:
+            what = "sessions"
         raise ConfigError(
-            f"pilots have rounds of one model, and the settings have {what}: choose schedule "
-            '"rounds", or "buffered" with hfedavg or hist, without tasks and sessions.'
+            f"pilots have common rounds of one model, and the settings have {what}: choose "
+            'schedule "rounds" without tasks and sessions.'
         )
     if config.task:
         raise ConfigError(
@@ -98,11 +97,7 @@ def of_pilot(
     star = config.algorithm.topology == "star"
     tables = _tables(config)
     allowed = given_places(tables)
-    own = point.local_steps * point.edge_rounds
-    each = steps / own
-    if point.buffer is not None:
-        each *= (size.cells or 1) / point.buffer  # a merge contains the rounds of so many cells
-        tables["schedule"] = {**tables["schedule"], "buffer": point.buffer}
+    each = steps / (point.local_steps * point.edge_rounds)
     rounds = max(math.ceil(min(each, most_rounds)), FEWEST_ROUNDS)
     training = _without(tables, "training", OWN_TRAINING)
     training |= {"local_steps": point.local_steps, "rounds": rounds}
@@ -126,24 +121,15 @@ def of_pilot(
     submodels["name"] = config.named(table)
     if point.shares is not None:
         submodels |= {"mask_sizes": "fixed", "mask_shares": point.shares}
-    if point.widths is not None:
-        submodels["capacities"] = point.widths
     parts = {table: submodels, "training": training, "evaluation": evaluation, "data": data}
     tables |= parts | {"run": _without(tables, "run", OWN_RUN)}
-    keeps = point.buffer is not None and point.buffer < (size.cells or 1)
     if point.snr_db is not None:
-        return _over_the_air(config, tables, None if keeps else point.snr_db)
-    uplink = tables.pop("uplink", None)
-    if keeps:
-        free = config.uplink.gives == "each"
-        tables["uplink"] = uplink if uplink and free else dict(ERROR_FREE)
-    elif plain is not None:
+        return _over_the_air(config, tables, point.snr_db)
+    tables.pop("uplink", None)
+    if plain is not None:
         tables = {k: v for k, v in tables.items() if k not in TABLES} | {"network": dict(plain)}
     made = Config.of(tables, loose=allowed)
-    checked = made
-    if point.buffer is not None:  # that the order of merges depends on seconds is wanted
-        checked = Config.of(tables | {"schedule": {"name": "rounds"}}, loose=allowed)
-    for reason in dependences(checked):
+    for reason in dependences(made):
         raise ConfigError(f"pilots train without a radio, but {reason}. Leave it out for pilots.")
     return made
 
@@ -186,17 +172,14 @@ def _without(tables: Mapping[str, Any], name: str, keys: tuple[str, ...]) -> dic
     return {k: v for k, v in (tables.get(name) or {}).items() if k not in keys}
 
 
-def _over_the_air(config: Config, tables: dict[str, Any], snr_db: float | None) -> Config:
-    """The settings with an upload over the air at an SNR, and the other settings of the radio.
-
-    Args:
-        config: settings of the run to design.
-        tables: settings of the pilot.
-        snr_db: the SNR; None for that of the network.
-    """
+def _over_the_air(config: Config, tables: dict[str, Any], snr_db: float) -> Config:
+    """The settings with an upload over the air at an SNR, and the other settings of the radio."""
     if config.named("uplink") != "aircomp":
         tables["uplink"] = {"name": "aircomp"}
-    if snr_db is None:
-        return Config.of(tables, loose=given_places(tables))
     tables["network"] = {**(tables.get("network") or {}), "snr_db": snr_db}
     return Config.of(tables, loose=given_places(tables) - {("network", "snr_db")})
+
+
+def submodel_table(tables: Mapping[str, Any]) -> str:
+    """The table with the settings of submodels: that of the assigner, if one is chosen."""
+    return "assigner" if tables.get("assigner") is not None else "algorithm"

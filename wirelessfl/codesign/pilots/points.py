@@ -5,8 +5,7 @@ errors of the rounds R, so a pilot is a row of these terms over their sum. Terms
 contributions at the geometric centre of the grid, since their coefficients are unknown. Pilots are
 chosen one after the other, each the one that raises det(X'X) most (D-optimality). Without
 replication this is within a few per cent of the best set, and its beginnings do not depend on the
-number of pilots: further pilots, participants, masks, widths or SNR add to those that exist
-already.
+number of pilots: further pilots, participants, masks or SNR add to those that exist already.
 """
 
 from __future__ import annotations
@@ -20,7 +19,6 @@ from typing import NamedTuple
 import numpy as np
 
 from channels.arrays import FloatArray
-from wirelessfl.submodels import mean_reciprocal
 
 LOCAL_STEPS = (2, 40, 6)
 EDGE_ROUNDS = (1, 10, 5)
@@ -28,9 +26,7 @@ EDGE_ROUNDS = (1, 10, 5)
 RIDGE = 1e-3
 """Added to X'X, so that the first pilots have a determinant, too."""
 PER_FACTOR = 2
-"""Fewest pilots that differ from the others in participants, masks, widths or SNR."""
-PER_BUFFER = 3
-"""Pilots for each further number of asynchronous cells per merge."""
+"""Fewest pilots that differ from the others in participants, masks or SNR."""
 
 
 class Point(NamedTuple):
@@ -42,9 +38,6 @@ class Point(NamedTuple):
         clients: K, participants of a round; None for the configured number.
         shares: share of the neurons of each cell; None for uniform submodels.
         snr_db: SNR of an upload over the air; None for an error-free uplink.
-        widths: widths of the clients, each of the same number of them; None for those of the
-            settings.
-        buffer: B, asynchronous cells per merge; None for synchronous rounds.
     """
 
     local_steps: int
@@ -52,14 +45,10 @@ class Point(NamedTuple):
     clients: int | None = None
     shares: tuple[float, ...] | None = None
     snr_db: float | None = None
-    widths: tuple[float, ...] | None = None
-    buffer: int | None = None
 
     @property
     def largest(self) -> float:
-        """m, the largest submodel relative to equal ones, or the mean of 1/width."""
-        if self.widths is not None:
-            return mean_reciprocal(self.widths, len(self.widths))
+        """m, the largest submodel relative to equal ones."""
         return 1.0 if self.shares is None else max(self.shares) * len(self.shares)
 
     @property
@@ -67,10 +56,7 @@ class Point(NamedTuple):
         """For example "H 7, E 2, 30 clients"."""
         found = f"H {self.local_steps}, E {self.edge_rounds}"
         found += f", {self.clients} clients" if self.clients else ""
-        found += f", {self.buffer} per merge" if self.buffer else ""
         found += f", largest mask {self.largest:.3g}" if self.shares else ""
-        if self.widths is not None and min(self.widths) < 1:
-            found += f", widths {' '.join(f'{width:.3g}' for width in self.widths)}"
         return found + (f", {self.snr_db:g} dB" if self.snr_db is not None else "")
 
     @property
@@ -89,10 +75,6 @@ class PilotChoices(NamedTuple):
             number.
         shares: unequal shares of the cells.
         snr_db: SNR over the air.
-        widths: widths narrower than full ones; if there are any, those of all other pilots are
-            full.
-        buffers: asynchronous cells per merge. The largest is that of all pilots that do not vary
-            it; empty for synchronous rounds.
     """
 
     local_steps: tuple[int, ...]
@@ -100,8 +82,6 @@ class PilotChoices(NamedTuple):
     clients: tuple[int, ...] = ()
     shares: tuple[tuple[float, ...], ...] = ()
     snr_db: tuple[float, ...] = ()
-    widths: tuple[tuple[float, ...], ...] = ()
-    buffers: tuple[int, ...] = ()
 
 
 def levels(first: int, last: int, count: int) -> tuple[int, ...]:
@@ -118,7 +98,7 @@ def chosen_points(choices: PilotChoices, count: int) -> list[Point]:
     """The settings of the pilots.
 
     ``count`` pilots differ in H and E only. Each further factor adds one pilot per value, and at
-    least ``PER_FACTOR``; each further number of cells per merge adds ``PER_BUFFER``.
+    least ``PER_FACTOR``.
 
     Args:
         choices: values to choose from.
@@ -126,11 +106,8 @@ def chosen_points(choices: PilotChoices, count: int) -> list[Point]:
     """
     numbers = sorted({*choices.clients}, reverse=True)
     base = numbers[0] if numbers else None
-    merged = sorted({*choices.buffers}, reverse=True)
-    whole = merged[0] if merged else None
     pairs = itertools.product(choices.local_steps, choices.edge_rounds)
-    full = (1.0,) if choices.widths else None
-    grid = [Point(*pair, widths=full, buffer=whole) for pair in pairs]
+    grid = [Point(*pair) for pair in pairs]
     terms = _Terms(_centre(choices.local_steps), _centre(choices.edge_rounds), base or 1)
     first = [point._replace(clients=base) for point in _added([], grid, count, terms)]
     found = list(first)
@@ -144,9 +121,6 @@ def chosen_points(choices: PilotChoices, count: int) -> list[Point]:
             [p._replace(snr_db=snr) for p in of_base]
             for snr in sorted({*choices.snr_db}, reverse=True)
         ],
-        "widths": [
-            [p._replace(widths=widths) for p in of_base] for widths in dict.fromkeys(choices.widths)
-        ],
     }
     for name, grids in factors.items():
         each = math.ceil(PER_FACTOR / len(grids)) if grids else 0
@@ -154,19 +128,7 @@ def chosen_points(choices: PilotChoices, count: int) -> list[Point]:
         for candidates in grids:
             of_factor = _added(of_factor, candidates, each, replace(terms, factor=name))
         found += of_factor[len(first) :]
-        if name == "clients":
-            found += [p._replace(buffer=b) for b in merged[1:] for p in _short(first)]
     return found
-
-
-def _short(points: Sequence[Point]) -> list[Point]:
-    """``PER_BUFFER`` points, from the shortest rounds up to the median ones.
-
-    The soonest designs have short rounds.
-    """
-    ordered = sorted(points, key=lambda point: point.local_steps * point.edge_rounds)
-    places = np.linspace(0, len(points) / 2, PER_BUFFER).astype(int)
-    return [ordered[place] for place in dict.fromkeys(places.tolist())]
 
 
 @dataclass(frozen=True)
@@ -195,7 +157,7 @@ class _Terms:
         found = [1 / (h * e), 1.0, h, e]
         if self.factor == "clients":
             found.append(self.k / (point.clients or self.k))
-        if self.factor in ("shares", "widths"):
+        if self.factor == "shares":
             found.append(point.largest)
         if self.factor == "snr_db":
             found.append(point.noise)
