@@ -1,4 +1,4 @@
-"""Losses, one per file. Files in this folder are discovered automatically.
+"""Losses. Files in this folder are discovered automatically.
 
 A loss of one's own is a function ``f(outputs, labels) -> Tensor``, named by its import path or
 given to ``wirelessfl.run``; see ``wirelessfl.losses.own``.
@@ -6,9 +6,8 @@ given to ``wirelessfl.run``; see ``wirelessfl.losses.own``.
 
 from __future__ import annotations
 
-from wirelessfl.losses.cross_entropy import CrossEntropy
-from wirelessfl.losses.fitting import check_labels
-from wirelessfl.losses.kind import LOSSES
+from wirelessfl.losses.built_in import CrossEntropy
+from wirelessfl.losses.kind import LOSSES, check_labels
 from wirelessfl.losses.loss import Accuracy, Loss, accuracies
 from wirelessfl.losses.own import FunctionLoss, GivenLoss, OwnLoss, Probe, ready
 

@@ -1,4 +1,4 @@
-"""Further metrics of rows, one per file. Files in this folder are discovered automatically.
+"""Further metrics of rows. Files in this folder are discovered automatically.
 
 A metric of one's own is a function ``f(outputs, labels) -> float``, or a list of numbers, of all
 test samples. It is named by its import path or given to ``wirelessfl.run``.
@@ -7,9 +7,8 @@ test samples. It is named by its import path or given to ``wirelessfl.run``.
 from __future__ import annotations
 
 from wirelessfl.metrics.measures import Measures, label_shares
-from wirelessfl.metrics.metric import Metric, Predicted
+from wirelessfl.metrics.metric import Metric, OwnMetric, Predicted
 from wirelessfl.metrics.names import METRICS, check_name, find_metric, smaller_is_better
-from wirelessfl.metrics.own import OwnMetric
 
 __all__ = [
     "METRICS",

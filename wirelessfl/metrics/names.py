@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from wirelessfl.errors import ConfigError
 from wirelessfl.import_paths import module_and_name
-from wirelessfl.metrics.metric import Metric
-from wirelessfl.metrics.own import OwnMetric
+from wirelessfl.metrics.metric import Metric, OwnMetric
 from wirelessfl.registry import Kind, by_name, subclass
 from wirelessfl.wording import shown
 

@@ -13,8 +13,8 @@ from wirelessfl.data.dataset import widened
 from wirelessfl.errors import ConfigError
 from wirelessfl.losses import FunctionLoss, check_labels, ready
 from wirelessfl.metrics import Measures, Metric, find_metric, label_shares, smaller_is_better
+from wirelessfl.metrics.metric import own_metrics
 from wirelessfl.metrics.names import VALIDATION
-from wirelessfl.metrics.own import own_metrics
 from wirelessfl.setup.given_objects import GivenObjects
 from wirelessfl.training.objective import Objective
 from wirelessfl.training.side_effects import output_of

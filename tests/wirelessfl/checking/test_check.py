@@ -11,8 +11,8 @@ from wirelessfl.checking.algorithms import CONTRACTS as ALGORITHM
 from wirelessfl.checking.kinds import CHECKED, kind_of
 from wirelessfl.checking.runs import BASIC, CREATED, EXECUTORS
 from wirelessfl.errors import ConfigError
-from wirelessfl.losses.mse import MSE
-from wirelessfl.metrics.mae import MAE
+from wirelessfl.losses.built_in import MSE
+from wirelessfl.metrics.built_in import MAE
 from wirelessfl.observers import EarlyStopping
 
 SLOW = {EXECUTORS.name, *(found.name for found in ALGORITHM if found.name.startswith("works "))}

@@ -25,8 +25,8 @@ from wirelessfl.metrics import (
     label_shares,
     smaller_is_better,
 )
+from wirelessfl.metrics.built_in import worst
 from wirelessfl.metrics.names import FIELDS, PREFIXES
-from wirelessfl.metrics.worst_clients import worst
 from wirelessfl.models import FCNN
 from wirelessfl.runs.monitor import Monitor
 from wirelessfl.runs.rows import check_apart
