@@ -19,8 +19,8 @@ from rich.console import Console
 from rich.table import Table
 
 from experiments.runs import kept_run
+from wirelessfl.cli.output import predictions_table
 from wirelessfl.cli.parser import Parser
-from wirelessfl.cli.show import predictions_table
 from wirelessfl.codesign.design import design
 from wirelessfl.codesign.design_tables import bought_table, chosen_table
 from wirelessfl.codesign.designs import Design

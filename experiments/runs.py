@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 from rich.console import Console as Terminal
 
 from experiments import sealed
-from wirelessfl.cli.show import sweep_progress
+from wirelessfl.cli.output import sweep_progress
 from wirelessfl.config import Config
 from wirelessfl.errors import DataError
 from wirelessfl.observers import Console

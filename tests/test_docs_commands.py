@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from wirelessfl.checking.kinds import CHECKED, kind_of
-from wirelessfl.cli import main, results_commands
+from wirelessfl.cli import main
 from wirelessfl.config import Config
 from wirelessfl.import_paths import is_import_path
 from wirelessfl.registry import import_path
@@ -86,7 +86,7 @@ def test_commands_build_their_configuration(page, words, tmp_path, monkeypatch, 
         for path in (word for word in words if is_import_path(word)):
             assert kind_of(import_path("object", path)) in CHECKED
     elif words[0] in READING:
-        monkeypatch.setattr(results_commands, words[0], lambda arguments: 0)
+        monkeypatch.setattr(f"wirelessfl.cli.{words[0]}.act", lambda arguments: 0)
         assert main(words) == 0
     elif words[0] == "resume":  # a run that another command of the page creates
         assert words[1] in made(page, "--out")

@@ -5,31 +5,24 @@ from __future__ import annotations
 import argparse
 import json
 import math
-from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rich.table import Table
 
-from channels import Access, LinkBudget, Network, link_budget
-from channels.budget import ACCESSES
-from channels.notes import Notes
-from channels.streams import Stream
-from solvers import OverTheAir
-from wirelessfl.config import Config
-from wirelessfl.config.tables import flag_places
+from wirelessfl.cli.parser import Parser
 from wirelessfl.errors import ConfigError
-from wirelessfl.pricing.same_training import TABLES
-from wirelessfl.setup.build_network import build_network
-from wirelessfl.setup.plausible import implausible
 from wirelessfl.terminal import Terminal, say
-from wirelessfl.uplinks import Uplink
-from wirelessfl.wording import count_of
-from wirelessfl.wording import shown as shown_value
 
+if TYPE_CHECKING:
+    from channels import Access, LinkBudget, Network
+    from wirelessfl.config import Config
+    from wirelessfl.uplinks import Uplink
+
+HELP = "print the link budget: wirelessfl budget --layout hexagonal [--flag value ...]"
 ALGORITHM = "hfedavg"
 """Algorithm if none is named; it has cells."""
-FLAGS = ("upload_mib", "per_client")
-"""Arguments that are not settings of a run."""
+KEPT = (("algorithm", "name"), ("run", "seed"))
+"""Settings beside those of the radio that a link budget needs."""
 FEW = 4
 """Maximum number of clients that have a column each; of more clients, quantiles are shown."""
 BITS_PER_MIB = 8 * 2**20
@@ -37,8 +30,16 @@ WIDTH = 150
 """Width of a table with one line per client, if the terminal is narrower."""
 
 
-def add_budget_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the arguments that ``run`` does not have."""
+def add(parser: Parser) -> None:
+    """Add the arguments."""
+    parser.description = (
+        "Print each client's link budget, rate and upload time, or quantiles over clients. Nothing "
+        "is trained. Flags of the network are those of `run`; without ALGORITHM, the network has "
+        "cells as for hfedavg. --upload-mib X sets the size of an upload (default: 1 MiB); "
+        "--per-client prints one line per client."
+    )
+    parser.add_configuration()
+    parser.add_settings(algorithm=ALGORITHM, headings=("network",))
     parser.add_argument(
         "--upload-mib",
         type=float,
@@ -51,25 +52,6 @@ def add_budget_arguments(parser: argparse.ArgumentParser) -> None:
     )
 
 
-KEPT = (("algorithm", "name"), ("run", "seed"))
-"""Settings beside those of the radio that a link budget needs."""
-
-
-def check_flags(config: Config, flags: Mapping[str, Any]) -> None:
-    """Refuse settings of training, which have no effect on a link budget.
-
-    Args:
-        config: the settings.
-        flags: those that are given as flags.
-
-    Raises:
-        ConfigError: one of them is of training.
-    """
-    for flag, (section, key) in flag_places(config.given_tables(), flags).items():
-        if section not in TABLES and (section, key) not in KEPT:
-            raise ConfigError(f"{flag}={flags[flag]} has no effect on a link budget: leave it out.")
-
-
 def budget_of(config: Config, upload_mib: float) -> tuple[Network, LinkBudget]:
     """The configured network and its link budget.
 
@@ -80,10 +62,15 @@ def budget_of(config: Config, upload_mib: float) -> tuple[Network, LinkBudget]:
     Raises:
         ConfigError: the size is not positive, or the settings conflict.
     """
+    from channels import link_budget
+    from channels.notes import Notes
+    from channels.streams import Stream
+    from wirelessfl.setup.build_network import build_network
+    from wirelessfl.setup.plausible import implausible
+    from wirelessfl.wording import shown
+
     if not 0 < upload_mib < math.inf:
-        raise ConfigError(
-            f"upload_mib is {shown_value(upload_mib)}: give a finite number of MiB > 0."
-        )
+        raise ConfigError(f"upload_mib is {shown(upload_mib)}: give a finite number of MiB > 0.")
     if config.given.network is not None:
         raise ConfigError(
             "the settings belong to a run with network=... given to wirelessfl.run: call "
@@ -97,15 +84,30 @@ def budget_of(config: Config, upload_mib: float) -> tuple[Network, LinkBudget]:
 
 def accesses_of(uplink: Uplink) -> dict[str, Access]:
     """The accesses of every budget, and that of the uplink if it is another one, by name."""
+    from channels.budget import ACCESSES
+    from solvers import OverTheAir
+
     access = uplink.sizing  # there is no round whose deadline could be met
     if isinstance(access, OverTheAir):
         access = access.times  # beamformers do not change the seconds
-    known = dict(ACCESSES)
-    return known if access in known.values() else {**known, f"{uplink.name} as set": access}
+    as_set = {} if access in ACCESSES.values() else {f"{uplink.name} as set": access}
+    return {**ACCESSES, **as_set}
 
 
-def budget_command(config: Config, arguments: argparse.Namespace) -> int:
+def act(arguments: argparse.Namespace) -> int:
     """Print the link budget as a table or as JSON."""
+    from wirelessfl.cli.flags import given_flags, merged, tables_of
+    from wirelessfl.config.tables import flag_places
+    from wirelessfl.pricing.same_training import TABLES
+    from wirelessfl.wording import count_of
+
+    if arguments.algorithm is None and arguments.config is None:
+        arguments.algorithm = ALGORITHM
+    flags = given_flags(arguments)
+    config = merged(tables_of(arguments), flags)
+    for flag, (section, key) in flag_places(config.given_tables(), flags).items():
+        if section not in TABLES and (section, key) not in KEPT:  # it is of training
+            raise ConfigError(f"{flag}={flags[flag]} has no effect on a link budget: leave it out.")
     network, found = budget_of(config, arguments.upload_mib)
     if arguments.json:
         result = {
@@ -135,6 +137,8 @@ def budget_command(config: Config, arguments: argparse.Namespace) -> int:
 
 def notes(network: Network, upload_mib: float) -> list[str]:
     """What the table's numbers mean, and what they leave out."""
+    from wirelessfl.wording import count_of
+
     antennas = count_of(network.antennas, "antenna")
     lines = [
         f"{antennas} per edge server; upload of {upload_mib:g} MiB per client. The mean SNR is "
@@ -207,7 +211,7 @@ def _cell(name: str, value: Any) -> str:
 def _finite(value: Any) -> Any:
     """``value`` with None for numbers that JSON does not have, e.g. infinite seconds."""
     if isinstance(value, dict):
-        return {key: _finite(each) for key, each in value.items()}
+        return {key: _finite(entry) for key, entry in value.items()}
     if isinstance(value, list):
-        return [_finite(each) for each in value]
+        return [_finite(entry) for entry in value]
     return None if isinstance(value, float) and not math.isfinite(value) else value

@@ -4,23 +4,21 @@ from __future__ import annotations
 
 import argparse
 import json
-from typing import Any
 
+from wirelessfl.cli.parser import Parser
 from wirelessfl.errors import ConfigError
 from wirelessfl.terminal import say
 
+HELP = "test your own class or function: wirelessfl check my_rule:MyRule"
 
-def add_check(subparsers: Any) -> None:
-    """Add the command to the parser."""
-    parser = subparsers.add_parser(
-        "check",
-        help="test your own class or function: wirelessfl check my_rule:MyRule",
-        description="Test classes and functions of yours against the contracts of their kinds: an "
-        "algorithm, uplink, access, schedule, selection, split, model, data set and so on. Exit "
-        "status 2 if a contract does not hold.",
-        allow_abbrev=False,
+
+def add(parser: Parser) -> None:
+    """Add the arguments."""
+    parser.description = (
+        "Test classes and functions of yours against the contracts of their kinds: an algorithm, "
+        "uplink, access, schedule, selection, split, model, data set and so on. Exit status 2 if a "
+        "contract does not hold."
     )
-    parser.set_defaults(command=check_command)
     parser.add_argument("things", nargs="+", metavar="PATH", help="module:name or file.py:name")
     parser.add_argument("--kind", metavar="KIND", help="kind, if it is unclear, e.g. uplink")
     parser.add_argument(
@@ -31,10 +29,10 @@ def add_check(subparsers: Any) -> None:
         metavar="NAME=VALUE",
         help="a setting that replaces a default; repeat the flag for each",
     )
-    parser.add_argument("--json", action="store_true", help="print the results as JSON")
+    parser.add_json()
 
 
-def check_command(arguments: argparse.Namespace) -> int:
+def act(arguments: argparse.Namespace) -> int:
     """Print one line per contract; 2 if one does not hold."""
     from wirelessfl.checking import check
 

@@ -13,9 +13,11 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any
 
+from wirelessfl.cli.parser import Parser
 from wirelessfl.terminal import say
 from wirelessfl.training.workers.processes import cores
 
+HELP = "print versions, devices, data sets, licences, and a five-second speed check"
 NEEDED = ("numpy", "scipy", "torch", "pydantic", "scikit-learn", "matplotlib")
 OPTIONAL: Mapping[str, str] = {
     "cvxpy": "solvers",
@@ -30,20 +32,17 @@ GEMM, SECONDS = 1024, 1.5
 """Size of the multiplied matrices, and seconds of each measurement."""
 
 
-def add_doctor(subparsers: Any) -> None:
-    """Add the command to the parser."""
-    parser = subparsers.add_parser(
-        "doctor",
-        help="print versions, devices, data sets, licences, and a five-second speed check",
-        description="Print what an installation has: versions, devices, data sets and where they "
-        "are, optional packages, licences, and a speed check of a few seconds.",
+def add(parser: Parser) -> None:
+    """Add the arguments."""
+    parser.description = (
+        "Print what an installation has: versions, devices, data sets and where they are, optional "
+        "packages, licences, and a speed check of a few seconds."
     )
-    parser.set_defaults(command=doctor)
-    parser.add_argument("--json", action="store_true", help="print the results as JSON")
+    parser.add_json()
     parser.add_argument("--no-speed", action="store_true", help="omit the speed check")
 
 
-def doctor(arguments: argparse.Namespace) -> int:
+def act(arguments: argparse.Namespace) -> int:
     """Print the report; parts that fail contain the error."""
     parts: dict[str, Callable[[], Mapping[str, Any]]] = {
         "versions": _versions,

@@ -1,10 +1,10 @@
-"""Command-line flags, generated from the settings."""
+"""Command-line flags, generated from the settings and the choices that a command line names."""
 
 from __future__ import annotations
 
 import argparse
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import MISSING, Field, dataclass, fields, replace
 from functools import cache
 from pathlib import Path
@@ -13,12 +13,15 @@ from typing import Annotated, Any, Literal, get_args, get_origin, get_type_hints
 from pydantic.fields import FieldInfo
 
 from channels.notes import Notes
-from wirelessfl.algorithms import algorithm_classes
+from wirelessfl.algorithms import algorithm_classes, find_algorithm
 from wirelessfl.config import Config
 from wirelessfl.config.choices import KINDS
 from wirelessfl.config.dropped import dropped_notes
-from wirelessfl.config.kinds import PARTS, flag_names, section_homes
+from wirelessfl.config.kinds import PARTS, chosen_classes, flag_names, section_homes
 from wirelessfl.config.sections import SECTIONS, WITHOUT_RESULTS
+from wirelessfl.config.tables import OF_FRAME, named_tables, read_toml
+from wirelessfl.errors import ConfigError
+from wirelessfl.import_paths import expanded
 from wirelessfl.registry import Choice
 from wirelessfl.wording import without_none
 
@@ -26,17 +29,6 @@ SPAN, MOST = re.compile(r"\d{1,9}-\d{1,9}"), 4
 """A span such as 1-3, which is no list, and the most steps of it that a message lists."""
 
 METAVARS: dict[Any, str] = {Path: "PATH", int: "N", float: "X"}
-
-
-def merged(tables: Mapping[str, Any], flags: Mapping[str, Any]) -> Config:
-    """The configuration of a file's tables and flags, with notes on what the flags drop.
-
-    Raises:
-        ConfigError: a wrong setting.
-    """
-    config = Config.merged(tables, flags)
-    Notes()(*dropped_notes(tables, config))
-    return config
 
 
 @dataclass(frozen=True)
@@ -157,7 +149,11 @@ def _widest(one: Flag, other: Flag) -> Flag:
 
 
 def add_flags(
-    parser: argparse.ArgumentParser, others: Iterable[Flag] = (), *, lists: bool = False
+    parser: argparse.ArgumentParser,
+    others: Iterable[Flag],
+    *,
+    lists: bool,
+    types: Mapping[str, Callable[[str], Any]],
 ) -> None:
     """Add a flag for every setting; the configuration refuses those without effect.
 
@@ -166,19 +162,23 @@ def add_flags(
         others: flags of the user's own classes, which the package does not list.
         lists: whether flags accept several values: ``2,4,6``, or ``1e9,2e9;2e9,4e9`` if each value
             is a list.
+        types: types of some flags, by name.
     """
     for kind in KINDS:
-        several: dict[str, Any] = {"type": _values} if lists else {}
+        as_type = types.get(kind, _values if lists else str)
         option = "--" + kind.replace("_", "-")
-        parser.add_argument(option, metavar="NAME", help=argparse.SUPPRESS, **several)
+        parser.add_argument(option, metavar="NAME", help=argparse.SUPPRESS, type=as_type)
     parser.add_argument("--task", action="append", help=argparse.SUPPRESS)
-    known = {flag.name: flag for flag in (*others, *all_flags())}
-    for flag in known.values():
-        _add(parser, flag, lists)
+    flags = {flag.name: flag for flag in (*others, *all_flags())}
+    for flag in flags.values():
+        _add(parser, flag, lists, types.get(flag.name))
+    parser.set_defaults(settings=("algorithm", *KINDS, "task", *flags))
 
 
-def _add(parser: argparse.ArgumentParser, flag: Flag, lists: bool) -> None:
-    """Add one flag; its values stay strings, which the configuration parses and checks."""
+def _add(
+    parser: argparse.ArgumentParser, flag: Flag, lists: bool, as_type: Callable[[str], Any] | None
+) -> None:
+    """Add one flag; without a type, its values are strings, which the configuration parses."""
     kind = flag.kind
     options: dict[str, Any] = {"metavar": flag.metavar}
     if kind is bool:
@@ -192,6 +192,8 @@ def _add(parser: argparse.ArgumentParser, flag: Flag, lists: bool) -> None:
             options["type"] = _numbers if kind in (int, float) else _values
         else:
             options["const"] = [True]
+    if as_type is not None:
+        options["type"] = as_type
     parser.add_argument(flag.option, dest=flag.name, help=argparse.SUPPRESS, **options)
 
 
@@ -219,7 +221,108 @@ def _tuples(words: str) -> list[tuple[str, ...]]:
     return [_split(word) for word in words.split(";")]
 
 
-def given_flags(arguments: argparse.Namespace, not_settings: Iterable[str]) -> dict[str, Any]:
-    """The given settings, without the command's other arguments."""
-    skip = set(not_settings)
-    return {k: v for k, v in vars(arguments).items() if v is not None and k not in skip}
+def given_flags(arguments: argparse.Namespace) -> dict[str, Any]:
+    """The settings that the command line names, without the command's other arguments."""
+    values = {name: getattr(arguments, name, None) for name in arguments.settings}
+    return {name: value for name, value in values.items() if value is not None}
+
+
+def tables_of(arguments: argparse.Namespace, *, named: bool = False) -> dict[str, Any]:
+    """Tables of the configuration file; empty if no file is given.
+
+    Args:
+        arguments: parsed command line.
+        named: whether further arguments name the algorithm.
+
+    Raises:
+        ConfigError: the file cannot be read, or nothing names an algorithm.
+    """
+    tables: dict[str, Any] = {}
+    if arguments.config:
+        tables = read_toml(arguments.config, arguments.trust)
+    if arguments.algorithm is None and "algorithm" not in tables and not named:
+        raise ConfigError("no algorithm: name one, or give --config FILE.toml.")
+    return tables
+
+
+def merged(tables: Mapping[str, Any], flags: Mapping[str, Any]) -> Config:
+    """The configuration of a file's tables and flags, with notes on what the flags drop.
+
+    Raises:
+        ConfigError: a wrong setting.
+    """
+    config = Config.merged(tables, flags)
+    Notes()(*dropped_notes(tables, config))
+    return config
+
+
+def chosen_tables(
+    scout: argparse.ArgumentParser, words: Sequence[str]
+) -> tuple[dict[str, Any], Mapping[str, Sequence[str]]]:
+    """Tables with the names of the choices on the command line and in its configuration file.
+
+    Args:
+        scout: an empty parser of the command, which receives the flags of choices.
+        words: the words after the command.
+
+    Returns:
+        The tables, which contain only the first of several names in a sweep; and all names of
+        choices on the command line, by kind.
+
+    Raises:
+        ConfigError: the file cannot be read, or names code without being trusted.
+    """
+    for key in ("config", "local", *(key for _, key in OF_FRAME), *KINDS):
+        scout.add_argument("--" + key.replace("_", "-"), dest=key)
+    scout.add_argument("--trust", action="store_true")
+    plain = [word for word in words if word not in ("-h", "--help")]
+    if len(plain) < len(words) and plain[-1:] == ["all"]:
+        plain.pop()
+    known, rest = scout.parse_known_args(plain)
+    trust = vars(known).pop("trust")
+    values = {kind: value.split(",") for kind, value in vars(known).items() if value}
+    named = {kind: names[0] for kind, names in values.items()}
+    tables = read_toml(expanded(known.config), trust) if known.config else {}
+    chosen: dict[str, Any] = {}
+    name: Any
+    for kind in ("algorithm", *KINDS):
+        table = tables.get(kind)
+        name = table.get("name") if isinstance(table, Mapping) else table
+        if kind in named:
+            chosen[kind] = {"name": named[kind]}
+        elif isinstance(name, str):
+            chosen[kind] = {"name": name}
+    if rest and not rest[0].startswith("-"):
+        values["algorithm"] = rest[0].split(",")
+        chosen["algorithm"] = {"name": values["algorithm"][0]}
+    if "local" in named and "algorithm" in chosen:
+        chosen["algorithm"]["local"] = named["local"]
+    if "sessions" in named or "sessions" in tables:
+        chosen["sessions"] = {"sessions": named.get("sessions", 1)}
+    network = tables.get("network")
+    channel = network.get("channel") if isinstance(network, Mapping) else None
+    if "channel" in named or channel is not None:
+        chosen["network"] = {"channel": named.get("channel", channel)}
+    return chosen, {
+        kind: names for kind, names in values.items() if kind in KINDS or kind == "algorithm"
+    }
+
+
+def user_flags(tables: Mapping[str, Any], named: Mapping[str, Sequence[str]]) -> list[Flag]:
+    """Flags of the choices in ``tables``, including the user's own classes.
+
+    Args:
+        tables: tables with the names of choices.
+        named: all names of choices on the command line, by kind; the first ones are in ``tables``.
+
+    Raises:
+        ConfigError: a name is unknown.
+    """
+    owners: list[tuple[str, type[Choice]]] = [
+        (kind, find_algorithm(name) if kind == "algorithm" else KINDS[kind].find(name))
+        for kind, names in named.items()
+        for name in names[1:]
+    ]
+    if "algorithm" in tables:
+        owners += chosen_classes(named_tables(tables)).items()
+    return flags_of(owners)

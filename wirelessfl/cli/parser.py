@@ -1,17 +1,63 @@
-"""A command-line parser whose errors are one line and suggest the nearest known name."""
+"""A command-line parser: errors are one line, and commands share their common arguments."""
 
 from __future__ import annotations
 
 import argparse
 import re
 import sys
-from collections.abc import Sequence
-from typing import Any, NoReturn
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, NoReturn, TypeVar
 
+from wirelessfl.errors import ConfigError
+from wirelessfl.import_paths import expanded
 from wirelessfl.terminal import say
+
+Number = TypeVar("Number", int, float)
 
 NEGATIVE = re.compile(r"-[\d.][\d.,;eE+-]*")
 """A negative number, or a list that begins with one."""
+
+
+def names(words: str) -> list[str]:
+    """The type of a list of names."""
+    return [name.strip() for name in words.split(",")]
+
+
+def setting_names(words: str) -> list[str]:
+    """The type of a list of settings, as written on the command line."""
+    settings = [name.removeprefix("--").replace("-", "_") for name in names(words)]
+    return [name for name in settings if name]
+
+
+def integers(words: str) -> list[int]:
+    """The type of a list of integers."""
+    return _listed(words, int, "integers, e.g. 5,10,20")
+
+
+def numbers(words: str) -> list[float]:
+    """The type of a list of numbers."""
+    return _listed(words, float, "numbers, e.g. 0,10")
+
+
+def _listed(words: str, kind: Callable[[str], Number], texts: str) -> list[Number]:
+    try:
+        return [kind(word) for word in words.split(",")]
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"{words!r} is not a list of {texts}") from None
+
+
+def check_figure(name: str, path: Path) -> None:
+    """Refuse the path of a figure that cannot be written.
+
+    Raises:
+        ConfigError: it has another suffix, or its folder cannot be written.
+    """
+    from wirelessfl.runs.files import check_writable
+
+    if path.suffix not in (".png", ".pdf"):
+        raise ConfigError(f"{name} is {path}: name a .png or .pdf; both are written.")
+    check_writable(path.parent, name)
 
 
 def _with_numbers(words: Sequence[str]) -> list[str]:
@@ -40,6 +86,100 @@ class Parser(argparse.ArgumentParser):
     def __init__(self, *, lenient: bool = False, **options: Any) -> None:
         super().__init__(**options)
         self.lenient = lenient
+        self.words: Sequence[str] | None = None
+        """The words after a command, whose choices have flags; None without flags of settings."""
+
+    def add_json(self, text: str = "print the results as JSON") -> None:
+        """Add ``--json``."""
+        self.add_argument("--json", action="store_true", help=text)
+
+    def add_trust(self, text: str = "the code that the configuration names as module:name") -> None:
+        """Add ``--trust``."""
+        self.add_argument("--trust", action="store_true", help=f"import {text}")
+
+    def add_quiet(self) -> None:
+        """Add ``--quiet``."""
+        text = "show only notes and the closing table: no bar, no line per row"
+        self.add_argument("--quiet", action="store_true", help=text)
+
+    def add_configuration(self) -> None:
+        """Add what names a configuration: ALGORITHM, ``--config`` and ``--trust``."""
+        self.add_argument("algorithm", nargs="?", metavar="ALGORITHM", help="`wirelessfl list`")
+        self.add_argument("--config", type=expanded, metavar="FILE", help="settings as TOML")
+        self.add_json()
+        self.add_trust()
+
+    def add_settings(
+        self,
+        *,
+        algorithm: str | None = None,
+        lists: bool = False,
+        types: Mapping[str, Callable[[str], Any]] | None = None,
+        **page: Any,
+    ) -> None:
+        """Add a flag for every setting of a run, and a help page on those of the named choices.
+
+        Args:
+            algorithm: that of the flags if none is named.
+            lists: whether flags accept several values.
+            types: types of some flags; the values of others are parsed by the configuration.
+            page: arguments of ``wirelessfl.cli.help.Help``.
+        """
+        if self.words is None:
+            return
+        from wirelessfl.cli.flags import add_flags, chosen_tables, user_flags
+        from wirelessfl.cli.help import Help
+
+        scout = Parser(prog=self.prog, add_help=False, allow_abbrev=False, lenient=True)
+        tables, named = chosen_tables(scout, self.words)
+        if algorithm is not None:
+            tables = {"algorithm": {"name": algorithm}, **tables}
+        add_flags(self, user_flags(tables, named), lists=lists, types=types or {})
+        self.add_argument("-h", "--help", nargs="?", const="", action=Help, tables=tables, **page)
+
+    def add_runs(self) -> None:
+        """Add the stored runs that a command reads."""
+        self.add_argument(
+            "runs",
+            nargs="+",
+            metavar="RUN",
+            help="folders of runs, folders of run folders such as a sweep's, or patterns such as "
+            "'runs/*'",
+        )
+
+    def add_by(self, *flags: str) -> None:
+        """Add the settings that distinguish groups of runs."""
+        self.add_argument(
+            *(*flags, "--by"),
+            dest="by",
+            type=setting_names,
+            metavar="SETTING,...",
+            help="settings that distinguish groups, by flag name, such as algorithm,cells "
+            "(default: all that differ, except seeds)",
+        )
+
+    def add_target(self) -> None:
+        """Add the value that runs should reach."""
+        self.add_argument(
+            "--target",
+            type=float,
+            metavar="X",
+            help="value to reach, such as 0.8 for 80 %% (default: the runs' --target, if all have "
+            "the same)",
+        )
+        self.add_argument(
+            "--field",
+            metavar="FIELD",
+            help="field of rows that --target refers to (default: accuracy, on validation samples "
+            "if any)",
+        )
+        self.add_argument(
+            "--tests",
+            type=int,
+            default=1,
+            metavar="N",
+            help="number of tests that are averaged, because single tests vary (default: 1)",
+        )
 
     def parse_known_args(  # type: ignore[override]
         self, args: Sequence[str] | None = None, namespace: Any = None

@@ -5,11 +5,12 @@ from __future__ import annotations
 import argparse
 import json
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rich.table import Table
 
-from wirelessfl.cli.parser import Parser
+from wirelessfl.cli.parser import Parser, integers, numbers
 from wirelessfl.errors import ConfigError
 from wirelessfl.import_paths import expanded
 from wirelessfl.terminal import Terminal, say
@@ -18,16 +19,13 @@ if TYPE_CHECKING:
     from wirelessfl.codesign.pilots import Pilots
     from wirelessfl.config import Config
 
-FLAGS = ("pilots", "steps", "unequal_masks", "air_snr_db", "jobs", "out")
-"""Arguments that are not settings of a run."""
+HELP = "fit a learning curve to short runs: wirelessfl pilot hist --target 0.8"
 LISTS = {
     "local_steps": "local_steps",
     "edge_rounds": "edge_rounds",
     "clients_per_round": "clients",
 }
 """Settings that take several values, and the arguments of ``wirelessfl.pilot``."""
-FEWEST = 3
-"""Fewest pilots over H and E, for a curve."""
 REPLACED = ("rounds", "eval_every", "stop_at_target", "patience", "min_delta", "metric")
 """Settings of a run that pilots have of their own."""
 SHOWN = {"validation_accuracy": ".3f"}
@@ -47,63 +45,67 @@ COLUMNS = {
 """Heading and format of each column."""
 
 
-def add_pilot(subparsers: Any) -> Parser:
-    """Add the command without its flags.
-
-    Args:
-        subparsers: receives the command.
-    """
-    parser: Parser = subparsers.add_parser(
-        "pilot",
-        help="fit a learning curve to short runs: wirelessfl pilot hist --target 0.8",
-        description="Train a few short runs that differ in local steps H and edge rounds E, up to "
-        "the target, and fit the rounds to the target as a function of H and E. Flags are those of "
-        "`run`; --local-steps, --edge-rounds and --clients-per-round accept lists of values to "
-        "choose from (default: H from 2 to 40, E from 1 to 10). Pilots do not depend on the radio; "
-        "they are stored in --out (default: runs/pilots) and read if they exist. --pilots N sets "
-        "the number of pilots over H and E (default: 8), --steps N the local steps of a client up "
-        "to the last round (default: 4000), and --jobs N the number of concurrent runs (default: "
-        "1). --unequal-masks adds pilots of hist with submodels of unequal size, and --air-snr-db "
-        "0,10 pilots over the air.",
-        allow_abbrev=False,
-        add_help=False,
+def add(parser: Parser) -> None:
+    """Add the arguments."""
+    parser.description = (
+        "Train a few short runs that differ in local steps H and edge rounds E, up to the target, "
+        "and fit the rounds to the target as a function of H and E. Flags are those of `run`; "
+        "--local-steps, --edge-rounds and --clients-per-round accept lists of values to choose "
+        "from (default: H from 2 to 40, E from 1 to 10). Pilots do not depend on the radio; they "
+        "are stored in --out (default: runs/pilots) and read if they exist. --pilots N sets the "
+        "number of pilots over H and E (default: 8), --steps N the local steps of a client up to "
+        "the last round (default: 4000), and --jobs N the number of concurrent runs (default: 1). "
+        "--unequal-masks adds pilots of hist with submodels of unequal size, and --air-snr-db 0,10 "
+        "pilots over the air."
     )
-    return parser
-
-
-def add_pilot_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the arguments that ``run`` does not have."""
+    parser.add_configuration()
+    parser.add_quiet()
+    parser.add_settings(types=dict.fromkeys(LISTS, integers))
     parser.add_argument("--pilots", type=int, metavar="N", help="pilots over H and E (default: 8)")
     parser.add_argument(
         "--steps", type=int, metavar="N", help="local steps up to the last round (default: 4000)"
     )
-    parser.add_argument("--jobs", type=int, metavar="N", help="concurrent runs (default: 1)")
+    parser.add_argument(
+        "--jobs", type=int, default=1, metavar="N", help="concurrent runs (default: 1)"
+    )
     parser.add_argument(
         "--unequal-masks", action="store_true", help="add pilots of hist with unequal submodels"
     )
     parser.add_argument(
-        "--air-snr-db", metavar="X,...", help="add pilots over the air with these SNR, dB"
+        "--air-snr-db",
+        type=numbers,
+        metavar="X,...",
+        help="add pilots over the air with these SNR, dB",
     )
 
 
-def pilot_command(
-    config: Config, lists: Mapping[str, Sequence[str]], arguments: argparse.Namespace
-) -> int:
-    """Train or read the pilots, and print them and the curve.
-
-    Args:
-        config: the settings, without ``lists``.
-        lists: words of the settings in ``LISTS``.
-        arguments: parsed command line.
-
-    Raises:
-        ConfigError: an argument is wrong, or the curve cannot be fitted; the pilots are printed
-            before.
-    """
+def act(arguments: argparse.Namespace) -> int:
+    """Train or read the pilots, and print them and the curve."""
+    from wirelessfl.cli.flags import given_flags, merged, tables_of
     from wirelessfl.wording import count_of
 
+    flags = given_flags(arguments)
+    for name in REPLACED:
+        if name in flags:
+            remedy = "give --steps for their length" if name == "rounds" else "leave it out"
+            raise ConfigError(f"{name}={flags[name]} has no effect on pilots: {remedy}.")
+    root = flags.pop("out", DEFAULT_ROOT)
+    options = {LISTS[name]: flags.pop(name) for name in LISTS if name in flags}
+    if "clients" in options:  # other settings may need a number
+        *others, flags["clients_per_round"] = options["clients"]
+        if not others:
+            del options["clients"]
+    for name, value in (
+        ("snr_db", arguments.air_snr_db),
+        ("count", arguments.pilots),
+        ("steps", arguments.steps),
+    ):
+        if value is not None:
+            options[name] = value
+    options["masks"] = arguments.unequal_masks
+    config = merged(tables_of(arguments), flags)
     console = Terminal(stderr=True, quiet=arguments.quiet)
-    pilots = _trained(config, _options(lists, arguments), arguments, console)
+    pilots = _trained(config, options, expanded(root), arguments.jobs, console)
     console.tell(
         f"{count_of(len(pilots), 'training')} in {pilots.wall_seconds:.1f} wall s: "
         f"{pilots.trained} now, {pilots.kept} read",
@@ -126,53 +128,15 @@ def pilot_command(
         say(json.dumps(_as_json(pilots) | {"curve": fitted}, indent=2))
     else:
         say(curve.table())
-        say(f"pilots: {arguments.out or DEFAULT_ROOT}")
+        say(f"pilots: {root}")
     return 0
 
 
-def check_flags(flags: Mapping[str, Any]) -> None:
-    """Refuse settings that pilots replace.
-
-    Raises:
-        ConfigError: one is given.
-    """
-    for name in REPLACED:
-        if name in flags:
-            remedy = "give --steps for their length" if name == "rounds" else "leave it out"
-            raise ConfigError(f"{name}={flags[name]} has no effect on pilots: {remedy}.")
-
-
-def _options(lists: Mapping[str, Sequence[str]], arguments: argparse.Namespace) -> dict[str, Any]:
-    """The arguments of ``wirelessfl.codesign.pilots.planned``."""
-    found: dict[str, Any] = {
-        LISTS[name]: [_number(name, word) for word in words] for name, words in lists.items()
-    }
-    if arguments.air_snr_db is not None:
-        words = arguments.air_snr_db.split(",")
-        found["snr_db"] = [_number("air_snr_db", word) for word in words]
-    if arguments.pilots is not None:
-        if arguments.pilots < FEWEST:
-            raise ConfigError(f"pilots is {arguments.pilots}: give at least {FEWEST}.")
-        found["count"] = arguments.pilots
-    if arguments.steps is not None:
-        found["steps"] = arguments.steps
-    return found | {"masks": arguments.unequal_masks}
-
-
-def _number(name: str, word: str) -> int | float:
-    whole = name in LISTS
-    try:
-        return int(word) if whole else float(word)
-    except ValueError:
-        need = "whole numbers" if whole else "numbers"
-        raise ConfigError(f"{name} has {word!r}: give {need}, separated by commas.") from None
-
-
 def _trained(
-    config: Config, options: Mapping[str, Any], arguments: argparse.Namespace, console: Terminal
+    config: Config, options: Mapping[str, Any], root: Path, jobs: int, console: Terminal
 ) -> Pilots:
     """The pilots, with bars on a terminal and otherwise a line per pilot."""
-    from wirelessfl.cli.show import sweep_progress
+    from wirelessfl.cli.output import sweep_progress
     from wirelessfl.codesign.pilots import pilot, planned
     from wirelessfl.observers.console import metrics_of
     from wirelessfl.wording import count_of
@@ -203,8 +167,6 @@ def _trained(
             show(place, row)
 
         told: dict[str, Any] = {"on_row": on_row, "on_end": on_end, "on_found": on_found}
-        root = expanded(arguments.out or DEFAULT_ROOT)
-        jobs = 1 if arguments.jobs is None else arguments.jobs
         return pilot(config, root=root, jobs=jobs, **options, **told)
 
 

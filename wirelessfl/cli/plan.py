@@ -1,34 +1,28 @@
-"""The command `plan`: what a round costs with each access, without training."""
+"""``wirelessfl plan``: what a round costs with each access, without training."""
 
 from __future__ import annotations
 
 import argparse
 import json
-from typing import Any
 
+from wirelessfl.cli.parser import Parser
+from wirelessfl.errors import ConfigError
 from wirelessfl.terminal import say
 
 HELP = "compare accesses and masks by the costs of a round: wirelessfl plan hist [--flag value ...]"
 
 
-def add_plan(subparsers: Any) -> argparse.ArgumentParser:
-    """Add the command, without the flags of settings."""
-    command: argparse.ArgumentParser = subparsers.add_parser(
-        "plan",
-        help=HELP,
-        description="Print seconds, MiB and joules of a round for every access, and for uniform "
-        "and optimized masks, side by side. Nothing is trained, and no data are read. Flags are "
-        "those of `run`; --rounds N sets the number of rounds whose mean is taken (default: 5). "
-        "--air-joules computes the joules of all rounds over the air, which takes longer.",
-        allow_abbrev=False,
-        add_help=False,
+def add(parser: Parser) -> None:
+    """Add the arguments."""
+    parser.description = (
+        "Print seconds, MiB and joules of a round for every access, and for uniform and optimized "
+        "masks, side by side. Nothing is trained, and no data are read. Flags are those of `run`; "
+        "--rounds N sets the number of rounds whose mean is taken (default: 5). --air-joules "
+        "computes the joules of all rounds over the air, which takes longer."
     )
-    return command
-
-
-def add_plan_arguments(command: argparse.ArgumentParser) -> None:
-    """Add the arguments that ``run`` does not have."""
-    command.add_argument(
+    parser.add_configuration()
+    parser.add_settings()
+    parser.add_argument(
         "--air-joules",
         action="store_true",
         default=None,
@@ -36,20 +30,22 @@ def add_plan_arguments(command: argparse.ArgumentParser) -> None:
     )
 
 
-def plan_command(config: Any, arguments: argparse.Namespace, rounds: int | None) -> int:
-    """Print the options.
-
-    Args:
-        config: the settings.
-        arguments: parsed command line.
-        rounds: number of rounds; None for the default.
-    """
+def act(arguments: argparse.Namespace) -> int:
+    """Print the options."""
+    from wirelessfl.cli.flags import given_flags, merged, tables_of
     from wirelessfl.pricing.options import ROUNDS, plan
 
-    found = plan(config, ROUNDS if rounds is None else rounds, air_joules=arguments.air_joules)
+    flags = given_flags(arguments)
+    if "out" in flags:
+        raise ConfigError(
+            f"out={flags['out']} conflicts with plan, which stores no run: omit --out."
+        )
+    config = merged(tables_of(arguments), flags)
+    rounds = config.training.rounds if "rounds" in flags else ROUNDS
+    plans = plan(config, rounds, air_joules=arguments.air_joules)
     if arguments.json:
-        options = [vars(option) | {"flags": option.flags} for option in found]
-        say(json.dumps({"plan": found.title, "rounds": found.rounds, "options": options}, indent=2))
-        return 0
-    say(found.table())
+        options = [vars(option) | {"flags": option.flags} for option in plans]
+        say(json.dumps({"plan": plans.title, "rounds": rounds, "options": options}, indent=2))
+    else:
+        say(plans.table())
     return 0

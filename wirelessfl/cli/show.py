@@ -1,161 +1,135 @@
-"""Output of the command line: the progress of sweeps, and summary tables."""
+"""``wirelessfl show``: settings, results and files of a run."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from types import MappingProxyType
+import argparse
+import json
 from typing import Any
 
-from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
-from rich.table import Table
+from wirelessfl.cli.parser import Parser, check_figure
+from wirelessfl.import_paths import expanded
+from wirelessfl.terminal import say
 
-from wirelessfl.import_paths import short
-from wirelessfl.observers.console import DIVERGED, metrics_of
-from wirelessfl.runs.directory import Row
-from wirelessfl.runs.predictions import prediction_rows
-from wirelessfl.runs.transitions import Transition
-from wirelessfl.terminal import Terminal
-
-ABSENT = dict.fromkeys(("accuracy", "validation_accuracy", "loss", "validation_loss"), DIVERGED)
-"""Text of missing values by key of a summary; others are costs of a target not reached."""
+HELP = "show a run: wirelessfl show RUN"
 
 
-TOTALS: dict[str, tuple[str, str]] = {
-    "round": ("rounds", "d"),
-    "accuracy": ("accuracy", ".3f"),
-    "uplink_mib": ("MiB/client", ".2f"),
-    "sim_seconds": ("simulated s", ".2f"),
-    "joules": ("J/client", ".3f"),
-    "wall_seconds": ("wall s", ".1f"),
-}
-TO_TARGET: dict[str, tuple[str, str]] = {
-    "accuracy": ("accuracy", ".3f"),
-    "rounds_to_target": ("rounds", "d"),
-    "mib_to_target": ("MiB/client", ".2f"),
-    "seconds_to_target": ("simulated s", ".2f"),
-    "wall_seconds": ("wall s", ".1f"),
-}
-
-
-def with_validation(
-    columns: dict[str, tuple[str, str]], summaries: Sequence[dict[str, Any]]
-) -> tuple[dict[str, tuple[str, str]], str]:
-    """The summary table's columns, and the name of the metric that the target refers to.
-
-    If all runs have validation accuracy, it replaces wall-clock seconds, because both do not fit
-    into 80 characters.
-    """
-    if any("accuracy" not in summary for summary in summaries):  # regression
-        names = {"accuracy": ("loss", ("loss", ".4g"))}
-        columns = dict(names.get(key, (key, column)) for key, column in columns.items())
-    monitors = {summary["monitor"] for summary in summaries if "monitor" in summary}
-    if monitors or "loss" in columns:
-        return columns, " or ".join(sorted(monitors)) or "loss"
-    if not all("validation_accuracy" in summary for summary in summaries):
-        return columns, "accuracy"
-    others = {key: value for key, value in columns.items() if key != "wall_seconds"}
-    return {"validation_accuracy": ("val.", ".3f"), **others}, "validation accuracy"
-
-
-def in_form(value: float, form: str) -> str:
-    """A number in a table: three digits of one whose digits would fill a column."""
-    return format(value, form if abs(value) < 1e7 else ".3g")
-
-
-def cells_of(summary: dict[str, Any], columns: dict[str, tuple[str, str]]) -> list[str]:
-    """The cells of a run in the summary table; the columns are given by key of the summary."""
-    values = [(key, summary.get(key), form) for key, (_, form) in columns.items()]
-    return [
-        ABSENT.get(key, "not reached") if value is None else in_form(value, form)
-        for key, value, form in values
-    ]
-
-
-def closing_table(summaries: Sequence[dict[str, Any]]) -> Table:
-    """A table with one line per run: final accuracy and cost, or cost of reaching the target."""
-    targets = [summary.get("target") for summary in summaries]
-    columns = TO_TARGET if all(target is not None for target in targets) else TOTALS
-    common = targets[0] if len(set(targets)) == 1 else None
-    columns, kind = with_validation(columns, summaries)
-    title = None if common is None else f"rounds, MiB and simulated seconds to {kind} {common}"
-    table = Table(title=title)
-    table.add_column("run")
-    several = None not in targets and common is None
-    if several:
-        table.add_column("target", justify="right")
-    for heading, _ in columns.values():
-        table.add_column(heading, justify="right", no_wrap=True)
-    for summary, target in zip(summaries, targets, strict=True):
-        cells = [f"{target:g}"] if several else []
-        cells += cells_of(summary, columns)
-        table.add_row(short(summary.get("label", summary["algorithm"])), *cells)
-    return table
-
-
-def predictions_table(found: dict[str, dict[str, float | None]]) -> Table:
-    """A table with what a design has predicted and what the run has taken."""
-    table = Table(title="the design and its run")
-    for heading in ("", "predicted", "realised", "difference"):
-        table.add_column(heading, justify="right" if heading else "left")
-    for cells in prediction_rows(found):
-        table.add_row(*cells)
-    return table
-
-
-def transitions_table(changes: Sequence[Transition]) -> Table:
-    """A table with one line per session after the first: accuracy around the change of clients."""
-    table = Table(title="accuracy when clients change")
-    for heading in ("session", "before", "lowest", "first ten rounds", "rounds to recover"):
-        table.add_column(heading, justify="right")
-    for change in changes:
-        numbers = (change.before, change.before - change.drop, change.mean_accuracy)
-        rounds = change.rounds_to_recover
-        table.add_row(
-            str(change.session),
-            *(format(number, ".3f") for number in numbers),
-            "never" if rounds is None else str(rounds),
-        )
-    return table
-
-
-@contextmanager
-def sweep_progress(
-    runs: Sequence[tuple[str, int]],
-    console: Terminal,
-    fields: Mapping[str, str] = MappingProxyType({"accuracy": ".3f"}),
-) -> Iterator[Callable[[int, Row], None]]:
-    """A progress bar for all runs and one per active run; shows nothing outside a terminal.
-
-    Args:
-        runs: label and number of rounds of each run.
-        console: console of the bars.
-        fields: fields of rows to show, with their formats.
-
-    Yields:
-        A function that receives the index of a run and each of its rows.
-    """
-    bar = Progress(
-        TextColumn("{task.description}", markup=False),
-        BarColumn(),
-        TextColumn("{task.completed}/{task.total}  {task.fields[note]}", markup=False),
-        TimeRemainingColumn(),
-        console=console,
-        disable=not console.is_terminal,
+def add(parser: Parser) -> None:
+    """Add the arguments."""
+    parser.description = (
+        "Show a run: settings that differ from defaults, last row, best accuracy, costs, where the "
+        "time goes if the run has a client log, versions and files. Nothing is trained."
     )
-    with bar:
-        rounds = [number for _, number in runs]
-        whole = bar.add_task(f"{len(runs)} runs, global rounds", total=sum(rounds), note="")
-        tasks: dict[int, Any] = {}
-        reached = [0] * len(runs)
+    parser.add_json()
+    parser.add_argument("run", type=expanded, metavar="RUN", help="folder of the run")
+    parser.add_trust("the code that the runs' settings name as module:name")
+    parser.add_argument(
+        "--partition",
+        type=expanded,
+        metavar="FILE",
+        help="draw the labels of each client into FILE, .png or .pdf, both are written; with "
+        "tables of tasks, the task's name is added to that of the file",
+    )
 
-        def show(index: int, row: Row) -> None:
-            if index not in tasks:
-                tasks[index] = bar.add_task(runs[index][0], total=rounds[index], note="")
-            reached[index] = max(reached[index], row["round"])  # with tasks, the most advanced
-            bar.update(tasks[index], completed=row["round"], note=metrics_of(row, fields))
-            if row["round"] == rounds[index] and "task" not in row:
-                bar.remove_task(tasks.pop(index))
-            bar.update(whole, completed=sum(reached))
 
-        yield show
+def act(arguments: argparse.Namespace) -> int:
+    """Show a run."""
+    from wirelessfl.results.load import load
+    from wirelessfl.results.overview import draw_partition, overview, size_text
+    from wirelessfl.results.text import rendered
+    from wirelessfl.runs.predictions import prediction_rows
+
+    run = load(arguments.run, trust=arguments.trust)
+    facts = overview(run, trust=arguments.trust)
+    if arguments.partition is not None:
+        check_figure("partition", arguments.partition)
+        facts["partition"] = [*map(str, draw_partition(run.directory, arguments.partition))]
+    if arguments.json:
+        say(json.dumps(facts, indent=2))
+        return 0
+    say(f"{facts['run']}: {facts['state']}, {run.directory}")
+    of = "" if facts["rounds"] is None else f" of {facts['rounds']}"
+    say(f"round {facts['round']}{of}" if run.rows else "no rows yet")
+    if facts["ended"]:
+        say(f"the run {facts['ended']}")
+    for note in facts["notes"]:
+        say(f"note: {note}")
+    for name, given in facts["given"].items():
+        say(f"given from Python: {name} = {given}")
+    if facts["without_defaults"]:
+        say("\nsettings that differ from defaults, and the algorithm:")
+    else:
+        say("\nsettings (--trust imports the code that they name, to leave out defaults):")
+    for section, table in facts["settings"].items():
+        _print_table(section, table)
+    say("\nresults:")
+    for summary in facts["summaries"]:
+        _print_summary(summary)
+    if facts["predicted"]:
+        head = ["", "predicted", "realised", "difference"]
+        say(f"\nthe design and its run:\n{rendered(head, prediction_rows(facts['predicted']))}")
+    if facts["clients"]:
+        say("\nwhere the time goes:")
+    for line in facts["clients"]:
+        say(f"  {line}")
+    if facts["last_rows"]:
+        say("\nlast row:" if len(facts["last_rows"]) == 1 else "\nlast rows:")
+    for row in facts["last_rows"]:
+        say("  " + ", ".join(f"{key} {_shown(value)}" for key, value in row.items()))
+    say("\ncomputed with: " + _words(facts["computed_with"]))
+    say("versions: " + _words(facts["versions"]))
+    for task, text in facts["data"].items():
+        say(f"data {task}: {text}")
+    for name in facts["named"]:
+        say(f"code or files: {name}")
+    if facts["resumed"]:
+        say(f"resumed {facts['resumed']} times")
+    say("files: " + ", ".join(f"{name} ({size_text(n)})" for name, n in facts["files"].items()))
+    if "partition" in facts:
+        say("partition drawn: " + ", ".join(facts["partition"]))
+    return 0
+
+
+def _print_table(section: str, table: Any) -> None:
+    """Print a table of settings, or the tables of tasks."""
+    from wirelessfl.results.selection import value_text
+
+    for one in table if isinstance(table, list) else [table]:
+        say(f"  [{section}] " + ", ".join(f"{k} = {value_text(v)}" for k, v in one.items()))
+
+
+def _print_summary(summary: dict[str, Any]) -> None:
+    """Print accuracy and costs of a run or of one of its tasks."""
+    from wirelessfl.results.overview import accuracy_text
+    from wirelessfl.results.tables import number_text
+
+    label = f"{summary['label']}: " if "task" in summary else ""
+    field = "accuracy" if "accuracy" in summary else "loss"
+    say(
+        f"  {label}{field} {accuracy_text(summary[field])}, best "
+        f"{accuracy_text(summary[f'best_{field}'])}, {number_text(summary['sim_seconds'])} s "
+        f"simulated, {number_text(summary['uplink_mib'])} MiB and {number_text(summary['joules'])} "
+        f"J per client, {summary['wall_seconds']:.1f} s wall-clock"
+    )
+    if "target" in summary:
+        rounds = summary["rounds_to_target"]
+        costs = (
+            "not reached"
+            if rounds is None
+            else f"round {rounds}, {number_text(summary['seconds_to_target'])} s, "
+            f"{number_text(summary['mib_to_target'])} MiB per client"
+        )
+        say(f"  target {summary['target']}: {costs}")
+
+
+def _shown(value: Any) -> str:
+    from wirelessfl.results.selection import value_text
+    from wirelessfl.results.tables import number_text
+
+    number = isinstance(value, int | float) and not isinstance(value, bool)
+    return number_text(value) if number else value_text(value)
+
+
+def _words(facts: dict[str, Any]) -> str:
+    from wirelessfl.results.selection import value_text
+
+    return ", ".join(f"{key} {value_text(value)}" for key, value in facts.items())

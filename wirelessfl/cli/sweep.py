@@ -6,32 +6,37 @@ import argparse
 import json
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, get_origin
+from typing import TYPE_CHECKING, Any, get_origin
 
-from wirelessfl.cli.flags import all_flags, given_flags
-from wirelessfl.cli.show import sweep_progress
-from wirelessfl.cli.sweep_table import print_tables
-from wirelessfl.config import Config
-from wirelessfl.config.combinations import configurations, points
-from wirelessfl.config.kinds import first_names
-from wirelessfl.config.sections import WITHOUT_RESULTS
+from wirelessfl.cli.parser import Parser
 from wirelessfl.errors import ConfigError
 from wirelessfl.import_paths import short
-from wirelessfl.observers.console import line_of
-from wirelessfl.runs.directory import Row
-from wirelessfl.runs.priced import priced_from
-from wirelessfl.runs.result import RunResult
 from wirelessfl.signals import Terminated
 from wirelessfl.terminal import Terminal, say
 
-OWN = (
-    *("config", "json", "trust", "command", "quiet", "jobs", "ray", "out"),
-    *("train_all", "coupled"),
-)
+if TYPE_CHECKING:
+    from wirelessfl.config import Config
+    from wirelessfl.runs.directory import Row
+    from wirelessfl.runs.result import RunResult
+
+HELP = "run all combinations: wirelessfl sweep hist,hfedavg --cells 2,4 --seed 1,2,3"
 
 
-def add_sweep_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the arguments that ``run`` does not have."""
+def add(parser: Parser) -> None:
+    """Add the arguments."""
+    parser.description = (
+        "Run every combination of the given values once. Each run is stored in a folder below "
+        "--out (default: out of the file, or runs/sweep), named by the hash of its settings. Flags "
+        "are those of `run`; separate values by commas, or by semicolons if a value contains "
+        "commas. A run ignores flags that do not apply to its choices. --with NAME=X,NAME=Y sets "
+        "values that vary together; repeat it for each point. Runs that differ only in an "
+        "error-free radio are trained once and priced for each radio; --train-all trains each. "
+        "--jobs N sets the number of concurrent runs, one CPU thread each (default: 1); --ray "
+        "ADDRESS uses a Ray cluster, and --ray local starts one on this machine."
+    )
+    parser.add_configuration()
+    parser.add_quiet()
+    parser.add_settings(lists=True)
     parser.add_argument(
         "--with",
         dest="coupled",
@@ -58,22 +63,30 @@ def add_sweep_arguments(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def sweep_command(arguments: argparse.Namespace, tables: dict[str, Any]) -> int:
+def act(arguments: argparse.Namespace) -> int:
     """Check all combinations, run them, and print a table with one row per finished run.
 
     As JSON, runs are in the order of the combinations, and failed runs have the reason as
     ``error``.
 
-    Args:
-        arguments: parsed command line; settings are lists of values.
-        tables: the configuration file's tables, which flags override.
-
     Raises:
         SweepError: runs failed; raised after printing.
     """
+    from wirelessfl.cli.flags import given_flags, tables_of
+    from wirelessfl.cli.output import sweep_progress
+    from wirelessfl.cli.sweep_table import print_tables
+    from wirelessfl.config.combinations import configurations, points
+    from wirelessfl.config.kinds import first_names
+    from wirelessfl.config.sections import WITHOUT_RESULTS
+    from wirelessfl.observers.console import line_of
+    from wirelessfl.runs.priced import priced_from
+
+    named = any("algorithm=" in words for words in arguments.coupled)
+    tables = tables_of(arguments, named=named)
     if arguments.jobs < 1:
         raise ConfigError(f"jobs is {arguments.jobs}: give at least 1.")
-    flags = given_flags(arguments, OWN)
+    flags = given_flags(arguments)
+    root = flags.pop("out", None)
     coupled = [coupled_settings(words) for words in arguments.coupled]
     one = (*WITHOUT_RESULTS, "task")  # they have one value; all tasks together count as one
     lists = {name: [value] if name in one else value for name, value in flags.items()}
@@ -95,7 +108,7 @@ def sweep_command(arguments: argparse.Namespace, tables: dict[str, Any]) -> int:
     ]
     from wirelessfl.runs.sweep import Failure, SweepError, root_of, sweep  # loads PyTorch
 
-    root = root_of(configs, arguments.out)
+    root = root_of(configs, root)
     runs = [(label, c.total_rounds) for label, c in zip(labels, configs, strict=True)]
     console = Terminal(stderr=True, quiet=arguments.quiet)
     executed: list[int] = []
@@ -176,6 +189,9 @@ def coupled_settings(words: str) -> dict[str, Any]:
     Raises:
         ConfigError: an entry is not ``NAME=VALUE``, or a name occurs twice.
     """
+    from wirelessfl.cli.flags import all_flags
+    from wirelessfl.config.sections import WITHOUT_RESULTS
+
     found: dict[str, Any] = {}
     many = ";" in words
     tuples = {flag.name for flag in all_flags() if get_origin(flag.kind) is tuple}

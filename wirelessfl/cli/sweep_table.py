@@ -9,7 +9,7 @@ from typing import Any, Literal
 
 from rich.table import Table
 
-from wirelessfl.cli.show import TO_TARGET, TOTALS, cells_of, in_form, with_validation
+from wirelessfl.cli.output import TO_TARGET, TOTALS, cells_of, in_form, with_validation
 from wirelessfl.import_paths import short
 from wirelessfl.terminal import Terminal
 

@@ -265,3 +265,8 @@ def size_text(size: float) -> str:
             return f"{size:.0f} {unit}" if unit == "B" else f"{size:.1f} {unit}"
         size /= 1024
     return f"{size:.1f} GiB"
+
+
+def accuracy_text(value: float | None) -> str:
+    """An accuracy or a loss; a diverged model has none."""
+    return "diverged" if value is None else f"{value:.3f}"

@@ -55,7 +55,6 @@ def test_an_uplink_is_replaced_as_a_whole(run, capsys):
         (["--uplink", "aircomp"], "uplink=aircomp: the sums have errors"),
         (["--failures", "outage"], "failures=outage"),
         (["--uplink", "ofdma", "--round-deadline", "9", "--late", "lost"], "late=lost"),
-        (["--uplink", "ofdma", "--target", "high"], "target is 'high'"),
         (["--snr-db", "x"], "snr_db"),
     ],
 )
@@ -70,6 +69,9 @@ def test_a_missing_folder_and_an_unknown_flag(run, tmp_path, capsys):
     with pytest.raises(SystemExit):
         main(["price", str(run.directory), "--bandwith-hz", "3"])
     assert "--bandwidth-hz" in capsys.readouterr().err
+    with pytest.raises(SystemExit):
+        main(["price", str(run.directory), "--target", "high"])
+    assert "--target: invalid float value: 'high'" in capsys.readouterr().err
     with pytest.raises(SystemExit):
         main(["price", "--help"])
     shown = capsys.readouterr().out

@@ -6,7 +6,7 @@ import re
 import pytest
 
 from wirelessfl.cli import main
-from wirelessfl.cli.show import TOTALS, cells_of
+from wirelessfl.cli.output import TOTALS, cells_of
 from wirelessfl.cli.sweep import coupled_settings
 from wirelessfl.cli.sweep_table import print_tables, sorted_by_cost
 from wirelessfl.errors import ConfigError

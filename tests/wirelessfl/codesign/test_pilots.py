@@ -246,8 +246,8 @@ def test_given_objects_train_and_are_kept(tmp_path):
 @pytest.mark.parametrize(
     ("flags", "arguments", "message"),
     [
-        ({}, {"count": 2}, "count is 2: give a whole number >= 3"),
-        ({}, {"count": 2.5}, r"count is 2\.5"),
+        ({}, {"count": 2}, "number of pilots is 2: give a whole number >= 3"),
+        ({}, {"count": 2.5}, r"number of pilots is 2\.5"),
         ({}, {"steps": 0}, "steps is 0"),
         ({}, {"jobs": 0}, "jobs is 0"),
         ({}, {"local_steps": [0, 1]}, "local_steps is 0: give a whole number >= 1"),

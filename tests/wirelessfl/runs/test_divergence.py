@@ -14,7 +14,7 @@ from torch import nn
 import wirelessfl
 from tests.drawn import lines
 from wirelessfl import observers
-from wirelessfl.cli.show import closing_table
+from wirelessfl.cli.output import closing_table
 from wirelessfl.divergence import as_mean_value, has_diverged
 from wirelessfl.figures import draw_curves, new_figure
 from wirelessfl.runs.monitor import Monitor

@@ -77,7 +77,8 @@ def planned(
         raise ConfigError(f"config is {shown(config)}: give a wirelessfl.Config.")
     check_objects(network=network)
     check_pilots(config)
-    count, steps = whole("count", count, FEWEST), whole("steps", steps, 1)
+    count = whole("number of pilots", count, FEWEST)
+    steps = whole("steps", steps, 1)
     size = config.network if network is None else network
     choices = PilotChoices(
         _numbers("local_steps", local_steps, LOCAL_STEPS),

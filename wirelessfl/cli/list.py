@@ -10,20 +10,18 @@ from typing import Any
 from rich.table import Table
 from rich.text import Text
 
+from wirelessfl.cli.parser import Parser
 from wirelessfl.errors import ConfigError
 from wirelessfl.terminal import Terminal
 
+HELP = "list algorithms, data sets, models and other choices: wirelessfl list [NAME]"
 Lines = Mapping[str, str]
 PLAIN = {"algorithm": "algorithms", "dataset": "data sets", "model": "models"}
 """Headings of kinds that have no flag with a table of their own."""
 
 
-def add_list(subparsers: Any) -> None:
-    """Add the command to the parser."""
-    parser = subparsers.add_parser(
-        "list", help="list algorithms, data sets, models and other choices: wirelessfl list [NAME]"
-    )
-    parser.set_defaults(command=list_choices)
+def add(parser: Parser) -> None:
+    """Add the arguments."""
     parser.add_argument(
         "name",
         nargs="?",
@@ -32,7 +30,7 @@ def add_list(subparsers: Any) -> None:
     )
 
 
-def list_choices(arguments: argparse.Namespace) -> int:
+def act(arguments: argparse.Namespace) -> int:
     """Print the names of all choices, those of one kind, or the settings of one choice."""
     names = dict(_kinds())
     console, wanted = Terminal(), arguments.name

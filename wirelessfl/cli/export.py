@@ -1,0 +1,40 @@
+"""``wirelessfl export``: writes parameters or rows of runs to a file."""
+
+from __future__ import annotations
+
+import argparse
+
+from wirelessfl.cli.parser import Parser
+from wirelessfl.import_paths import expanded
+from wirelessfl.terminal import say
+
+HELP = "export parameters or rows: wirelessfl export RUN -o FILE"
+
+
+def add(parser: Parser) -> None:
+    """Add the arguments."""
+    parser.description = (
+        "Write the parameters of a run's last checkpoint by name (.safetensors, .pt), or the rows "
+        "of runs (.csv, .parquet, .jsonl), with settings that differ if there are several runs."
+    )
+    parser.add_runs()
+    parser.add_argument(
+        "-o",
+        "--output",
+        type=expanded,
+        required=True,
+        metavar="FILE",
+        help=".safetensors or .pt for parameters; .csv, .parquet or .jsonl for rows",
+    )
+    parser.add_argument(
+        "--best", action="store_true", help="the best parameters, if the run kept them"
+    )
+
+
+def act(arguments: argparse.Namespace) -> int:
+    """Write parameters or rows to a file."""
+    from wirelessfl.results import load_all
+    from wirelessfl.results.export import export
+
+    say(f"written: {export(load_all(arguments.runs), arguments.output, best=arguments.best)}")
+    return 0

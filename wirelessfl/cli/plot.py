@@ -1,0 +1,92 @@
+"""``wirelessfl plot``: draws a field of the rows of runs."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+from wirelessfl.cli.parser import Parser, check_figure
+from wirelessfl.errors import ConfigError
+from wirelessfl.import_paths import expanded
+from wirelessfl.terminal import say
+
+HELP = "plot runs: wirelessfl plot RUN ... -o FIG.pdf"
+
+
+def add(parser: Parser) -> None:
+    """Add the arguments."""
+    parser.description = (
+        "Plot a field of the rows: one curve per group, the mean over its runs with their range. A "
+        "curve ends with the shortest run of its group."
+    )
+    parser.add_runs()
+    parser.add_argument(
+        "--x",
+        default="seconds",
+        metavar="FIELD",
+        help="rounds, seconds, mib, joules, wall, or a field of rows (default: seconds)",
+    )
+    parser.add_argument(
+        "--y",
+        metavar="FIELD",
+        help="accuracy, loss, or another field of rows (default: accuracy; without classes loss)",
+    )
+    parser.add_by("--group-by")
+    parser.add_argument("--target", type=float, metavar="X", help="value of y to mark with a line")
+    parser.add_argument(
+        "--log",
+        default="",
+        choices=["x", "y", "xy"],
+        metavar="AXES",
+        help="axes with a logarithmic scale: x, y or xy",
+    )
+    parser.add_argument(
+        "--smooth",
+        type=int,
+        default=1,
+        metavar="N",
+        help="number of successive rows that are averaged, odd (default: 1)",
+    )
+    parser.add_argument(
+        "--style",
+        default="ieee",
+        choices=["ieee", "screen"],
+        help="ieee: one column at print size; screen: for slides (default: ieee)",
+    )
+    parser.add_argument(
+        "-o",
+        "--output",
+        type=expanded,
+        default=Path("runs.pdf"),
+        metavar="FIG",
+        help=".pdf or .png; both are written (default: runs.pdf)",
+    )
+
+
+def act(arguments: argparse.Namespace) -> int:
+    """Plot runs."""
+    from wirelessfl.figures import save_figure, use_style
+    from wirelessfl.results import load_all
+
+    check_figure("output", arguments.output)
+    chosen = load_all(arguments.runs)
+    try:
+        figure = chosen.plot(
+            arguments.x,
+            arguments.y,
+            by=arguments.by,
+            target=arguments.target,
+            log=arguments.log,
+            smooth=arguments.smooth,
+            style=arguments.style,
+        )
+    except ValueError as error:
+        raise ConfigError(str(error)) from None
+    with use_style(arguments.style):
+        files = save_figure(figure, arguments.output)
+    for case in chosen.cases(arguments.by):
+        for note in case.notes:
+            say(f"Note: {note}.", error=True)
+    for file in files:
+        say(f"drawn: {file}")
+    return 0

@@ -1,0 +1,44 @@
+"""``wirelessfl resume``: resumes an interrupted run, or extends a run."""
+
+from __future__ import annotations
+
+import argparse
+from functools import partial
+
+from wirelessfl.cli.parser import Parser
+from wirelessfl.import_paths import expanded
+
+HELP = "resume an interrupted run, or extend a run: wirelessfl resume DIR --rounds 50"
+
+
+def add(parser: Parser) -> None:
+    """Add the arguments."""
+    parser.description = (
+        "Resume the interrupted run in a folder, or show a finished run. With a later end, the run "
+        "continues to it, and equals a run that was started with it."
+    )
+    parser.add_argument("directory", type=expanded, metavar="DIR", help="run directory")
+    parser.add_argument("--rounds", type=int, metavar="N", help="new number of rounds")
+    parser.add_argument(
+        "--target", type=float, metavar="X", help="new accuracy at which the run ends"
+    )
+    parser.add_argument(
+        "--max-seconds", type=float, metavar="X", help="new limit on simulated seconds"
+    )
+    parser.add_json("print the summary table as JSON")
+    parser.add_trust()
+    parser.add_quiet()
+
+
+def act(arguments: argparse.Namespace) -> int:
+    """Resume a run."""
+    from wirelessfl.cli.output import watch
+    from wirelessfl.runs.extension import Later
+    from wirelessfl.runs.run import resume
+    from wirelessfl.training.shards import sharded
+
+    later = Later(arguments.rounds, arguments.target, arguments.max_seconds)
+    with sharded() as shards:
+        start = partial(resume, arguments.directory, trust=arguments.trust, **later.given)
+        watch(shards, arguments, start)
+    return 0
