@@ -123,11 +123,11 @@ def known_facts(
     """
     find_dataset(name)
     options: dict[str, Any] = {"tokenizer": tokenizer, "max_length": max_length}
-    given = {option: value for option, value in options.items() if value is not None}
+    chosen = {option: value for option, value in options.items() if value is not None}
     for data in TEXT_DATA:
         if data.name == name:
-            return data.facts(**given)
-    return None if given else _FACTS.get(name)  # load_dataset refuses the options
+            return data.facts(**chosen)
+    return None if chosen else _FACTS.get(name)  # load_dataset refuses the options
 
 
 def text_options(name: str) -> dict[str, Any]:

@@ -76,13 +76,14 @@ class DatasetChoice(Choice):
         Raises:
             ConfigError: the tokenizer is ``words:V``, but V is not an integer >= 1.
         """
-        own = self._options
-        if not own:
+        options = self._options
+        if not options:
             return self
         usual = text_options(self.name)
-        if "tokenizer" in own:
+        if "tokenizer" in options:
             usual["tokenizer"] = tokenizer or usual["tokenizer"] or HUB_MODEL
-        made = replace(self, **{key: usual[key] if own[key] is None else own[key] for key in own})
+        chosen = {key: value for key, value in options.items() if value is not None}
+        made = replace(self, **{key: usual[key] for key in options} | chosen)
         if made._options.get("tokenizer") is not None:
             WordTokenizer.of(made._options["tokenizer"])  # raises before the data are read
         return made
@@ -96,8 +97,8 @@ class DatasetChoice(Choice):
         Raises:
             ConfigError: the pixels cannot be scaled as configured.
         """
-        found = load_dataset(self.name, data_dir, **self._options)
-        return scaled(found, getattr(self, "pixels", "signed"))
+        data = load_dataset(self.name, data_dir, **self._options)
+        return scaled(data, getattr(self, "pixels", "signed"))
 
     def facts(self) -> Facts | None:
         """Shape and classes, without reading the data set; None if they are not known."""

@@ -161,19 +161,19 @@ def hold_out(
     Raises:
         DataError: no sample would be held out, or none would remain.
     """
-    wanted = round(fraction * samples)
-    if wanted == 0:
+    count_held = round(fraction * samples)
+    if count_held == 0:
         raise DataError(
             f"validation_fraction is {fraction}, which holds out none of the {samples} training "
             f"samples. Give at least {1 / samples:.2g}, or 0 for no validation set."
         )
     if groups is None:
-        held = stream.generator().permutation(samples)[:wanted]
+        held = stream.generator().permutation(samples)[:count_held]
     else:
         groups = checked_groups(groups, samples)
         _, group_of_sample, sizes = np.unique(groups, return_inverse=True, return_counts=True)
         order = stream.generator().permutation(len(sizes))
-        count = int(np.searchsorted(np.cumsum(sizes[order]), wanted)) + 1
+        count = int(np.searchsorted(np.cumsum(sizes[order]), count_held)) + 1
         held = np.flatnonzero(np.isin(group_of_sample, order[:count]))
     if len(held) == samples:
         raise DataError(

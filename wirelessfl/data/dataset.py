@@ -100,8 +100,8 @@ class Dataset:
             if count is None:  # classes are derived below
                 continue
             if isinstance(count, bool) or not isinstance(count, int | np.integer) or count < 1:
-                given = f"{self.name}: {name} is {shown(count)}"
-                raise DataError(f"{given}; give the number of {counted}.")
+                setting = f"{self.name}: {name} is {shown(count)}"
+                raise DataError(f"{setting}; give the number of {counted}.")
         for part in ("train", "test"):
             self._check_types(
                 part, getattr(self, f"{part}_inputs"), getattr(self, f"{part}_labels")
@@ -141,11 +141,11 @@ class Dataset:
     def _check_types(self, part: str, inputs: torch.Tensor, labels: torch.Tensor) -> None:
         """Raise unless inputs and labels are tensors of known types, of the same length."""
         where = f"{self.name}: {part}"
-        for kind, given in (("inputs", inputs), ("labels", labels)):
-            _check_tensor(f"{where}_{kind}", given)
+        for kind, tensor in (("inputs", inputs), ("labels", labels)):
+            _check_tensor(f"{where}_{kind}", tensor)
         # uint8 inputs with more dimensions are pixels that have not been scaled.
-        known = (torch.float32, torch.int64, *([torch.uint8] if inputs.dim() == 2 else []))
-        if inputs.dtype not in known or inputs.dim() < 2:
+        types = (torch.float32, torch.int64, *([torch.uint8] if inputs.dim() == 2 else []))
+        if inputs.dtype not in types or inputs.dim() < 2:
             raise DataError(
                 f"{where}_inputs is {inputs.dtype} {list(inputs.shape)}; give float32 [n, ...], or "
                 "int64, e.g. token ids [n, length] (uint8 for ids below 256)."
@@ -225,26 +225,26 @@ class Facts:
         )
 
 
-def _check_tensor(name: str, given: object) -> None:
-    if not isinstance(given, torch.Tensor):
-        kind = f"{type(given).__module__}.{type(given).__name__}"
+def _check_tensor(name: str, tensor: object) -> None:
+    if not isinstance(tensor, torch.Tensor):
+        kind = f"{type(tensor).__module__}.{type(tensor).__name__}"
         raise DataError(f"{name} is a {kind}: give torch tensors, e.g. torch.from_numpy(...).")
-    check_dense(name, given)
-    if given.requires_grad:
+    check_dense(name, tensor)
+    if tensor.requires_grad:
         raise DataError(f"{name} requires gradients: give its values alone, by detach().")
 
 
-def check_dense(name: str, given: torch.Tensor) -> None:
+def check_dense(name: str, tensor: torch.Tensor) -> None:
     """Raise unless a tensor has a value for each element.
 
     Raises:
         DataError: it is sparse, nested, quantised, or has no values.
     """
     kinds = {
-        "nested": given.is_nested,
-        "quantised": given.is_quantized,
-        "meta": given.is_meta,
-        "sparse": given.layout is not torch.strided,
+        "nested": tensor.is_nested,
+        "quantised": tensor.is_quantized,
+        "meta": tensor.is_meta,
+        "sparse": tensor.layout is not torch.strided,
     }
     kind = next((name for name, is_kind in kinds.items() if is_kind), None)
     if kind is not None:

@@ -193,17 +193,17 @@ class DealtSamples(ClientSamples):
 
     def _shuffled(self, deck: int, number: int) -> NDArray[Any]:
         """The samples of a deck in the order of pass ``number`` over it."""
-        found = self._kept.pop((deck, number), None)
-        if found is None:
+        order = self._kept.pop((deck, number), None)
+        if order is None:
             samples = self._decks[deck]
             shuffle = self._shuffles[deck].child(number).generator()
-            found = samples[shuffle.permutation(len(samples))]
+            order = samples[shuffle.permutation(len(samples))]
             self._kept_samples += len(samples)
-        self._kept[deck, number] = found
+        self._kept[deck, number] = order
         while self._kept_samples > self._max_kept:
             _, oldest = self._kept.popitem(last=False)
             self._kept_samples -= len(oldest)
-        return found
+        return order
 
 
 def deal_fixed_sizes(
@@ -248,10 +248,10 @@ def deal_fixed_sizes(
     classes, sizes = np.unique(labels, return_counts=True)
     mixture = np.full(len(classes), alpha)
     counts = MixtureCounts(clients, samples, mixture, stream.child("mixture"))
-    for label, size, wanted in zip(classes, sizes, counts.begins[-1], strict=True):
-        if wanted > size and not reuse:
+    for label, size, needed in zip(classes, sizes, counts.begins[-1], strict=True):
+        if needed > size and not reuse:
             raise DataError(
-                f"label {label} has {size} samples, but this split needs {wanted}. Raise alpha, "
+                f"label {label} has {size} samples, but this split needs {needed}. Raise alpha, "
                 "lower samples_per_client, or set reuse to use samples more than once."
             )
     decks = np.split(np.argsort(labels, kind="stable"), np.cumsum(sizes)[:-1])

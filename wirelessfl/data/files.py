@@ -253,9 +253,9 @@ def _verified_content(path: Path, file: Published, title: str, advice: str) -> b
                 f"{title}: truncated or damaged gzip data ({error}), expected content with "
                 f"{hash_name} {expected}. {advice}"
             ) from error
-    found = hashlib.new(algorithm, content, usedforsecurity=False).hexdigest()
-    if found != expected:
-        raise DataError(f"{title}: content has {hash_name} {found}, expected {expected}. {advice}")
+    digest = hashlib.new(algorithm, content, usedforsecurity=False).hexdigest()
+    if digest != expected:
+        raise DataError(f"{title}: content has {hash_name} {digest}, expected {expected}. {advice}")
     return content
 
 

@@ -72,8 +72,8 @@ def label_notes(train: torch.Tensor, test: torch.Tensor, classes: int | None = N
         classes: number of classes; None if it does not come from the labels. It may come from them
             if it is the largest one plus 1; only then may labels without samples be a mistake.
     """
-    known = np.unique(train.numpy())
-    values = np.union1d(known, test.numpy()).tolist()
+    trained = np.unique(train.numpy())
+    values = np.union1d(trained, test.numpy()).tolist()
     gaps = [(low + 1, high - 1) for low, high in pairwise([-1, *values]) if high - low > 1]
     if classes != values[-1] + 1:
         gaps = []
@@ -84,7 +84,7 @@ def label_notes(train: torch.Tensor, test: torch.Tensor, classes: int | None = N
         if len(gaps) == 1 and gaps[0][0] == 0:
             remedy = f"Labels start at 0: subtract {values[0]}."
         notes.append(f"no sample has the {_labels(names)}. {remedy}")
-    only = sorted({*values} - {*known.tolist()})
+    only = sorted({*values} - {*trained.tolist()})
     if only:
         notes.append(f"no training sample has the test {_labels([*map(str, only)])}.")
     return notes
@@ -188,10 +188,10 @@ def checked_groups(
     Raises:
         DataError: ``groups`` does not have one integer per sample.
     """
-    wanted = f"give one integer for each of the {samples} training samples."
-    array = _integers(name, groups, wanted)
+    advice = f"give one integer for each of the {samples} training samples."
+    array = _integers(name, groups, advice)
     if array.shape != (samples,):
-        raise DataError(f"{name} is {array.dtype} {list(array.shape)}; {wanted}")
+        raise DataError(f"{name} is {array.dtype} {list(array.shape)}; {advice}")
     return array
 
 
@@ -240,12 +240,12 @@ def checked_indices(name: str, indices: ArrayLike | torch.Tensor, samples: int) 
 
 
 def _integers(
-    name: str, values: ArrayLike | torch.Tensor, wanted: str = "give integers [n]."
+    name: str, values: ArrayLike | torch.Tensor, advice: str = "give integers [n]."
 ) -> NDArray[np.integer[Any]]:
     try:
         array = np.asarray(values)
     except ValueError as error:  # lists of unequal lengths
-        raise DataError(f"{name} is not an array: {error}; {wanted}") from None
+        raise DataError(f"{name} is not an array: {error}; {advice}") from None
     if array.dtype.kind not in "iu":
-        raise DataError(f"{name} is {array.dtype} {list(array.shape)}; {wanted}")
+        raise DataError(f"{name} is {array.dtype} {list(array.shape)}; {advice}")
     return array

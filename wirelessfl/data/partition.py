@@ -130,9 +130,9 @@ class ClientPartition(Sequence[IntArray]):
 
     def arrays(self) -> dict[str, NDArray[Any]]:
         """The partition as arrays by name, for a file."""
-        found: dict[str, NDArray[Any]] = {"clients": np.array(self._clients)}
+        required: dict[str, NDArray[Any]] = {"clients": np.array(self._clients)}
         optional = {"samples": self._samples, "offsets": self._offsets, "counts": self.counts}
-        return found | {name: array for name, array in optional.items() if array is not None}
+        return required | {name: array for name, array in optional.items() if array is not None}
 
     @classmethod
     def of_arrays(cls, arrays: dict[str, NDArray[Any]]) -> ClientPartition:

@@ -51,25 +51,25 @@ def pretrained_folder(
     Raises:
         ConfigError: the folder does not exist, a file is missing, or the hub cannot be reached.
     """
-    wanted = " and ".join(" or ".join(names) for names in needs)
+    files = " and ".join(" or ".join(names) for names in needs)
     folder = expanded(name)
     if folder.is_dir():
         if not _complete(folder, needs):
             raise ConfigError(
-                f"{setting} is {name!r}: the folder has no {wanted}. Save all files there with "
+                f"{setting} is {name!r}: the folder has no {files}. Save all files there with "
                 "save_pretrained, or give a name on the hub."
             )
         return folder.resolve()
     if folder.is_absolute() or name.startswith((".", "~")) or name.count("/") > 1:
         raise ConfigError(
-            f"{setting} is {name!r}, which is not a folder: give a folder with {wanted}, or a name "
+            f"{setting} is {name!r}, which is not a folder: give a folder with {files}, or a name "
             f"on the hub, e.g. {HUB_MODEL}."
         )
     hub = language_package("huggingface_hub", f"{setting} {name!r}")
     for offline in (True, False):
         try:
             with _quiet("huggingface_hub"):
-                found = hub.snapshot_download(
+                snapshot = hub.snapshot_download(
                     name, allow_patterns=list(patterns), local_files_only=offline
                 )
         except (OSError, ValueError, RuntimeError) as error:  # ValueError: an invalid name
@@ -78,11 +78,11 @@ def pretrained_folder(
             raise ConfigError(
                 f"{setting} is {name!r}, which is not a local folder and cannot be downloaded from "
                 f"the hub: {_first_line(error)} Connect to the internet once, or give a folder "
-                f"with {wanted}{', or words' * (setting == 'tokenizer')}."
+                f"with {files}{', or words' * (setting == 'tokenizer')}."
             ) from error
-        if _complete(Path(found), needs):
-            return Path(found)
-    raise ConfigError(f"{setting} is {name!r}, which has no {wanted} on the hub: choose another.")
+        if _complete(Path(snapshot), needs):
+            return Path(snapshot)
+    raise ConfigError(f"{setting} is {name!r}, which has no {files} on the hub: choose another.")
 
 
 def load_pretrained(setting: str, name: str, load: Any, folder: Path, **options: Any) -> Any:

@@ -95,8 +95,8 @@ def collected(data: Any, columns: tuple[str, str] | None, where: str) -> Collect
 
     def read(seed: int, most: int | None = None) -> list[tuple[np.ndarray, np.ndarray]]:
         with seeded_generators(Stream(seed, ("samples",))):
-            found = _samples(data, where) if columns is None else _rows(data, columns, where)
-            return list(islice(found, most))
+            samples = _samples(data, where) if columns is None else _rows(data, columns, where)
+            return list(islice(samples, most))
 
     samples = read(0)
     inputs, labels = [x for x, _ in samples], [y for _, y in samples]
@@ -225,8 +225,8 @@ def _read(data: Any, where: str) -> Iterator[Mapping[str, Any]]:
         yield from data
 
 
-def _column(names: Sequence[str], wanted: Sequence[str]) -> str | None:
-    return next((name for name in wanted if name in names), None)
+def _column(names: Sequence[str], usual: Sequence[str]) -> str | None:
+    return next((name for name in usual if name in names), None)
 
 
 @dataclass(frozen=True)
@@ -299,18 +299,18 @@ def _class_folders(folder: Path) -> list[str]:
 
 def _image_files(folder: Path, classes: list[str]) -> list[tuple[Path, int]]:
     """Images of a part with their labels, sorted by class and name."""
-    found = [
+    images = [
         (file, label)
         for label, name in enumerate(classes)
         for file in sorted((folder / name).rglob("*"))
         if file.suffix.lower() in SUFFIXES
     ]
-    if not found:
+    if not images:
         raise DataError(
             f"{folder} has no images: put them into one folder per class, e.g. "
             f"{folder / 'cat' / '1.png'}."
         )
-    return found
+    return images
 
 
 def _mode(file: Path) -> str:

@@ -137,17 +137,17 @@ def roles_of(text: str, where: str) -> dict[str, str]:
                 f"{_ADVICE}"
             )
         speeches.setdefault(role, []).extend([block] if block else [])
-    return {role: "\n".join(said) for role, said in speeches.items()}
+    return {role: "\n".join(texts) for role, texts in speeches.items()}
 
 
 def _play(path: Path) -> tuple[dict[str, RoleSamples], dict[str, RoleSamples]]:
     """Training and test samples by role."""
     text = read_text(path, _ADVICE)
     train, test = {}, {}
-    for role, said in roles_of(text, f"{path}").items():
-        if len(said) < SHORTEST:
+    for role, lines in roles_of(text, f"{path}").items():
+        if len(lines) < SHORTEST:
             continue
-        ids, first = letter_ids(said), len(said) - len(said) // 5
+        ids, first = letter_ids(lines), len(lines) - len(lines) // 5
         train[role], test[role] = RoleSamples.windows(ids[:first]), RoleSamples.windows(ids[first:])
     if not train:
         raise DataError(f"{path} has no role with at least {SHORTEST} characters. {_ADVICE}")

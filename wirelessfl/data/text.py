@@ -81,10 +81,10 @@ class TextData:
         Raises:
             ConfigError: the number of words is wrong.
         """
-        found = WordTokenizer.of(tokenizer)
-        if found is None or found.limit > self.words:
+        words = WordTokenizer.of(tokenizer)
+        if words is None or words.limit > self.words:
             return None
-        return Facts((max_length,), len(self.labels), PAD_ID, FIRST_ID + found.limit)
+        return Facts((max_length,), len(self.labels), PAD_ID, FIRST_ID + words.limit)
 
     def load(
         self,
@@ -111,13 +111,13 @@ class TextData:
         WordTokenizer.of(tokenizer)  # refuses wrong numbers of words before files are searched
         place = find_place(self.name, data_dir, remedy=f"Download them from {self.url}.")
         kind, files = self._find(place)
-        found = Tokenizer.find(tokenizer)
+        encoder = Tokenizer.find(tokenizer)
         content = digest_of([path for part in files for path in part], place.folder)
-        cache = TokenCache(self.name, (kind, content, found.digest, max_length), place.folder)
+        cache = TokenCache(self.name, (kind, content, encoder.digest, max_length), place.folder)
         encoded = cache.read()
         if encoded is None:
             train, test = self._read(kind, files)
-            tokens = found.tokens(train.texts, test.texts, max_length=max_length)
+            tokens = encoder.tokens(train.texts, test.texts, max_length=max_length)
             train_ids, test_ids = tokens.parts
             encoded = Encoded(
                 {

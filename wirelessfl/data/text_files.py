@@ -69,7 +69,7 @@ def read_tsv(
             f"{advice}"
         )
     indices, label_index = [header.index(name) for name in columns], header.index(label_column)
-    found, broken = Texts(), []
+    part, broken = Texts(), []
     for number, line in enumerate(lines[1:], start=2):
         if not line.strip():
             continue
@@ -78,14 +78,14 @@ def read_tsv(
             broken.append((number, len(row)))
             continue
         label = _label(row[label_index], labels, f"{path}, line {number}", advice)
-        found.add([row[index] for index in indices], label)
-    if len(broken) > broken_share * (len(found.texts) + len(broken)):
+        part.add([row[index] for index in indices], label)
+    if len(broken) > broken_share * (len(part.texts) + len(broken)):
         number, count = broken[0]
         others = f" ({len(broken)} such lines)" if len(broken) > 1 else ""
         raise DataError(
             f"{path}, line {number}: {count} columns, expected {len(header)}{others}. {advice}"
         )
-    return Texts(found.texts, found.labels, len(broken))
+    return Texts(part.texts, part.labels, len(broken))
 
 
 def read_ag_csv(path: Path, labels: Mapping[str, int], advice: str) -> Texts:
@@ -94,7 +94,7 @@ def read_ag_csv(path: Path, labels: Mapping[str, int], advice: str) -> Texts:
     Raises:
         DataError: the file cannot be read, a row is broken or a label is unknown.
     """
-    found = Texts()
+    part = Texts()
     # strict rejects a truncated file that ends inside quotes.
     rows = csv.reader(io.StringIO(read_text(path, advice), newline=""), strict=True)
     try:
@@ -104,10 +104,10 @@ def read_ag_csv(path: Path, labels: Mapping[str, int], advice: str) -> Texts:
                 continue  # an empty line, or the header of some copies
             if len(row) != 3:
                 raise DataError(f"{where}: {len(row)} columns, expected 3. {advice}")
-            found.add([" ".join(row[1:])], _label(row[0], labels, where, advice))
+            part.add([" ".join(row[1:])], _label(row[0], labels, where, advice))
     except csv.Error as error:
         raise DataError(f"{path}, line {rows.line_num}: {error}. {advice}") from error
-    return found
+    return part
 
 
 def read_newsgroups(archive: Path, groups: Mapping[str, int], advice: str) -> tuple[Texts, Texts]:
@@ -214,9 +214,9 @@ def read_text(path: Path, advice: str) -> str:
 
 
 def _label(
-    given: object, labels: Mapping[str, int], where: str, advice: str, numbers: str = ""
+    label: object, labels: Mapping[str, int], where: str, advice: str, numbers: str = ""
 ) -> int:
-    if not isinstance(given, str) or given not in labels:
+    if not isinstance(label, str) or label not in labels:
         expected = " or ".join(filter(None, (numbers, ", ".join(labels))))
-        raise DataError(f"{where}: the label is {given!r}, expected {expected}. {advice}")
-    return labels[given]
+        raise DataError(f"{where}: the label is {label!r}, expected {expected}. {advice}")
+    return labels[label]

@@ -42,8 +42,8 @@ class TokenIds(NamedTuple):
 def padded(rows: Iterable[Sequence[int]], texts: int, length: int, pad_id: int) -> torch.Tensor:
     """Ids [texts, length] int64 of ``texts`` rows of at most ``length`` ids each."""
     ids = np.full((texts, length), pad_id, dtype=np.int64)
-    for row, found in enumerate(rows):
-        ids[row, : len(found)] = found
+    for row, tokens in enumerate(rows):
+        ids[row, : len(tokens)] = tokens
     return torch.from_numpy(ids)
 
 
@@ -125,7 +125,7 @@ class WordTokenizer:
 
 def _words(text: str) -> Iterator[str]:
     """The words of a text in order, lower-cased."""
-    return (found.group() for found in WORD.finditer(text.lower()))
+    return (match.group() for match in WORD.finditer(text.lower()))
 
 
 _FORMAT = 2  # version of the cached files; a new number makes older files invalid
@@ -161,8 +161,8 @@ class Tokenizer:
     @property
     def digest(self) -> str:
         """SHA-256 of its files; tokenizers with equal digests give equal tokens."""
-        found = {path for pattern in _PATTERNS for path in self.folder.glob(pattern)}
-        return digest_of(sorted(path for path in found if path.is_file()), self.folder)
+        paths = {path for pattern in _PATTERNS for path in self.folder.glob(pattern)}
+        return digest_of(sorted(path for path in paths if path.is_file()), self.folder)
 
     def tokens(self, *parts: Sequence[str], max_length: int) -> TokenIds:
         """Tokenise parts of a data set, cut or padded to ``max_length`` tokens.

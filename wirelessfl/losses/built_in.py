@@ -40,10 +40,10 @@ class CrossEntropy(Loss):
 
     def values(self, outputs: torch.Tensor, labels: torch.Tensor) -> torch.Tensor:
         """See :class:`Loss`."""
-        found = torch.nn.functional.cross_entropy(
+        losses = torch.nn.functional.cross_entropy(
             outputs, labels, reduction="none", label_smoothing=self.label_smoothing
         )
-        return found if found.dim() == 1 else found.flatten(1).mean(1)
+        return losses if losses.dim() == 1 else losses.flatten(1).mean(1)
 
     def reduced(
         self, outputs: torch.Tensor, labels: torch.Tensor, how: Literal["sum", "mean"]
@@ -76,10 +76,10 @@ class BinaryCrossEntropy(Loss):
 
     def values(self, outputs: torch.Tensor, labels: torch.Tensor) -> torch.Tensor:
         """See :class:`Loss`."""
-        found = torch.nn.functional.binary_cross_entropy_with_logits(
+        losses = torch.nn.functional.binary_cross_entropy_with_logits(
             outputs.reshape(labels.shape), labels.to(outputs.dtype), reduction="none"
         )
-        return found if found.dim() == 1 else found.flatten(1).mean(1)
+        return losses if losses.dim() == 1 else losses.flatten(1).mean(1)
 
     def fits(self, labels: torch.Tensor) -> bool:
         """Whether all labels are 0 or 1, and there may be several per sample."""
@@ -113,8 +113,8 @@ class Regression(Loss):
 
     def values(self, outputs: torch.Tensor, labels: torch.Tensor) -> torch.Tensor:
         """See :class:`Loss`."""
-        found = self.elements(outputs.reshape(labels.shape), labels)
-        return found if found.dim() == 1 else found.flatten(1).mean(1)
+        losses = self.elements(outputs.reshape(labels.shape), labels)
+        return losses if losses.dim() == 1 else losses.flatten(1).mean(1)
 
     def fits(self, labels: torch.Tensor) -> bool:
         """Whether labels are real numbers."""

@@ -54,13 +54,13 @@ class LossKind(Kind[Loss]):
         Raises:
             ConfigError: it does not exist, or is neither a function nor a loss.
         """
-        found = by_name("loss", name, self.classes())
-        if isinstance(found, type) and issubclass(found, Loss):
-            loss: type[Loss] = subclass("loss", name, found, Loss)
+        choice = by_name("loss", name, self.classes())
+        if isinstance(choice, type) and issubclass(choice, Loss):
+            loss: type[Loss] = subclass("loss", name, choice, Loss)
             return loss
-        if not callable(found) or isinstance(found, type):
+        if not callable(choice) or isinstance(choice, type):
             raise ConfigError(
-                f"loss {name!r} is {shown(found)}: give a function f(outputs, labels), or a class "
+                f"loss {name!r} is {shown(choice)}: give a function f(outputs, labels), or a class "
                 "derived from wirelessfl.losses.Loss."
             )
         return _function_loss(name)

@@ -94,13 +94,13 @@ class OwnLoss(Loss):
         """See :class:`Loss`."""
         with calling(f"loss {self.called!r}"):
             if self.way == "batch":
-                found = self.function(outputs, labels)
+                losses = self.function(outputs, labels)
             elif self.way == "vmap":
-                found = torch.vmap(self._alone)(outputs, labels)
+                losses = torch.vmap(self._alone)(outputs, labels)
             else:
                 alone = [self._alone(*one) for one in zip(outputs, labels, strict=True)]
-                found = torch.stack(alone) if alone else outputs.new_zeros(0)
-        return found if found.dim() == 1 else found.flatten(1).mean(1)
+                losses = torch.stack(alone) if alone else outputs.new_zeros(0)
+        return losses if losses.dim() == 1 else losses.flatten(1).mean(1)
 
     def _alone(self, output: torch.Tensor, label: torch.Tensor) -> torch.Tensor:
         return self.function(output[None], label[None]).reshape(())
@@ -156,27 +156,27 @@ def ready(
     if isinstance(loss, GivenLoss):
         called = str(getattr(function, "__name__", type(function).__name__))
     right = _right(outputs, y, labels)
-    found = _tried(function, called, outputs, y)
-    if found.dim():
-        own = OwnLoss(function, called, "batch", right)
-        _check_apart(own, outputs, y)
-        return own, None
-    own = OwnLoss(function, called, "loop", right)
-    alone = own.values(outputs, y)
+    losses = _tried(function, called, outputs, y)
+    if losses.dim():
+        trained = OwnLoss(function, called, "batch", right)
+        _check_apart(trained, outputs, y)
+        return trained, None
+    trained = OwnLoss(function, called, "loop", right)
+    alone = trained.values(outputs, y)
     try:
         by_vmap = OwnLoss(function, called, "vmap", right)
         if torch.allclose(by_vmap.values(outputs, y), alone, 1e-4, 1e-6, equal_nan=True):
-            own = by_vmap
+            trained = by_vmap
     except Exception:
         pass
-    if not any(_same(found, whole) for whole in (alone.mean(), alone.sum())):
-        return own, (
-            f"loss {called!r} of {len(y)} samples is {float(found):.4g}, but the mean of their "
+    if not any(_same(losses, whole) for whole in (alone.mean(), alone.sum())):
+        return trained, (
+            f"loss {called!r} of {len(y)} samples is {float(losses):.4g}, but the mean of their "
             f"separate losses, which is trained, is {float(alone.mean()):.4g}: samples of a batch "
             "affect each other, as in a weighted mean. To train with your weights, return the loss "
             "of each sample, [batch]."
         )
-    return own, None
+    return trained, None
 
 
 def _tried(function: Function, called: str, outputs: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
@@ -188,30 +188,30 @@ def _tried(function: Function, called: str, outputs: torch.Tensor, y: torch.Tens
     """
     leaf = outputs.detach().clone().requires_grad_()
     with torch.enable_grad(), calling(f"loss {called!r}", ConfigError):
-        found: Any = function(leaf, y.clone())
-    wanted = "a tensor [batch] or [batch, ...] with the loss of each sample, or a scalar tensor"
-    if not isinstance(found, torch.Tensor) or not found.is_floating_point():
-        problem = described(found)
-    elif found.dim() and len(found) != len(y):
-        problem = f"{described(found)} for {len(y)} samples"
-    elif not found.requires_grad:
+        losses: Any = function(leaf, y.clone())
+    expected = "a tensor [batch] or [batch, ...] with the loss of each sample, or a scalar tensor"
+    if not isinstance(losses, torch.Tensor) or not losses.is_floating_point():
+        problem = described(losses)
+    elif losses.dim() and len(losses) != len(y):
+        problem = f"{described(losses)} for {len(y)} samples"
+    elif not losses.requires_grad:
         problem = "a value without a gradient, computed without the outputs or detached from them"
     else:
-        return found.detach()
-    raise ConfigError(f"loss {called!r} returned {problem}: return {wanted}.")
+        return losses.detach()
+    raise ConfigError(f"loss {called!r} returned {problem}: return {expected}.")
 
 
-def _check_apart(own: OwnLoss, outputs: torch.Tensor, y: torch.Tensor) -> None:
+def _check_apart(loss: OwnLoss, outputs: torch.Tensor, y: torch.Tensor) -> None:
     """Raise if a sample's loss depends on the other samples of its batch.
 
     Raises:
         ConfigError: it does.
     """
     half = max(len(y) // 2, 1)
-    whole, part = own.values(outputs, y)[:half], own.values(outputs[:half], y[:half])
+    whole, part = loss.values(outputs, y)[:half], loss.values(outputs[:half], y[:half])
     if not _same(whole, part):
         raise ConfigError(
-            f"loss {own.called!r} mixes the samples of a batch: the loss of sample 0 is "
+            f"loss {loss.called!r} mixes the samples of a batch: the loss of sample 0 is "
             f"{float(whole[0]):.4g} among {len(y)} samples, and {float(part[0]):.4g} among {half}. "
             "Return the loss of each sample by itself."
         )

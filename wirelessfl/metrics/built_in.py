@@ -25,16 +25,16 @@ class ClassAccuracy(OfClasses):
 
     def value(self, tested: Predicted) -> list[float]:
         """See :class:`Metric`."""
-        found: list[float] = of_classes(tested).tolist()
-        return found
+        accuracies: list[float] = of_classes(tested).tolist()
+        return accuracies
 
 
 def of_classes(tested: Predicted) -> torch.Tensor:
     """Accuracy of each class, [classes], float64; nan for a class without samples."""
-    truth, found = tested.one_hot
+    truth, predicted = tested.one_hot
     if tested.accuracy == "signs":
-        return (truth == found).double().mean(0)
-    return (truth & found).sum(0).double() / truth.sum(0)
+        return (truth == predicted).double().mean(0)
+    return (truth & predicted).sum(0).double() / truth.sum(0)
 
 
 @dataclass(frozen=True)
@@ -49,8 +49,8 @@ class MacroF1(OfClasses):
 
     def value(self, tested: Predicted) -> float:
         """See :class:`Metric`."""
-        truth, found = tested.one_hot
-        hits, both = (truth & found).sum(0).double(), (truth.sum(0) + found.sum(0)).double()
+        truth, predicted = tested.one_hot
+        hits, both = (truth & predicted).sum(0).double(), (truth.sum(0) + predicted.sum(0)).double()
         score = 2 * hits / both.clamp(min=1)
         return float((score if tested.accuracy == "signs" else score[both > 0]).mean())
 
@@ -88,14 +88,14 @@ def worst(accuracy: FloatArray, shares: FloatArray) -> float:
         accuracy: [classes], nan if unknown.
         shares: [clients, classes], fraction of each label among the samples of each client.
     """
-    known = ~np.isnan(accuracy)
-    weights = shares[:, known]
+    measured = ~np.isnan(accuracy)
+    weights = shares[:, measured]
     total = weights.sum(1)
     tested = total > 0
     if not tested.any():
         return float("nan")
-    each = np.sort((weights[tested] @ accuracy[known]) / total[tested])
-    return float(each[: int(np.ceil(FRACTION * len(each)))].mean())
+    accuracies = np.sort((weights[tested] @ accuracy[measured]) / total[tested])
+    return float(accuracies[: int(np.ceil(FRACTION * len(accuracies)))].mean())
 
 
 @dataclass(frozen=True)

@@ -62,12 +62,12 @@ class Measures:
         if not bool(outputs.isfinite().all()):
             return {metric.field: None for metric in self.metrics}
         tested = Predicted(outputs, labels, self.accuracy, self.classes, self.shares)
-        found = {}
+        values = {}
         for metric in self.metrics:
             with calling(f"metric {metric.field!r}"):
                 value = metric.value(tested)
-            found[metric.field] = _plain(metric.field, value)
-        return found
+            values[metric.field] = _plain(metric.field, value)
+        return values
 
 
 def _plain(name: str, value: Any) -> Any:
@@ -113,8 +113,8 @@ def label_shares(
             f"classes, more than {MOST_SHARES:.0e} numbers: leave the metric out, or use fewer "
             "clients."
         )
-    known = labels.numpy()
+    classes_of = labels.numpy()
     counts = np.empty((len(client_samples), classes))
     for client in range(len(client_samples)):
-        counts[client] = np.bincount(known[client_samples[client]], minlength=classes)
+        counts[client] = np.bincount(classes_of[client_samples[client]], minlength=classes)
     return np.asarray(counts / np.maximum(counts.sum(1, keepdims=True), 1))

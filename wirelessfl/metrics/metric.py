@@ -46,13 +46,13 @@ class Predicted:
         if self.accuracy == "signs":
             shape = self.labels.shape
             flat = (self.labels > 0.5, self.outputs.reshape(shape) > 0)
-            truth, found = (part.reshape(len(part), -1) for part in flat)
-            return truth, found
+            truth, predicted = (part.reshape(len(part), -1) for part in flat)
+            return truth, predicted
         number = torch.arange(self.classes, device=self.labels.device)
-        truth, found = (
+        truth, predicted = (
             part.reshape(-1, 1) == number for part in (self.labels, self.outputs.argmax(1))
         )
-        return truth, found
+        return truth, predicted
 
 
 @dataclass(frozen=True)

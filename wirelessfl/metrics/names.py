@@ -81,19 +81,19 @@ def find_metric(name: object) -> Metric:
         ConfigError: it does not exist, is neither a function nor a metric, or has the name of a
             field of rows.
     """
-    known = METRICS.classes()
-    found = by_name("metric", name, known)
+    built_in = METRICS.classes()
+    choice = by_name("metric", name, built_in)
     assert isinstance(name, str)
-    if isinstance(found, type) and issubclass(found, Metric):
-        metric: Metric = subclass("metric", name, found, Metric)()
+    if isinstance(choice, type) and issubclass(choice, Metric):
+        metric: Metric = subclass("metric", name, choice, Metric)()
         check_name(metric.field)
         return metric
-    if not callable(found) or isinstance(found, type):
+    if not callable(choice) or isinstance(choice, type):
         raise ConfigError(
-            f"metric {name!r} is {shown(found)}: give a function f(outputs, labels) that returns a "
-            "number."
+            f"metric {name!r} is {shown(choice)}: give a function f(outputs, labels) that returns "
+            "a number."
         )
-    return OwnMetric(check_name(module_and_name(name)[1]), found)
+    return OwnMetric(check_name(module_and_name(name)[1]), choice)
 
 
 def smaller_is_better(field: str) -> bool:

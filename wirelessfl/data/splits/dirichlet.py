@@ -26,14 +26,8 @@ class Dirichlet(OwnedSplit):
     """Each class is shared among the clients in Dirichlet(alpha) proportions (Hsu et al., 2019).
 
     For each class, client i gets the share q_i of its samples (as in Yurochkin et al., ICML 2019).
-    Shares are redrawn until every client has ``min_samples``. With ``samples_per_client``, each
-    client's class mixture is drawn instead.
-
-    Args:
-        alpha: concentration, > 0; smaller is more unequal.
-        min_samples: minimum number of samples per client; None for 1.
-        samples_per_client: number of samples of every client; None to deal all samples.
-        reuse: whether samples may be used again once their class runs out.
+    A smaller ``alpha`` is more unequal. Shares are redrawn until every client has ``min_samples``.
+    With ``samples_per_client``, each client's class mixture is drawn instead.
     """
 
     by_labels: ClassVar[bool] = True

@@ -19,12 +19,7 @@ from wirelessfl.needs import beside
 
 @dataclass(frozen=True)
 class IID(OwnedSplit):
-    """Random split into equal parts, whose sizes differ by at most one sample.
-
-    Args:
-        samples_per_client: number of samples of every client; None to deal all samples.
-        reuse: whether samples may be used again once they run out.
-    """
+    """Random split into equal parts, whose sizes differ by at most one sample."""
 
     name = "iid"
 

@@ -149,10 +149,10 @@ def deal_evenly(labels: NDArray[np.generic], shares: int, draw: np.random.Genera
 
 def _overlapping(count: int, label_of: IntArray, draw: np.random.Generator) -> IntArray:
     """The half of the clients that gets each sample, [n]; shared labels are divided evenly."""
-    each = max((6 * count + 5) // 10, count // 2 + 1)  # labels per half: 60 %, but more than half
+    per_half = max((6 * count + 5) // 10, count // 2 + 1)  # labels: 60 %, but more than half
     rank = draw.permutation(count)[label_of]
-    half = np.where(rank < each, 0, 1)
-    common = np.flatnonzero((rank >= count - each) & (rank < each))
+    half = np.where(rank < per_half, 0, 1)
+    common = np.flatnonzero((rank >= count - per_half) & (rank < per_half))
     half[common] = deal_evenly(label_of[common], 2, draw)
     return half
 

@@ -23,10 +23,6 @@ class Natural(Split):
     Clients get groups that are drawn at random from those with at least ``min_samples`` samples.
     If there are fewer such groups than clients, ``reuse`` deals each of them repeatedly; the
     numbers of clients per group differ by at most one. Clients are sorted by group number.
-
-    Args:
-        min_samples: minimum number of samples per client; None for 1.
-        reuse: whether several clients may have the same group.
     """
 
     by_groups: ClassVar[bool] = True

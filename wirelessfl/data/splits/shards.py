@@ -21,9 +21,6 @@ class NonIID(OwnedSplit):
     """Label shards dealt at random over all clients (McMahan et al., AISTATS 2017, Section 3).
 
     The samples, sorted by label, are cut into ``shards * clients`` shards.
-
-    Args:
-        shards: shards per client, >= 1.
     """
 
     name = "noniid"
@@ -43,9 +40,6 @@ class CellIID(OwnedSplit):
     """Equal random parts per cell, dealt within the cell by label shards (HIST, Section VI).
 
     With one cell the split equals ``noniid``.
-
-    Args:
-        shards: shards per client, >= 1.
     """
 
     name = "cell-iid"
@@ -77,9 +71,6 @@ class CellShards(OwnedSplit):
     its shards at random to its clients. With ``noniid``, by contrast, cells of ten clients have
     nearly all of ten labels. HIST, Section VI-B, says that a cell has fewer labels with more cells,
     but not how its data are dealt. With one cell the shards are dealt as in ``noniid``.
-
-    Args:
-        shards: shards per client, >= 1.
     """
 
     name = "cell-shards"

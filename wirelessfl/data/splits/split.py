@@ -42,16 +42,18 @@ def _dealt(
     value: Any, split: Split, samples: Samples, cell_of: IntArray, stream: Stream
 ) -> Sequence[IntArray]:
     """Check for an array of sample indices per client, none of them empty."""
-    wanted = f"{len(cell_of)} arrays of sample indices, one per client"
+    expected = f"{len(cell_of)} arrays of sample indices, one per client"
     if isinstance(value, ClientSamples) and of_project(type(value)):
         return value  # computed on access, by a split of this project
     dealt = [
-        indices(mine, len(samples.labels), f"{wanted} (client {client})")
-        for client, mine in enumerate(entries(value, len(cell_of), wanted))
+        indices(mine, len(samples.labels), f"{expected} (client {client})")
+        for client, mine in enumerate(entries(value, len(cell_of), expected))
     ]
     for client, mine in enumerate(dealt):
         if not len(mine):
-            raise UnfitError(f"no samples for client {client}", f"{wanted}, with at least one each")
+            raise UnfitError(
+                f"no samples for client {client}", f"{expected}, with at least one each"
+            )
     return dealt
 
 
@@ -59,10 +61,10 @@ def _owners(
     value: Any, split: Split, labels: NDArray[np.generic], cell_of: IntArray, stream: Stream
 ) -> IntArray:
     """Check for a client per sample."""
-    wanted = f"the client of each of the {len(labels)} samples"
-    owner = indices(value, len(cell_of), wanted)
+    expected = f"the client of each of the {len(labels)} samples"
+    owner = indices(value, len(cell_of), expected)
     if len(owner) != len(labels):
-        raise UnfitError(f"{len(owner)} entries", wanted)
+        raise UnfitError(f"{len(owner)} entries", expected)
     return owner
 
 
@@ -122,9 +124,9 @@ def check_count(samples: int, clients: int, required: int) -> None:
         DataError: there are fewer than ``clients * required`` samples.
     """
     if clients * required > samples:
-        each = f"{required} sample{'s' if required > 1 else ''}"
+        least = f"{required} sample{'s' if required > 1 else ''}"
         raise DataError(
-            f"{clients} clients with at least {each} each need {clients * required} samples, but "
+            f"{clients} clients with at least {least} each need {clients * required} samples, but "
             f"there are only {samples}. Use fewer clients{_lower(required)}."
         )
 
@@ -237,10 +239,10 @@ def split(
     labels = checked_labels(labels)
     clients = checked_number("clients", clients, 1)
     members = cells_of_clients(clients, cells, cell_of)
-    found = _named(kind, alpha, shards, min_samples, samples_per_client, reuse)
-    if samples_per_client is None and not found.by_groups:
+    choice = _named(kind, alpha, shards, min_samples, samples_per_client, reuse)
+    if samples_per_client is None and not choice.by_groups:
         check_count(len(labels), clients, min_samples)
-    dealt = found.deal(Samples(labels, groups), members, stream)
+    dealt = choice.deal(Samples(labels, groups), members, stream)
     if samples_per_client is None:
         check_sizes(np.array([len(samples) for samples in dealt]), min_samples)
     return dealt
@@ -279,5 +281,5 @@ def _named(
             "reuse needs samples_per_client or split natural: choose one, or leave reuse out."
         )
     options["samples_per_client"] = samples_per_client
-    found = DATA_SPLITS.find(kind)
-    return found(**{entry.name: options[entry.name] for entry in fields(found)})
+    cls = DATA_SPLITS.find(kind)
+    return cls(**{entry.name: options[entry.name] for entry in fields(cls)})
