@@ -67,6 +67,16 @@ def returns(check: Check) -> Callable[[F], F]:
     return decorate
 
 
+def overwrites(*arguments: str) -> Callable[[F], F]:
+    """Decorate a method of an interface that may change these arguments, e.g. in place."""
+
+    def decorate(method: F) -> F:
+        method.overwritten = arguments  # type: ignore[attr-defined]
+        return method
+
+    return decorate
+
+
 def of_project(thing: object) -> bool:
     """Whether this project defines a class or function."""
     return str(getattr(thing, "__module__", None)).partition(".")[0] in PROJECT

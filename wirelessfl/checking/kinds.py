@@ -1,219 +1,222 @@
-"""What can be checked: the contracts of each kind, and how its runs are set up.
-
-A kind with contracts of its own is an entry of ``_CHECKED``.
-"""
+"""What can be checked: the kind of a class or function, and the data and settings of its runs."""
 
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, fields
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import fields, replace
 from typing import Any
 
+import numpy as np
+import torch
 from torch import Tensor, nn
 
 from channels import Access, Network
+from channels.concurrency import ignored_warnings
+from channels.streams import Stream
 from wirelessfl.algorithms import Method
-from wirelessfl.assigners import Assigner
-from wirelessfl.checking import (
-    algorithms,
-    assignments,
-    downlink,
-    learning,
-    losses,
-    metrics,
-    networks,
-    radio,
-    selections,
-    splits,
-    trial_data,
-    uplinks,
-    warm_starts,
-    watchers,
-)
-from wirelessfl.checking.contract import Contract
-from wirelessfl.checking.runs import BASIC, CREATED, PICKLED
-from wirelessfl.checking.subject import Settings, small_data
+from wirelessfl.checking.subject import CLIENTS, Settings
 from wirelessfl.config.choices import KINDS
 from wirelessfl.config.own_network import own_network
-from wirelessfl.data import Dataset
+from wirelessfl.data import Dataset, load_dataset
 from wirelessfl.errors import ConfigError
 from wirelessfl.generators import seeded_generators
 from wirelessfl.guard import calling
+from wirelessfl.losses import Loss
 from wirelessfl.metrics import Metric
 from wirelessfl.observers import Observer
 from wirelessfl.runs.given_code import path_of_function
-from wirelessfl.schedules import Schedule
 from wirelessfl.wording import shown
 
+CHECKED = tuple(dict.fromkeys(["algorithm", *KINDS, "metric", "network", "observer"]))
+"""The kinds that can be checked, by the name of the setting that selects one."""
 FOLDERS = ("folder", "path", "root", "directory", "data_path", "data_root", "where", "_")
 """Names that mark a function's only argument as the data folder: the function is a data set."""
-POSITIONAL = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
-PLAIN = (CREATED, PICKLED, *BASIC)
+STREAM = Stream(7, ("check",))
+SAMPLES = 240
+TRIED = 8
+"""Number of samples on which a loss or a metric is tried."""
 REQUESTS: Settings = {"schedule": "buffered", "requests": 3, "buffer": 2, "eval_every": 1}
-
-
-def _plain_data(given: Any, path: str, settings: Settings) -> tuple[Dataset | None, Settings]:
-    return small_data(), {}
-
-
-def _of_network(given: Any, path: str, settings: Settings) -> tuple[Dataset | None, Settings]:
-    network = own_network(path, networks.SEED)
-    more = {"algorithm": "hfedavg"} if network.cells > 1 else {}
-    return trial_data.of_network(network), more
-
-
-@dataclass(frozen=True)
-class Checked:
-    """A kind that can be checked.
-
-    Args:
-        contracts: its contracts, in order; a contract comes after those that it needs.
-        base: settings of its runs, besides those of all runs; or a function of the class.
-        data: returns the data set of its runs, None if it is one itself, and further settings of
-            its runs; gets the class or function, its import path and its settings.
-    """
-
-    contracts: tuple[Contract, ...]
-    base: Settings | Callable[[Any], Settings] = field(default_factory=dict)
-    data: Callable[[Any, str, Settings], tuple[Dataset | None, Settings]] = _plain_data
-
-    def settings(self, given: Any) -> Settings:
-        """Settings of the runs of a class or function."""
-        return self.base(given) if callable(self.base) else self.base
-
-
-def _of_algorithm(cls: type[Method]) -> Settings:
-    return {"cells": 2} if cls.topology == "cells" else {}
-
-
-def _of_assigner(cls: type[Assigner]) -> Settings:
-    return {"algorithm": "hfedavg", "cells": 2} if cls.of_cells else {}
-
-
-def _of_schedule(cls: type[Schedule]) -> Settings:
-    """Settings that give the schedule work of its kind."""
-    if cls.work == "rounds":
-        return {}
-    if cls.work == "requests":
-        having = {entry.name for entry in fields(cls)}
-        given = {name: value for name, value in REQUESTS.items() if name in having}
-        return {"eval_every": 1, "rounds": 6, **given}
-    return {"clients_per_round": 4}
-
-
 SESSIONS: Settings = {"sessions": 2, "rounds": 2}
-_CHECKED: Mapping[str, Checked] = {
-    "algorithm": Checked(algorithms.CONTRACTS, _of_algorithm),
-    "split": Checked(splits.CONTRACTS),
-    "model": Checked(learning.MODEL),
-    "dataset": Checked(learning.DATASET, data=lambda given, path, settings: (None, {})),
-    "lr_schedule": Checked(downlink.STEP_SIZES),
-    "compression": Checked(downlink.COMPRESSION),
-    "assigner": Checked(PLAIN, _of_assigner),
-    "select": Checked(selections.CONTRACTS, {"clients_per_round": 3}),
-    "path_loss": Checked(PLAIN, {"layout": "disc"}),
-    "fading": Checked(radio.FADING),
-    "uplink": Checked(uplinks.CONTRACTS),
-    "failures": Checked(radio.FAILURES, {"snr_db": -5}),
-    "schedule": Checked(PLAIN, _of_schedule),
-    "delays": Checked(PLAIN, {**REQUESTS, "step_seconds": 0.1}),
-    "assignment": Checked(
-        assignments.CONTRACTS, {"schedule": "simultaneous", "clients_per_round": 4}
-    ),
-    "warm_start": Checked(warm_starts.CONTRACTS, SESSIONS),
-    "presence": Checked(PLAIN, SESSIONS),
-    "loss": Checked(losses.CONTRACTS, data=trial_data.of_loss),
-    "metric": Checked(metrics.CONTRACTS, data=trial_data.of_metric),
-    "network": Checked(networks.CONTRACTS, {"clients": None, "chunk": None}, _of_network),
-    "observer": Checked(watchers.CONTRACTS, {"rounds": 6}),
+BASE: Mapping[str, Settings] = {
+    "select": {"clients_per_round": 3},
+    "path_loss": {"layout": "disc"},
+    "failures": {"snr_db": -5},
+    "delays": {**REQUESTS, "step_seconds": 0.1},
+    "assignment": {"schedule": "simultaneous", "clients_per_round": 4},
+    "warm_start": SESSIONS,
+    "presence": SESSIONS,
+    "network": {"clients": None, "chunk": None},
+    "observer": {"rounds": 6},
 }
-CHECKED = {**_CHECKED, **{kind: Checked(PLAIN) for kind in KINDS if kind not in _CHECKED}}
-"""The kinds that can be checked, by the name of the setting that selects one."""
+"""Settings with which a choice of each kind takes part in a run."""
+LOSSES: Mapping[str, Settings] = {
+    "reals": {"loss": "mse"},
+    "several reals": {"loss": "mse"},
+    "several labels": {"loss": "binary-cross-entropy"},
+}
+"""Settings of a run that computes a metric of labels other than classes."""
+SEED = 7
 
 
-def _of_outputs(function: Callable[..., Any]) -> str:
-    """The kind of a function of outputs and labels: a loss has a gradient.
+def base_of(kind: str, thing: Any, path: str, labels: str) -> Settings:
+    """Settings of the runs of a class or function, whose data have a kind of labels."""
+    base = dict(BASE.get(kind, {}))
+    if kind == "metric":
+        base |= LOSSES.get(labels, {})
+    elif kind == "algorithm" and thing.topology == "cells":
+        base |= {"cells": 2}
+    elif kind == "assigner" and thing.of_cells:
+        base |= {"algorithm": "hfedavg", "cells": 2}
+    elif kind == "schedule" and thing.work == "requests":
+        names = {entry.name for entry in fields(thing)}
+        used = {name: value for name, value in REQUESTS.items() if name in names}
+        base |= {"eval_every": 1, "rounds": 6, **used}
+    elif kind == "schedule" and thing.work != "rounds":
+        base |= {"clients_per_round": 4}
+    elif kind == "network" and own_network(path, SEED).cells > 1:
+        base |= {"algorithm": "hfedavg"}
+    return base
 
-    Raises:
-        ConfigError: no labels fit, so the kind is unclear.
+
+def data_of(kind: str, thing: Any, path: str, settings: Settings) -> tuple[str, Dataset | None]:
+    """The kind of labels and the data of the runs of a class or function; None if it is the data.
+
+    For a loss or a metric, the first data set whose labels fit; the first of all if none does.
     """
-    for _, data in trial_data.labelled():
-        outputs, labels = trial_data.outputs_and_labels(data, trial_data.STREAM)
+    sets = list(_labelled())
+    for labels, data in sets if kind in ("loss", "metric") else ():
         try:
-            with trial_data.tried():
-                found = function(outputs.requires_grad_(), labels)
+            with _tried():
+                if _fits(thing, settings, labels, data):
+                    return labels, data
         except Exception:  # users' code may raise anything for labels that it does not know
             continue
-        return "loss" if isinstance(found, Tensor) and found.requires_grad else "metric"
+    labels, data = sets[0]
+    if kind == "network":  # a few samples for each client
+        rows = np.arange(max(SAMPLES, 4 * own_network(path, SEED).clients)) % SAMPLES
+        inputs, targets = data.train_inputs[rows], data.train_labels[rows]
+        data = replace(data, train_inputs=inputs, train_labels=targets, groups=None)
+    return labels, None if kind == "dataset" else data
+
+
+def _labelled() -> Iterator[tuple[str, Dataset]]:
+    """A part of digits, with each kind of labels; the labels follow the digit."""
+    digits = load_dataset("digits")
+    order = torch.from_numpy(STREAM.generator().permutation(len(digits.train_labels))[:SAMPLES])
+    x, y = digits.train_inputs[order], digits.train_labels[order]
+    test_x, test_y = digits.test_inputs[:SAMPLES], digits.test_labels[:SAMPLES]
+    groups = np.arange(SAMPLES) % CLIENTS
+    yield "classes", Dataset("some-digits", x, y, test_x, test_y, digits.classes, groups=groups)
+    kinds: dict[str, Callable[[Tensor], Tensor]] = {
+        "reals": lambda y: y.float() / 9,
+        "several reals": lambda y: torch.stack([y.float() / 9, (y % 2).float()], 1),
+        "several labels": lambda y: torch.stack([y % 2, y // 5, y % 3 // 2], 1).float(),
+    }
+    for kind, of in kinds.items():
+        yield kind, Dataset("some-digits", x, of(y), test_x, of(test_y), groups=groups)
+
+
+def _outputs_and_labels(data: Dataset) -> tuple[Tensor, Tensor]:
+    """Random outputs of a model for a few samples, [batch, classes], and their labels."""
+    normal = STREAM.generator().standard_normal((TRIED, data.classes))
+    return torch.from_numpy(normal.astype(np.float32)), data.train_labels[:TRIED].clone()
+
+
+@contextmanager
+def _tried() -> Iterator[None]:
+    """Try a function of the user with labels that may not fit it: warnings do not count."""
+    with seeded_generators(STREAM), ignored_warnings():
+        yield
+
+
+def _fits(thing: Any, settings: Settings, labels: str, data: Dataset) -> bool:
+    """Whether a loss or a metric takes the labels of a data set; raises if it does not."""
+    base = thing if isinstance(thing, type) else object
+    if issubclass(base, Metric):
+        right: Any = {"classes": "classes", "several labels": "signs"}.get(labels)
+        return base().why_not(data.train_labels, right) is None
+    function = thing
+    if issubclass(base, Loss):
+        loss = base(**settings)
+        if not loss.fits(data.train_labels):
+            return False
+        function = loss.values
+    values = function(*_outputs_and_labels(data))
+    # A loss of regression broadcasts outputs [n, 1] against labels [n], by mistake.
+    shapes = ((), (TRIED,), tuple(data.train_labels[:TRIED].shape))
+    return not isinstance(values, Tensor) or tuple(values.shape) in shapes
+
+
+def kind_of(thing: Any) -> str:
+    """The kind of a class or function.
+
+    Raises:
+        ConfigError: the kind is unclear.
+    """
+    if isinstance(thing, type):
+        bases: tuple[tuple[str, type[Any]], ...] = (
+            ("algorithm", Method),
+            *((kind, KINDS[kind].base) for kind in KINDS),
+            ("metric", Metric),
+            ("observer", Observer),
+            ("uplink", Access),
+            ("model", nn.Module),
+        )
+        for kind, base in bases:
+            if issubclass(thing, base):
+                return kind
+    elif isinstance(thing, Observer):
+        return "observer"
+    elif isinstance(thing, Network):
+        return "network"
+    elif callable(thing):
+        parameters = inspect.signature(thing).parameters
+        needed = [
+            name
+            for name, p in parameters.items()
+            if p.default is p.empty and p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)
+        ]
+        if {"input_shape", "classes"} <= parameters.keys():
+            return "model"
+        if "data_dir" in parameters or (len(needed) == 1 and needed[0] in FOLDERS):
+            return "dataset"
+        if needed == ["stream"]:
+            return "network"
+        if len(needed) == 2:
+            return _kind_of_outputs(thing)
+        if not needed:
+            return _kind_of_result(thing)
+    raise ConfigError(
+        f"{shown(thing)} matches no kind: derive it from the base class of its "
+        f"kind, or set kind to one of {', '.join(CHECKED)}."
+    )
+
+
+def _kind_of_outputs(function: Callable[..., Any]) -> str:
+    """The kind of a function of outputs and labels: a loss has a gradient."""
+    for _, data in _labelled():
+        outputs, labels = _outputs_and_labels(data)
+        try:
+            with _tried():
+                values = function(outputs.requires_grad_(), labels)
+        except Exception:  # users' code may raise anything for labels that it does not know
+            continue
+        return "loss" if isinstance(values, Tensor) and values.requires_grad else "metric"
     raise ConfigError(
         f"{path_of_function(function)} fails for random outputs and labels, so its kind cannot be "
         "told: name it, loss or metric."
     )
 
 
-def _of_nothing(function: Callable[..., Any]) -> str:
-    """The kind of a function without arguments, from what it returns.
-
-    Raises:
-        ConfigError: it returns neither a network nor an observer.
-    """
-    with (
-        calling(f"{path_of_function(function)}()", ConfigError),
-        seeded_generators(trial_data.STREAM),
-    ):
-        found = function()
-    if isinstance(found, Network | Observer):
-        return "network" if isinstance(found, Network) else "observer"
+def _kind_of_result(function: Callable[..., Any]) -> str:
+    """The kind of a function without arguments, from what it returns."""
+    with calling(f"{path_of_function(function)}()", ConfigError), seeded_generators(STREAM):
+        result = function()
+    if isinstance(result, Network | Observer):
+        return "network" if isinstance(result, Network) else "observer"
     raise ConfigError(
-        f"{path_of_function(function)} returns {shown(found)}, which matches no kind: set "
+        f"{path_of_function(function)} returns {shown(result)}, which matches no kind: set "
         f"kind to one of {', '.join(CHECKED)}."
-    )
-
-
-def kind_of(given: Any) -> str:
-    """The kind of a class or function.
-
-    Raises:
-        ConfigError: the kind is unclear.
-    """
-    if isinstance(given, type):
-        bases: dict[str, type[Any]] = {
-            "algorithm": Method,
-            **{kind: KINDS[kind].base for kind in KINDS},
-            "metric": Metric,
-            "observer": Observer,
-        }
-        for kind, base in bases.items():
-            if issubclass(given, base):
-                return kind
-        if issubclass(given, Access):
-            return "uplink"
-        if issubclass(given, nn.Module):
-            return "model"
-    elif isinstance(given, Observer):
-        return "observer"
-    elif isinstance(given, Network):
-        return "network"
-    elif callable(given):
-        parameters = [*inspect.signature(given).parameters.values()]
-        names = {entry.name for entry in parameters}
-        needed = [
-            p
-            for p in parameters
-            if p.default is p.empty and p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)
-        ]
-        if {"input_shape", "classes"} <= names:
-            return "model"
-        if "data_dir" in names or (len(needed) == 1 and needed[0].name in FOLDERS):
-            return "dataset"
-        if [entry.name for entry in needed] == ["stream"]:
-            return "network"
-        if len(needed) == 2:
-            return _of_outputs(given)
-        if not needed:
-            return _of_nothing(given)
-    raise ConfigError(
-        f"{shown(given)} matches no kind: derive it from the base class of its "
-        f"kind, or set kind to one of {', '.join(CHECKED)}."
     )

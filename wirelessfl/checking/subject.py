@@ -7,19 +7,19 @@ import itertools
 import shutil
 import sys
 import types
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from copy import deepcopy
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
-
-import numpy as np
 
 from channels import Network, section_vi_c
 from channels.streams import Stream
 from wirelessfl.config import Config
-from wirelessfl.data import Dataset, load_dataset
+from wirelessfl.data import Dataset
 from wirelessfl.generators import seeded_generators
+from wirelessfl.metrics import find_metric
 from wirelessfl.observers import Observer
 from wirelessfl.runs.directory import Row
 from wirelessfl.runs.result import RunResult
@@ -40,7 +40,6 @@ SMALL: Settings = {
     "hidden": (12, 12),
 }
 """Settings of every run of a check."""
-SAMPLES = 240
 MODULE = "wirelessfl_checked_"
 """Beginning of the names of modules that hold classes without an import path."""
 _numbers = itertools.count()
@@ -57,7 +56,7 @@ class Subject:
         settings: its settings, by name, instead of their defaults.
         base: other settings of its runs.
         folder: folder of the runs.
-        data: data set of the runs; None for the subject itself.
+        data: data set of the runs, of which each gets a copy; None for the subject itself.
     """
 
     kind: str
@@ -88,10 +87,8 @@ class Subject:
             ConfigError: the settings are refused.
         """
         chosen = {} if self.kind == "observer" else {self.kind: self.path, **self.settings}
-        flags = {**SMALL, **self.base, **chosen, **changes}
-        if "model" in changes or self.kind == "model":
-            flags.setdefault("hidden", None)
-            flags["hidden"] = changes.get("hidden")
+        hidden = {"hidden": None} if self.kind == "model" else {}  # a setting of model fcnn
+        flags = {**SMALL, **hidden, **self.base, **chosen, **changes}
         flags = {name: value for name, value in flags.items() if value is not None}
         algorithm = flags.pop("algorithm", "fedavg")
         return Config.from_flags(algorithm, out=self.folder / f"run{next(_numbers)}", **flags)
@@ -101,6 +98,9 @@ class Subject:
         if self.kind == "observer":
             settings = {name: _plain(value) for name, value in self.settings.items()}
             return self.given(**settings) if callable(self.given) else self.given
+        if self.kind == "metric":
+            self.config()
+            return find_metric(self.path)
         return self.config().choice(self.kind)
 
     def observers(self) -> list[Observer]:
@@ -112,7 +112,6 @@ class Subject:
         config: Config | None = None,
         seed: int = 0,
         on_row: Callable[[Row], None] | None = None,
-        observers: Sequence[Observer] | None = None,
     ) -> RunResult:
         """Train a run.
 
@@ -120,12 +119,17 @@ class Subject:
             config: its settings; None for those without changes.
             seed: state of the global generators, on which no result may depend.
             on_row: called with each row.
-            observers: the observers; None for the subject, if it is one.
         """
         config = self.config() if config is None else config
-        watching = self.observers() if observers is None else observers
         with seeded_generators(self.stream.child("global", seed)):
-            return run(config, data=self.data, on_row=on_row, observers=watching)
+            return run(config, data=deepcopy(self.data), on_row=on_row, observers=self.observers())
+
+    def run_of(self, given: Any) -> RunResult:
+        """Train a run with the subject, or with another class, function or object of its kind."""
+        if given is self.given:
+            return self.run()
+        with import_path_of(given) as path:
+            return replace(self, given=given, path=path).run()
 
     def resumed(self) -> list[RunResult]:
         """A run that is killed and resumed after each of its rows but the last."""
@@ -139,7 +143,7 @@ class Subject:
         self.run(config, on_row=keep)
         with seeded_generators(self.stream.child("global", 1)):
             return [
-                resume(copy, data=self.data, trust=True, observers=self.observers())
+                resume(copy, data=deepcopy(self.data), trust=True, observers=self.observers())
                 for copy in copies[1:-1]
             ]
 
@@ -150,20 +154,6 @@ def _plain(value: Any) -> Any:
         return ast.literal_eval(value) if isinstance(value, str) else value
     except (SyntaxError, ValueError):
         return value
-
-
-def small_data() -> Dataset:
-    """A part of the data set digits."""
-    digits = load_dataset("digits")
-    x, y = digits.train_inputs, digits.train_labels
-    test_x, test_y = digits.test_inputs, digits.test_labels
-    some = slice(0, SAMPLES)
-    return Dataset(
-        "some-digits",
-        *(x[some], y[some], test_x[some], test_y[some]),
-        classes=digits.classes,
-        groups=np.arange(len(y[some])) % CLIENTS,
-    )
 
 
 @contextmanager

@@ -15,9 +15,9 @@ HELP = "test your own class or function: wirelessfl check my_rule:MyRule"
 def add(parser: Parser) -> None:
     """Add the arguments."""
     parser.description = (
-        "Test classes and functions of yours against the contracts of their kinds: an algorithm, "
-        "uplink, access, schedule, selection, split, model, data set and so on. Exit status 2 if a "
-        "contract does not hold."
+        "Test classes and functions of yours in small runs: an algorithm, uplink, access, "
+        "schedule, selection, split, model, data set and so on. Exit status 2 if a contract does "
+        "not hold."
     )
     parser.add_argument("things", nargs="+", metavar="PATH", help="module:name or file.py:name")
     parser.add_argument("--kind", metavar="KIND", help="kind, if it is unclear, e.g. uplink")

@@ -11,6 +11,7 @@ import torch
 from pydantic import Field
 
 from wirelessfl.errors import ConfigError
+from wirelessfl.guard import overwrites
 from wirelessfl.registry import Choice
 from wirelessfl.training.cohort import Cohort, Penalty, State
 from wirelessfl.training.payloads import Payload
@@ -58,14 +59,17 @@ class ClientRule(Choice, ABC):
         """State of the clients' optimisers at the start of the local steps."""
         return {}
 
+    @overwrites("grads")
     def gradient(self, grads: torch.Tensor, params: torch.Tensor, cohort: Cohort) -> torch.Tensor:
         """Corrected gradient, given the gradient of the loss; override to add corrections."""
         return grads
 
+    @overwrites("grads", "state")
     def direction(self, grads: torch.Tensor, state: State) -> torch.Tensor:
         """Descent direction from corrected gradients; override to use moments from ``state``."""
         return grads
 
+    @overwrites("params", "grads", "state")
     def step(
         self, params: torch.Tensor, grads: torch.Tensor, state: State, cohort: Cohort
     ) -> tuple[torch.Tensor, State]:
@@ -108,6 +112,7 @@ class ClientRule(Choice, ABC):
         """
         return {}
 
+    @overwrites("params", "state")
     @abstractmethod
     def send(self, params: torch.Tensor, state: State, cohort: Cohort) -> dict[str, torch.Tensor]:
         """Payloads of each client after its local steps: [clients, P] by payload.

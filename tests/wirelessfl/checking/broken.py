@@ -1,4 +1,4 @@
-"""Users' classes that break one contract each."""
+"""Users' classes and functions that break one contract each."""
 
 import itertools
 from dataclasses import dataclass, field, replace
@@ -6,14 +6,16 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 import torch
 from torch import nn
+from torch.nn.functional import cross_entropy
 
-from channels import Access, EqualSlots, Rates, correlate
+from channels import Access, EqualSlots, section_vi_c
 from wirelessfl.algorithms.fedavg import FedAvg
 from wirelessfl.algorithms.scaffold import Scaffold
 from wirelessfl.assignment.bandit import Bandit
 from wirelessfl.data import Dataset
 from wirelessfl.data.splits.iid import IID
 from wirelessfl.failures.failures import Failing
+from wirelessfl.observers import Observer
 from wirelessfl.radio import FadingModel
 from wirelessfl.rounds.compression.compression import Compression
 from wirelessfl.rounds.step_sizes.step_sizes import StepSizes
@@ -44,8 +46,7 @@ class Forgetful(FedAvg):
 
     def merge(self, server, received):
         rounds = vars(self).setdefault("rounds", [])
-        if received.mean["update"].shape[-1] > 24:  # not in the direct tests of its rules
-            rounds.append(1)
+        rounds.append(1)
         mean = received.mean["update"]
         return {
             **super().merge(server, received),
@@ -69,18 +70,11 @@ class InPlaceMerge(FedAvg):
 
 
 class OverClients(FedAvg):
-    """Subtracts the mean over the clients that happen to train together."""
+    """Subtracts the largest update of the clients that happen to train together."""
 
     def send(self, params, state, cohort):
         update = params - cohort.start
-        return {"update": update - 0.1 * update.mean(0)}
-
-
-class OverCoordinates(FedAvg):
-    """Subtracts the mean over the coordinates, of which some are padding."""
-
-    def gradient(self, grads, params, cohort):
-        return grads - grads.mean(-1, keepdim=True)
+        return {"update": update - 0.1 * update.amax(0)}
 
 
 class KeptChanged(Scaffold):
@@ -140,25 +134,10 @@ def access(name, serve, **more):
     return type(name, (Tdma,), {"access": property(lambda self: cls()), "__module__": __name__})
 
 
-def waiting(service, load, draw):
-    """All clients of a cell end together."""
-    seconds = service.seconds.copy()
-    for cell in np.unique(draw.network.cell_of):
-        mine = draw.network.cell_of == cell
-        seconds[..., mine] = seconds[..., mine].max(-1, keepdims=True)
-    return replace(service, seconds=seconds)
-
-
 def over_all(service, load, draw):
     """All clients of the network end together."""
-    return replace(service, seconds=np.full_like(service.seconds, service.seconds.max(-1).min()))
-
-
-def over_blocks(service, load, draw):
-    """Seconds are averaged over the channel draws."""
     seconds = service.seconds
-    mean = seconds.mean(0, keepdims=True) if seconds.ndim > 1 else seconds
-    return replace(service, seconds=np.broadcast_to(mean, seconds.shape))
+    return replace(service, seconds=0 * seconds + seconds.max(-1, keepdims=True))
 
 
 def changed_load(service, load, draw):
@@ -166,25 +145,12 @@ def changed_load(service, load, draw):
     return service
 
 
-Early = access("Early", lambda service, load, draw: replace(service, seconds=0 * service.seconds))
-Waiting = access("Waiting", waiting)
-OverBlocks = access("OverBlocks", over_blocks)
 ChangedLoad = access("ChangedLoad", changed_load)
-Hurried = access(
-    "Hurried",
-    lambda service, load, draw: replace(
-        service, seconds=load.ready_seconds(draw.network) + 1 / (1 + load.elements * np.ones(6))
-    ),
-)
 Counted = access(
     "Counted",
     lambda service, load, draw: replace(service, seconds=service.seconds + 1e-3 * next(CALLS)),
 )
-OverDuty = access(
-    "OverDuty",
-    lambda service, load, draw: service,
-    rates=lambda self, snr, bandwidth_hz: Rates(1e6 * np.ones(len(snr)), 2 * np.ones(len(snr))),
-)
+OverAll = access("OverAll", over_all)
 
 
 class Slots(Access):
@@ -204,11 +170,11 @@ class Lucky(Selection):
 
 @dataclass(frozen=True)
 class Renumbering(Selection):
-    """Changes the numbers of the candidates."""
+    """Changes how many clients are selected."""
 
     def select(self, candidates):
         chosen = candidates.smallest(candidates.clients)
-        candidates.weights[...] = 0.0
+        candidates.counts[...] = 1
         return chosen
 
 
@@ -252,34 +218,11 @@ class ByNumber(FadingModel):
 
 
 @dataclass(frozen=True)
-class Loud(FadingModel):
-    """Its mean power is 2."""
-
-    def build(self):
-        return self
-
-    def draw(self, stream, index, clients, root):
-        normal = stream.normals(index, clients, 2 * len(root)).reshape(len(clients), -1, 2)
-        return correlate((normal[..., 0] + 1j * normal[..., 1]).astype(np.complex64), root)
-
-
-@dataclass(frozen=True)
 class Moody(Failing):
     """Draws probabilities."""
 
     def probability(self, snr, draws):
         return np.random.random(snr.shape)  # noqa: NPY002
-
-
-@dataclass(frozen=True)
-class Mixing(Compression):
-    """Sends the mean of all nodes."""
-
-    def compress(self, flat, spec, stream):
-        return flat * 0.5 + 0.5 * flat.mean(0)
-
-    def bits_per_element(self, spec):
-        return 32.0
 
 
 @dataclass(frozen=True)
@@ -349,7 +292,63 @@ def dealt(data_dir):
     return Dataset("dealt", x, y, x, y, 3)
 
 
-def one_label(data_dir):
-    """No test sample has label 2."""
-    x, y = torch.linspace(0, 1, 480).reshape(60, 8), torch.arange(60) % 3
-    return Dataset("one-label", x, y, x[:2], y[:2], 3)
+def no_gradient(outputs, labels):
+    """The error rate has no useful gradient."""
+    return (outputs.argmax(1) != labels).float() + 0 * outputs.sum(1)
+
+
+def overwriting(outputs, labels):
+    """Changes the labels."""
+    labels.clamp_(max=5)
+    return cross_entropy(outputs, labels, reduction="none")
+
+
+def noisy(outputs, labels):
+    """Every call gives another loss."""
+    return cross_entropy(outputs, labels, reduction="none") * (1 + 0.1 * next(CALLS))
+
+
+def as_text(outputs, labels):
+    """No number."""
+    return "0.5"
+
+
+def sorting(outputs, labels):
+    """Sorts the labels that it is given."""
+    labels[:] = labels.sort().values
+    return float(labels[0])
+
+
+def counting(outputs, labels):
+    """A counter."""
+    return float(next(CALLS))
+
+
+def moody(stream):
+    """Another network in every call."""
+    return section_vi_c(1, 6, stream=stream.child("call", next(CALLS)))
+
+
+class Flattering(Observer):
+    """Changes the row that it sees."""
+
+    def row(self, run, row):
+        row["accuracy"] = 1.0
+
+
+class Tiring(Observer):
+    """Counts rows in the object, and so forgets those before an interruption."""
+
+    def __init__(self):
+        self.rows = 0
+
+    def row(self, run, row):
+        self.rows += 1
+        return "enough rows" if self.rows > 3 else None
+
+
+class Talking(Observer):
+    """Returns a number instead of a reason."""
+
+    def row(self, run, row):
+        return 3

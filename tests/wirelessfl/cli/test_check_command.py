@@ -31,7 +31,7 @@ def test_the_status_says_whether_contracts_hold(tmp_path, monkeypatch, capsys):
     first, empty = json.loads(capsys.readouterr().out)
     assert (first["passed"], empty["passed"]) == (True, False)
     reasons = [found["reason"] for found in empty["outcomes"] if found["status"] == "failed"]
-    assert any("select returned 0 clients of cell 0 instead of 2" in text for text in reasons)
+    assert any("select returned 0 clients of cell 0 instead of 3" in text for text in reasons)
     assert main(["check", "chosen.py:First", "--set", "skipped"]) == 2
     assert "--set is 'skipped': write NAME=VALUE" in capsys.readouterr().err
     assert [*tmp_path.glob("runs*")] == []  # nothing is left behind

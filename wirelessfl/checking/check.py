@@ -1,4 +1,4 @@
-"""Checks a user's class or function against the contracts of its kind."""
+"""Checks a user's class or function against the contracts."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from typing import Any
 
 from channels import Access
 from wirelessfl.algorithms import find_algorithm
-from wirelessfl.checking.contract import BrokenError, Contract, NotTestedError
-from wirelessfl.checking.kinds import CHECKED, kind_of
+from wirelessfl.checking.contracts import CONTRACTS, BrokenError, Contract, NotTestedError
+from wirelessfl.checking.kinds import CHECKED, base_of, data_of, kind_of
 from wirelessfl.checking.report import NEEDS, Outcome, Report
 from wirelessfl.checking.subject import Subject, import_path_of
 from wirelessfl.config.choices import KINDS
@@ -32,11 +32,11 @@ from wirelessfl.wording import shown, suggestion
 def check(
     thing: str | type | Callable[..., Any], *, kind: str | None = None, **settings: Any
 ) -> Report:
-    """Test a class or function of yours against the contracts of its kind, in some seconds.
+    """Test a class or function of yours in small runs, in some seconds.
 
-    Small runs and direct calls test whether it works with its defaults, gives the same answer
-    twice, leaves its input unchanged, resumes as if it had not been interrupted, and what else its
-    kind must do; see docs/extending.md.
+    They test whether it works with its defaults, leaves its arguments unchanged, gives the same
+    answer twice and by all executors, and resumes as if it had not been interrupted; see
+    docs/extending.md.
 
     >>> import wirelessfl
     >>> from wirelessfl.selection import RoundRobin
@@ -67,15 +67,17 @@ def check(
     kind = kind_of(given) if kind is None else kind
     name = thing if isinstance(thing, str) else _name(thing)
     begun = time.perf_counter()
-    with kept_generators(), _path(thing, given, settings) as path, _folder() as folder:
+    with (
+        kept_generators(),
+        _path(thing, given) as path,
+        tempfile.TemporaryDirectory(prefix="wirelessfl-check-") as folder,
+    ):
         if path != thing:
             given = import_path(kind, path)
         _check_class(kind, path)
-        checked = CHECKED[kind]
-        data, more = checked.data(given, path, settings)
-        base = {**checked.settings(given), **more}
-        subject = Subject(kind, path, given, settings, base, folder, data)
-        outcomes = tuple(_outcomes(checked.contracts, subject))
+        labels, data = data_of(kind, given, path, settings)
+        base = base_of(kind, given, path, labels)
+        outcomes = tuple(_outcomes(Subject(kind, path, given, settings, base, Path(folder), data)))
     return Report(name, kind, outcomes, time.perf_counter() - begun)
 
 
@@ -89,17 +91,18 @@ def _check_class(kind: str, path: str) -> None:
         KINDS[kind].find(path)
 
 
-def _outcomes(contracts: tuple[Contract, ...], subject: Subject) -> Iterator[Outcome]:
-    passed = set[str]()
-    for contract in contracts:
-        missing = [name for name in contract.needs if name not in passed]
-        if missing:
-            yield Outcome(contract.name, "skipped", f"{NEEDS}{missing[0]}")
+def _outcomes(subject: Subject) -> Iterator[Outcome]:
+    passed = {""}
+    for contract in CONTRACTS:
+        if contract.kinds is not None and subject.kind not in contract.kinds:
             continue
-        found = _outcome(contract, subject)
-        if found.status == "ok":
+        if contract.needs not in passed:
+            yield Outcome(contract.name, "skipped", f"{NEEDS}{contract.needs}")
+            continue
+        outcome = _outcome(contract, subject)
+        if outcome.status == "ok":
             passed.add(contract.name)
-        yield found
+        yield outcome
 
 
 def _outcome(contract: Contract, subject: Subject) -> Outcome:
@@ -119,7 +122,7 @@ def _outcome(contract: Contract, subject: Subject) -> Outcome:
 
 
 @contextmanager
-def _path(thing: Any, given: Any, settings: dict[str, Any]) -> Iterator[str]:
+def _path(thing: Any, given: Any) -> Iterator[str]:
     """The import path of what is checked; an access is checked as part of an uplink."""
     if isinstance(given, type) and issubclass(given, Access):
         with import_path_of(_uplink_of(given)) as path:
@@ -161,9 +164,3 @@ def _name(thing: Any) -> str:
     if isinstance(thing, type):
         return path_of(thing)
     return f"{getattr(thing, '__module__', '')}:{getattr(thing, '__qualname__', shown(thing))}"
-
-
-@contextmanager
-def _folder() -> Iterator[Path]:
-    with tempfile.TemporaryDirectory(prefix="wirelessfl-check-") as folder:
-        yield Path(folder)
