@@ -61,9 +61,6 @@ class Cifar:
 
         The folder of the data set contains ``archive`` or, without it, a copy from the hub. If
         there is nothing in the cache, the archive is downloaded there.
-
-        Raises:
-            DataError: a file is missing or damaged, or has a wrong size or wrong labels.
         """
         place = find_place(self.name, data_dir)
         packed = (place.folder / self.archive.name).is_file()

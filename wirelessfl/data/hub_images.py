@@ -63,15 +63,11 @@ class HubImages:
     def load(
         self, data_dir: str | os.PathLike[str] | None = None, console: Console | None = None
     ) -> Dataset:
-        """Load the data set with inputs [n, 3, 32, 32] in [-1, 1].
+        """Load the data set with inputs [n, 3, 32, 32] in [-1, 1]; see ``load_dataset``.
 
         Args:
-            data_dir: folder that contains one folder per data set; None as in ``load_dataset``.
+            data_dir: folder that contains one folder per data set.
             console: console for a progress bar, if it is a terminal; None for standard error.
-
-        Raises:
-            DataError: pyarrow is not installed; a part, a column or rows are missing; a file or an
-                image is damaged; an image has a wrong mode or size; a label is not a class.
         """
         return self.read(find_place(self.name, data_dir, remedy=self.remedy).folder, console)
 

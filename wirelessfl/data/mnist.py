@@ -49,11 +49,7 @@ class MnistLike:
         return Facts((1, 28, 28), classes=10)
 
     def load(self, data_dir: str | os.PathLike[str] | None = None) -> Dataset:
-        """Load the data set with inputs [n, 1, 28, 28] in [-1, 1]; see ``load_dataset``.
-
-        Raises:
-            DataError: a file is missing, is damaged or differs from the published one.
-        """
+        """Load the data set with inputs [n, 1, 28, 28] in [-1, 1]; see ``load_dataset``."""
         place = find_place(self.name, data_dir)
         arrays = []
         for name, digest in zip(_NAMES, self.digests, strict=True):
@@ -101,7 +97,9 @@ _UBYTE = 0x08
 
 
 def parse_idx(content: bytes, dims: int, name: str = "IDX data") -> NDArray[np.uint8]:
-    """Parse an IDX file of unsigned bytes.
+    """Parse an IDX file of unsigned bytes: a big-endian header, then a value per byte.
+
+    Source: "The IDX file format" on the MNIST page of LeCun, Cortes and Burges.
 
     Args:
         content: the whole file, decompressed.
@@ -161,10 +159,8 @@ def _pixels_and_labels() -> tuple[FloatArray, IntArray]:
 def load_digits(data_dir: str | os.PathLike[str] | None = None) -> Dataset:
     """Load 1797 digits, [n, 1, 8, 8] in [-1, 1]; a fixed fifth of each class is the test set.
 
-    Args:
-        data_dir: not used; all data sets have this argument.
-
-    Source: Alpaydin and Kaynak, "Optical Recognition of Handwritten Digits", UCI, 1998.
+    The folder is not used. Source: Alpaydin and Kaynak, "Optical Recognition of Handwritten
+    Digits", UCI, 1998.
     """
     pixels, labels = _pixels_and_labels()
     draw = Stream(0, ("digits", "test split")).generator()

@@ -236,14 +236,7 @@ class ImageFolder:
     path: Path
 
     def load(self, data_dir: str | os.PathLike[str] | None = None) -> Dataset:
-        """The images, see ``read_images``, [n, channels, height, width] in [-1, 1].
-
-        Args:
-            data_dir: not used; all data sets have this argument.
-
-        Raises:
-            DataError: there is no such folder, or as for ``read_images``.
-        """
+        """The images, see ``read_images``, [n, channels, height, width] in [-1, 1]."""
         if not is_image_folder(self.path):
             what = "has no folder train" if self.path.is_dir() else "is not a folder"
             raise DataError(

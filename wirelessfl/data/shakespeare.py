@@ -83,9 +83,6 @@ def load_shakespeare(
         test_stride: every ``test_stride``-th test sample of a role is kept; 1 keeps all.
             Neighbouring samples share 79 characters, and testing on all of them takes
             ``test_stride`` times as long.
-
-    Raises:
-        DataError: the files are missing or damaged, or ``test_stride`` is below 1.
     """
     test_stride = checked_number("test_stride", test_stride, 1)
     place = find_place(NAME, data_dir, remedy=f"Download it from {_PLAY_URL}.")

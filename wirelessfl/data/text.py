@@ -103,10 +103,6 @@ class TextData:
             tokenizer: ``words`` or ``words:V``, see ``WordTokenizer``; a folder, or a name on the
                 hub.
             max_length: tokens per text.
-
-        Raises:
-            DataError: a file is missing or damaged.
-            ConfigError: the tokenizer is unknown or cannot be loaded.
         """
         WordTokenizer.of(tokenizer)  # refuses wrong numbers of words before files are searched
         place = find_place(self.name, data_dir, remedy=f"Download them from {self.url}.")

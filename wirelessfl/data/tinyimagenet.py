@@ -53,9 +53,6 @@ def load_tiny_imagenet(
     Args:
         data_dir: folder that contains one folder per data set.
         console: console for a progress bar, if it is a terminal; None for standard error.
-
-    Raises:
-        DataError: files are missing, or an image is damaged, has a wrong size or an unknown class.
     """
     place = find_place(NAME, data_dir, remedy=f"Download them from {URL}.")
     with _opened(place.folder) as files:

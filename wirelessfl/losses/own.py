@@ -180,12 +180,7 @@ def ready(
 
 
 def _tried(function: Function, called: str, outputs: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
-    """What the function returns for a few samples.
-
-    Raises:
-        ConfigError: it is not a loss.
-        TrainingError: the function fails.
-    """
+    """What the function returns for a few samples, if it is a loss."""
     leaf = outputs.detach().clone().requires_grad_()
     with torch.enable_grad(), calling(f"loss {called!r}", ConfigError):
         losses: Any = function(leaf, y.clone())
@@ -202,11 +197,7 @@ def _tried(function: Function, called: str, outputs: torch.Tensor, y: torch.Tens
 
 
 def _check_apart(loss: OwnLoss, outputs: torch.Tensor, y: torch.Tensor) -> None:
-    """Raise if a sample's loss depends on the other samples of its batch.
-
-    Raises:
-        ConfigError: it does.
-    """
+    """Raise if a sample's loss depends on the other samples of its batch."""
     half = max(len(y) // 2, 1)
     whole, part = loss.values(outputs, y)[:half], loss.values(outputs[:half], y[:half])
     if not _same(whole, part):

@@ -71,11 +71,7 @@ class Measures:
 
 
 def _plain(name: str, value: Any) -> Any:
-    """A value as JSON represents it.
-
-    Raises:
-        ConfigError: it is neither a number nor a list of numbers.
-    """
+    """A number, or a list of numbers, as JSON represents it."""
     listed = value.tolist() if isinstance(value, torch.Tensor | np.ndarray | np.generic) else value
     several = isinstance(listed, Sequence) and not isinstance(listed, str)
     entries: list[Any] = list(listed) if several else [listed]

@@ -256,11 +256,7 @@ def _named(
     samples_per_client: int | None,
     reuse: bool,
 ) -> Split:
-    """The split called ``kind`` with the settings that it accepts.
-
-    Raises:
-        DataError: the split is unknown, or a setting is wrong.
-    """
+    """The split called ``kind`` with the settings that it accepts."""
     if kind not in SPLITS:
         raise DataError(
             f"split {kind!r} is unknown.{suggestion(kind, SPLITS)} Choose {', '.join(SPLITS)}."
