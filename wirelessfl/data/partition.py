@@ -13,8 +13,9 @@ from numpy.typing import ArrayLike, NDArray
 
 from channels.arrays import IntArray
 from wirelessfl.data.client_samples import ClientSamples
-from wirelessfl.data.partition_figure import draw_counts
+from wirelessfl.data.picture import draw_shares
 from wirelessfl.errors import ConfigError, DataError
+from wirelessfl.figures import save_figure
 from wirelessfl.guard import described
 from wirelessfl.import_paths import expanded
 
@@ -159,8 +160,6 @@ class ClientPartition(Sequence[IntArray]):
     def draw(self, path: str | os.PathLike[str]) -> list[Path]:
         """Draw the share of each label in each client's samples, and the number of samples.
 
-        Up to ten labels are drawn as stacked bars, more as an image.
-
         Args:
             path: path of the figure; a .png and a .pdf file are written.
 
@@ -172,7 +171,7 @@ class ClientPartition(Sequence[IntArray]):
         """
         if self.counts is None or not self.counts.size:
             raise DataError("the labels are not classes: there are no counts to draw.")
-        return draw_counts(self.counts, len(self), expanded(path))
+        return save_figure(draw_shares(self.counts, len(self)), expanded(path))
 
 
 def _small(client_samples: Sequence[ArrayLike]) -> bool:

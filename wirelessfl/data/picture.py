@@ -1,25 +1,27 @@
-"""Plot of a split: the number of samples of each label that every client has."""
+"""Picture of a split: the share of each label in the samples of every client."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from channels.arrays import IntArray
 from wirelessfl.data.labels import cells_of_clients, checked_indices, checked_labels
 from wirelessfl.errors import DataError
+from wirelessfl.figures import new_figure, style
 
 if TYPE_CHECKING:
-    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
 _SUFFIXES = (".png", ".pdf", ".svg")
+FEW = 40
+"""Maximum number of clients whose bars are separated by gaps."""
 
 
 def label_counts(
@@ -63,7 +65,7 @@ def draw_split(
     classes: Sequence[str] | int | None = None,
     title: str | None = None,
 ) -> Figure:
-    """Plot the samples per client as bars, above the samples per label and client as an image.
+    """Plot the share of each label in each client's samples, and the numbers of samples as bars.
 
     >>> from channels import Stream
     >>> from wirelessfl.data import draw_split, split
@@ -83,17 +85,13 @@ def draw_split(
         title: title of the figure; None for no title.
 
     Returns:
-        The figure: bars of sizes above an image of ``label_counts``.
+        The figure: an image with a line per client and a column per label, beside the sizes.
 
     Raises:
         DataError: there are fewer clients than cells, ``cell_of`` has another length, a label is
             negative or not below ``classes``, an index is outside the labels, or the file's suffix
             is unknown.
     """
-    from matplotlib.colors import LinearSegmentedColormap
-    from matplotlib.figure import Figure
-    from matplotlib.ticker import MaxNLocator
-
     members = cells_of_clients(len(client_samples), cells, cell_of)
     if path is not None and Path(path).suffix.lower() not in _SUFFIXES:
         raise DataError(f"path is {path}: give a file name that ends in {', '.join(_SUFFIXES)}.")
@@ -102,61 +100,75 @@ def draw_split(
         names = list(classes)
         classes = len(names)
     counts = label_counts(client_samples, labels, classes)
-    labels_shown, clients = counts.shape
-
-    width = float(np.clip(2.5 + 0.13 * clients, 6, 14))
-    height = float(np.clip(1.9 + 0.22 * labels_shown, 3.2, 9))
-    figure = Figure(figsize=(width, height), layout="constrained")
-    sizes_axes, matrix_axes = figure.subplots(2, 1, sharex=True, height_ratios=[0.9, height - 1.6])
-    sizes_axes.bar(np.arange(clients), counts.sum(axis=0), width=0.85, color="#4c72b0")
-    sizes_axes.set_ylabel("samples")
-    sizes_axes.yaxis.set_major_locator(MaxNLocator(3, integer=True))
-    sizes_axes.spines[["top", "right"]].set_visible(False)
-    sizes_axes.tick_params(bottom=False)
-
-    # Absent labels are white; even a single sample is visible.
-    blues = LinearSegmentedColormap.from_list("samples", ["#cfe1f2", "#3787c0", "#08306b"])
-    shades = blues.with_extremes(under="white")
-    image = matrix_axes.imshow(
-        counts,
-        cmap=shades,
-        vmin=1,
-        vmax=max(2, counts.max()),
-        aspect="auto",
-        interpolation="nearest",
-    )
-    matrix_axes.set_xlabel("client")
-    matrix_axes.set_ylabel("label")
-    matrix_axes.xaxis.set_major_locator(MaxNLocator(12, integer=True))
-    if names:
-        matrix_axes.set_yticks(range(len(names)), names)
-    else:
-        matrix_axes.yaxis.set_major_locator(MaxNLocator(11, integer=True))
-    _mark_cells(sizes_axes, matrix_axes, members)
-    figure.colorbar(image, ax=matrix_axes, label="samples", pad=0.01, extend="min", aspect=30)
-    if title:
-        figure.suptitle(title)
+    figure = draw_shares(counts.T, len(client_samples), cell_of=members, names=names, title=title)
     if path is not None:
         figure.savefig(path, dpi=150)
     return figure
 
 
-def _mark_cells(sizes_axes: Axes, matrix_axes: Axes, cell_of: IntArray) -> None:
-    """Draw a line between neighbouring cells, and each cell's number above its clients."""
-    cells = int(cell_of[-1]) + 1
-    if cells == 1:
-        return
-    for cell in range(cells):
-        members = np.flatnonzero(cell_of == cell)
-        if cell:
-            for axes in (sizes_axes, matrix_axes):
-                axes.axvline(members[0] - 0.5, color="#c44e52", linewidth=1.2)
-        sizes_axes.text(
-            members.mean(),
-            1.02,
-            f"cell {cell}",
-            ha="center",
-            va="bottom",
-            fontsize="small",
-            transform=sizes_axes.get_xaxis_transform(),
-        )
+def draw_shares(
+    counts: NDArray[Any],
+    clients: int,
+    *,
+    cell_of: IntArray | None = None,
+    names: Sequence[str] = (),
+    title: str | None = None,
+) -> Figure:
+    """Draw the share of each label in each client's samples, beside the numbers of samples.
+
+    Args:
+        counts: number of samples of each label, [clients, classes], perhaps of the first clients.
+        clients: number of all clients.
+        cell_of: [clients], sorted, the cell of each client; None for one cell.
+        names: names of the labels; none for their numbers.
+        title: title of the figure; None for no title.
+    """
+    from matplotlib import colormaps
+
+    count, sizes = len(counts), counts.sum(1)
+    shares = counts / np.maximum(sizes, 1)[:, None]
+    figure, (panel, side) = new_figure(
+        columns=2, height=float(np.clip(1.1 + 0.11 * count, 2.4, 5.2))
+    )
+    figure.set_figwidth(style().column * 1.25)
+    grid = panel.get_gridspec()
+    assert grid is not None
+    grid.set_width_ratios([3.2, 1])
+    image = panel.imshow(
+        np.where(shares > 0, shares, np.nan),  # absent labels are white
+        cmap=colormaps["viridis_r"],
+        vmin=0,
+        aspect="auto",
+        interpolation="nearest",
+    )
+    bar = figure.colorbar(image, ax=panel, location="top", aspect=30, pad=0.02)
+    bar.set_label("share of the client's samples", fontsize=style().small)
+    panel.set_xlabel("label", fontsize=style().text)
+    first = "" if count == clients else f" (first {count} of {clients})"
+    panel.set_ylabel(f"client{first}", fontsize=style().text)
+    if names:
+        panel.set_xticks(range(len(names)), names, rotation=90)
+    else:
+        panel.locator_params(axis="x", integer=True, nbins=8)
+    panel.locator_params(axis="y", integer=True)
+    height = 0.8 if count <= FEW else 1.0  # bars of many clients touch each other
+    side.barh(np.arange(count), sizes, height=height, color="0.55", linewidth=0)
+    side.set_xlabel("samples", fontsize=style().text)
+    side.set_yticks([])
+    side.locator_params(axis="x", nbins=3)
+    side.set_ylim(count - 0.5, -0.5)
+    panel.grid(visible=False)
+    side.grid(visible=False, axis="y")
+    for axes in (panel, side, bar.ax):
+        axes.tick_params(labelsize=style().small)
+    if cell_of is not None and cell_of[-1] > 0:
+        for cell in range(int(cell_of[-1]) + 1):
+            members = np.flatnonzero(cell_of == cell)
+            if cell:
+                for axes in (panel, side):
+                    axes.axhline(members[0] - 0.5, color="black", linewidth=0.8)
+            place = {"transform": side.get_yaxis_transform(), "fontsize": style().small}
+            side.text(1.02, members.mean(), f"cell {cell}", va="center", **place)
+    if title:
+        figure.suptitle(title, fontsize=style().text)
+    return figure
