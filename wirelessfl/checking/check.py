@@ -59,25 +59,25 @@ def check(
         raise ConfigError(
             f"kind is {shown(kind)}.{suggestion(kind, CHECKED)} Choose {', '.join(CHECKED)}."
         )
-    given = thing
+    target = thing
     if isinstance(thing, str):
         if not is_import_path(thing):
             raise ConfigError(f"{thing!r} is not an import path: give module:name or file.py:name.")
-        given = import_path("object", thing)
-    kind = kind_of(given) if kind is None else kind
+        target = import_path("object", thing)
+    kind = kind_of(target) if kind is None else kind
     name = thing if isinstance(thing, str) else _name(thing)
     begun = time.perf_counter()
     with (
         kept_generators(),
-        _path(thing, given) as path,
+        _path(thing, target) as path,
         tempfile.TemporaryDirectory(prefix="wirelessfl-check-") as folder,
     ):
         if path != thing:
-            given = import_path(kind, path)
+            target = import_path(kind, path)
         _check_class(kind, path)
-        labels, data = data_of(kind, given, path, settings)
-        base = base_of(kind, given, path, labels)
-        outcomes = tuple(_outcomes(Subject(kind, path, given, settings, base, Path(folder), data)))
+        labels, data = data_of(kind, target, path, settings)
+        base = base_of(kind, target, path, labels)
+        outcomes = tuple(_outcomes(Subject(kind, path, target, settings, base, Path(folder), data)))
     return Report(name, kind, outcomes, time.perf_counter() - begun)
 
 
@@ -122,15 +122,15 @@ def _outcome(contract: Contract, subject: Subject) -> Outcome:
 
 
 @contextmanager
-def _path(thing: Any, given: Any) -> Iterator[str]:
+def _path(thing: Any, target: Any) -> Iterator[str]:
     """The import path of what is checked; an access is checked as part of an uplink."""
-    if isinstance(given, type) and issubclass(given, Access):
-        with import_path_of(_uplink_of(given)) as path:
+    if isinstance(target, type) and issubclass(target, Access):
+        with import_path_of(_uplink_of(target)) as path:
             yield path
     elif isinstance(thing, str):
         yield thing
     else:
-        with import_path_of(given) as path:
+        with import_path_of(target) as path:
             yield path
 
 

@@ -92,8 +92,8 @@ def _trains(subject: Subject) -> None:
 
 def _pure(subject: Subject) -> None:
     recorder = Recorder()
-    with recorder.recording(subject.given) as given:
-        subject.run_of(given)
+    with recorder.recording(subject.thing) as recorded:
+        subject.run_of(recorded)
     for call in recorder.calls:
         if call.changed is not None:
             raise BrokenError(
@@ -112,21 +112,14 @@ def _pure(subject: Subject) -> None:
 
 
 def _twice(subject: Subject) -> None:
-    _check_equal(
-        subject,
-        subject.run(seed=1),
-        "Draw from the given streams instead of global generators, and keep no state in the class",
-    )
+    remedy = "Draw from the given streams, not global generators, and keep no state in the class"
+    _check_equal(subject, subject.run(seed=1), remedy)
 
 
 def _resumes(subject: Subject) -> None:
+    remedy = "Keep state only where a checkpoint stores it, not in the object"
     for result in subject.resumed():
-        _check_equal(
-            subject,
-            result,
-            "Keep state only where a checkpoint stores it, not in the object",
-            "after an interruption, ",
-        )
+        _check_equal(subject, result, remedy, "after an interruption, ")
 
 
 def _check_equal(subject: Subject, result: RunResult, remedy: str, when: str = "") -> None:

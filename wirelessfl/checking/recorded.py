@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 import inspect
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, fields, is_dataclass
 from functools import wraps
@@ -30,21 +30,21 @@ PLAIN = (str, bytes, bool, int, float, complex, set, frozenset, np.generic, type
 
 @dataclass
 class Call:
-    """One call.
-
-    Args:
-        title: name of the class and the method, or of the function.
-        function: the function.
-        arguments: copies of the arguments before the call, positional ones and by name.
-        result: a copy of the result.
-        changed: where an argument was changed; None if none was.
-    """
+    """One call: copies of its arguments, before it, and of its result."""
 
     title: str
     function: Callable[..., Any]
     arguments: tuple[tuple[Any, ...], dict[str, Any]]
     result: Any = None
     changed: str | None = None
+    """Where an argument was changed; None if none was."""
+
+    def bound(self, positional: Any, named: Any) -> dict[str, Any]:
+        """Arguments by name; by place, where the function has no signature."""
+        try:
+            return inspect.signature(self.function).bind(*positional, **named).arguments
+        except ValueError:  # a built-in function
+            return {**{str(place): value for place, value in enumerate(positional)}, **named}
 
     def repeated(self) -> str | None:
         """Call the function again; where its result differs, None if it does not."""
@@ -71,7 +71,8 @@ class Recorder:
         if not function:
             self._watch(thing if isinstance(thing, type) else type(thing))
         try:
-            yield self._recorded(thing, thing.__name__) if function else thing
+            title = getattr(thing, "__name__", type(thing).__name__)
+            yield self._recorded(thing, title) if function else thing
         finally:
             while self._originals:
                 setattr(*self._originals.pop())
@@ -89,19 +90,19 @@ class Recorder:
                     name in names or hasattr(function, "guarded")
                 ):
                     continue
-                own = tuple(
+                free = {
                     argument
                     for base in interfaces
                     for argument in getattr(vars(base).get(name), "overwritten", ())
-                )
-                call = self._recorded(function, f"{cls.__name__}.{name}", own)
+                }
+                call = self._recorded(function, f"{cls.__name__}.{name}", {"self", *free})
                 self._originals.append((owner, name, member))
                 setattr(owner, name, member.getter(call) if function is not member else call)
 
     def _recorded(
-        self, function: Callable[..., Any], title: str, own: Iterable[str] = ("self",)
+        self, function: Callable[..., Any], title: str, free: Container[str] = ()
     ) -> Callable[..., Any]:
-        """The function, recorded; it may change its arguments ``self`` and ``own``."""
+        """The function, recorded; it may change the arguments ``free``."""
 
         @wraps(function)
         def call(*positional: Any, **named: Any) -> Any:
@@ -109,21 +110,18 @@ class Recorder:
             result = function(*positional, **named)
             if before:
                 self._counts[title] += 1
-                bound = [
-                    inspect.signature(function).bind(*values, **by_name).arguments
-                    for values, by_name in (before, (positional, named))
-                ]
-                for name in (name for name in bound[0] if name not in ("self", *own)):
-                    where = difference(bound[0][name], bound[1][name])
-                    if where is not None:
-                        self.calls.append(Call(title, function, before, changed=name + where))
-                        return result
-                kept = _copied_or_none((result,))
-                if kept is not None:
-                    self.calls.append(Call(title, function, before, kept[0]))
-            parts = result if isinstance(result, list | tuple) else (result,)
-            for cls in {type(part) for part in parts}:
-                if any(hasattr(m, "guarded") for m in vars(cls).values()) or (
+                record = Call(title, function, before)
+                after = record.bound(positional, named)
+                for name, value in record.bound(*before).items():
+                    where = None if name in free else difference(value, after[name])
+                    if where is not None and record.changed is None:
+                        record.changed = name + where
+                copies = _copied_or_none([result])
+                if copies or record.changed:
+                    record.result = copies and copies[0]
+                    self.calls.append(record)
+            for cls in {type(part) for part in (result if isinstance(result, tuple) else [result])}:
+                if any(hasattr(member, "guarded") for member in vars(cls).values()) or (
                     not of_project(cls) and any(map(of_project, cls.__mro__))
                 ):
                     self._watch(cls)

@@ -64,7 +64,7 @@ class Report:
     @property
     def failed(self) -> list[str]:
         """The contracts that do not hold."""
-        return [found.contract for found in self.outcomes if found.status == "failed"]
+        return [outcome.contract for outcome in self.outcomes if outcome.status == "failed"]
 
     def as_dict(self) -> dict[str, Any]:
         """The report as plain values, for JSON."""
@@ -72,12 +72,14 @@ class Report:
 
     def __str__(self) -> str:
         counts = {
-            status: sum(found.status == status for found in self.outcomes)
+            status: sum(outcome.status == status for outcome in self.outcomes)
             for status in ("ok", "failed", "skipped")
         }
         summary = ", ".join(f"{count} {status}" for status, count in counts.items() if count)
         head = f"{self.kind.replace('_', ' ')} {self.name}: {summary} in {self.seconds:.1f} s"
-        lines = [f"  {found}" for found in self.outcomes if not found.reason.startswith(NEEDS)]
+        lines = [
+            f"  {outcome}" for outcome in self.outcomes if not outcome.reason.startswith(NEEDS)
+        ]
         waiting = len(self.outcomes) - len(lines)
         if waiting:
             lines.append(f"  skipped  {count_of(waiting, 'contract')} that depend on failed ones")

@@ -52,7 +52,7 @@ class Subject:
     Args:
         kind: its kind, e.g. "algorithm".
         path: its import path, as in settings.
-        given: the class or function.
+        thing: the class or function.
         settings: its settings, by name, instead of their defaults.
         base: other settings of its runs.
         folder: folder of the runs.
@@ -61,7 +61,7 @@ class Subject:
 
     kind: str
     path: str
-    given: Any
+    thing: Any
     settings: Mapping[str, Any]
     base: Mapping[str, Any]
     folder: Path
@@ -97,7 +97,7 @@ class Subject:
         """A new object of the class, with its settings checked."""
         if self.kind == "observer":
             settings = {name: _plain(value) for name, value in self.settings.items()}
-            return self.given(**settings) if callable(self.given) else self.given
+            return self.thing(**settings) if callable(self.thing) else self.thing
         if self.kind == "metric":
             self.config()
             return find_metric(self.path)
@@ -124,12 +124,12 @@ class Subject:
         with seeded_generators(self.stream.child("global", seed)):
             return run(config, data=deepcopy(self.data), on_row=on_row, observers=self.observers())
 
-    def run_of(self, given: Any) -> RunResult:
+    def run_of(self, thing: Any) -> RunResult:
         """Train a run with the subject, or with another class, function or object of its kind."""
-        if given is self.given:
+        if thing is self.thing:
             return self.run()
-        with import_path_of(given) as path:
-            return replace(self, given=given, path=path).run()
+        with import_path_of(thing) as path:
+            return replace(self, thing=thing, path=path).run()
 
     def resumed(self) -> list[RunResult]:
         """A run that is killed and resumed after each of its rows but the last."""

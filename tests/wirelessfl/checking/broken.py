@@ -134,10 +134,9 @@ def access(name, serve, **more):
     return type(name, (Tdma,), {"access": property(lambda self: cls()), "__module__": __name__})
 
 
-def over_all(service, load, draw):
-    """All clients of the network end together."""
-    seconds = service.seconds
-    return replace(service, seconds=0 * seconds + seconds.max(-1, keepdims=True))
+def crowded(service, load, draw):
+    """A client's seconds grow with the number of clients of the network."""
+    return replace(service, seconds=service.seconds * draw.network.clients)
 
 
 def changed_load(service, load, draw):
@@ -150,7 +149,7 @@ Counted = access(
     "Counted",
     lambda service, load, draw: replace(service, seconds=service.seconds + 1e-3 * next(CALLS)),
 )
-OverAll = access("OverAll", over_all)
+Crowded = access("Crowded", crowded)
 
 
 class Slots(Access):

@@ -51,7 +51,7 @@ CASES = [
     (broken.ShuffledLabels, "split", PURE, f"deal changes its argument samples.labels, {COPY}"),
     (broken.ChangedLoad, "uplink", PURE, f"serve changes its argument load.elements, {COPY}"),
     (broken.Counted, "uplink", PURE, "serve returns another result.seconds for"),
-    (broken.OverAll, "uplink", CELLS, "the seconds of a cell change if another cell is added"),
+    (broken.Crowded, "uplink", CELLS, "the seconds of a cell change if another cell is added"),
     (broken.Lucky, "select", PURE, STREAMS),
     (broken.Renumbering, "select", TRAINS, "select returned 3 clients of cell 0 instead of 1"),
     (broken.ByNumber, "fading", CELLS, "the channels of a cell change"),
