@@ -9,6 +9,7 @@ from typing import Any
 
 from channels.arrays import IntArray
 from wirelessfl.data.cifar import CIFAR10, CIFAR100
+from wirelessfl.data.client_samples import hold_out
 from wirelessfl.data.dataset import Dataset, Facts
 from wirelessfl.data.files import environment_folder, is_folder_path
 from wirelessfl.data.hub_images import CIFAR10_JPEG, SVHN
@@ -22,6 +23,7 @@ from wirelessfl.data.splits import SPLITS, split
 from wirelessfl.data.text import TEXT_DATA
 from wirelessfl.data.tinyimagenet import FACTS as TINY_IMAGENET
 from wirelessfl.data.tinyimagenet import load_tiny_imagenet
+from wirelessfl.data.tokens import Tokenizer
 from wirelessfl.errors import ConfigError, DataError
 from wirelessfl.guard import calling, of_project
 from wirelessfl.import_paths import expanded, short
@@ -35,10 +37,12 @@ __all__ = [
     "Dataset",
     "Facts",
     "IntArray",
+    "Tokenizer",
     "as_dataset",
     "dataset_names",
     "draw_split",
     "find_dataset",
+    "hold_out",
     "known_facts",
     "load_dataset",
     "split",

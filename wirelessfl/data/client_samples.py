@@ -147,6 +147,11 @@ def hold_out(
 ) -> IntArray:
     """Choose at random the training samples to hold out.
 
+    >>> from channels import Stream
+    >>> from wirelessfl.data import hold_out
+    >>> len(hold_out(100, 0.2, Stream(1)))
+    20
+
     Args:
         samples: number n of training samples.
         fraction: fraction of the samples to hold out, in (0, 1).

@@ -140,6 +140,11 @@ _NUMBERS = ("pad_id", "vocabulary", "left_out")
 class Tokenizer:
     """A pretrained tokenizer, whose files are loaded when texts are tokenised.
 
+    >>> from wirelessfl.data import Tokenizer
+    >>> tokens = Tokenizer.find("words").tokens(["a fine day", "a day"], max_length=3)
+    >>> tokens.parts[0].tolist(), tokens.vocabulary
+    ([[2, 4, 3], [2, 3, 0]], 5)
+
     Args:
         name: name in the settings.
         folder: folder of its files.
