@@ -1,4 +1,4 @@
-"""Sizes of submodels relative to equal ones: what a design and a redesign tell the curve."""
+"""Sizes of submodels relative to equal ones: what a design tells the curve."""
 
 import pytest
 
