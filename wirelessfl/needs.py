@@ -175,9 +175,9 @@ STALE = Needs(
 )
 SESSIONS = (
     Needs(
-        lambda run, _: run.schedule.work != "requests",
+        lambda run, _: run.schedule.work == "rounds",
         'conflicts with schedule "{run.schedule.title}", which has no sessions: choose schedule '
-        '"rounds" or "simultaneous"',
+        '"rounds"',
     ),
     Needs(lambda run, _: run.sessions is not None, "needs sessions: set sessions"),
 )

@@ -445,10 +445,6 @@ SCHEDULES = {
             ),
         }, schedule="simultaneous", drop_out=0.1,
     ),
-    "sessions-of-tasks": one(
-        "scaffold", "resumed", **OFTEN, **ARRIVALS, schedule="simultaneous",
-        warm_start="proposed", task=("digits,model=fcnn,hidden=20", "digits,lr=0.05,name=second"),
-    ),
     "simultaneous-air": one(
         "fedprox", "resumed", **OFTEN, **OVER_THE_AIR, schedule="simultaneous", first=4, rounds=4
     ),

@@ -170,7 +170,7 @@ def table(all_of_them: Sequence[Combination]) -> str:
     refused = {combination: combination.refusal() for combination in all_of_them}
     schedules = sorted(KINDS["schedule"].classes())
     columns = [(name, False) for name in schedules]
-    columns += [(name, True) for name in ("rounds", "simultaneous")]
+    columns.append(("rounds", True))
     runs: dict[tuple[str, ...], list[str]] = {}
     for assigner, algorithm in itertools.product((None, *ASSIGNERS), sorted(algorithm_classes())):
         row = [_uplinks(all_of_them, algorithm, assigner, *column) for column in columns]

@@ -223,13 +223,10 @@ def _close(result: RunResult, summary: dict[str, Any]) -> None:
 
 
 def _changes(result: RunResult) -> list[Transition]:
-    """Accuracy at each change of clients; empty unless sessions' first rounds were evaluated.
-
-    Empty for several tasks, too, whose summaries have the mean accuracy after the changes.
-    """
+    """Accuracy at each change of clients; empty unless sessions' first rounds were evaluated."""
     if result.config.sessions.sessions is None:
         return []
     try:
         return result.transitions()
-    except ValueError:  # several tasks, or the first rounds of sessions were not evaluated
+    except ValueError:  # the first rounds of sessions were not evaluated
         return []

@@ -28,7 +28,7 @@ from wirelessfl.config.tables import (
 )
 from wirelessfl.config.task_settings import by_tasks, table_places, typed_table, with_table
 from wirelessfl.config.task_tables import ENDLESS, task_names
-from wirelessfl.config.tasks_together import check_end, check_session_rounds, check_tasks
+from wirelessfl.config.tasks_together import check_end, check_tasks
 from wirelessfl.config.typed_tables import typed
 from wirelessfl.config.unused import kept_tables, refusal, unused
 from wirelessfl.errors import ConfigError
@@ -224,13 +224,10 @@ class Config(Settings):
         tables = dict(zip(names, self.task, strict=True))
         tasks = {name: self._of_task(table, name) for name, table in tables.items()}
         check_tasks(tasks or {self.dataset.title: self})
-        check_session_rounds(self, tasks)
         typed_tables = tuple(typed_table(tables[name], name, task) for name, task in tasks.items())
         training = self.training
         targets = [task.evaluation.target for task in tasks.values() or [self]]
         ended = self.training.max_seconds is not None or None not in targets
-        if self.regime.in_sessions:  # the rounds of a session are always limited
-            ended = False
         if ended and "rounds" not in self.training.model_fields_set:
             if not all("rounds" in table for table in tables.values()) or not tables:
                 check_end(self)

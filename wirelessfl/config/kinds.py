@@ -116,10 +116,7 @@ class Frame:
         """What the run consists of."""
         if self.schedule.work == "rounds":
             return Regime.ROUNDS if self.sessions is None else Regime.SESSIONS
-        if self.algorithm.topology != "star":
-            return Regime.CELLS
-        rounds = self.schedule.work == "task rounds"
-        return Regime.TASK_SESSIONS if rounds and self.sessions is not None else Regime.TASKS
+        return Regime.TASKS if self.algorithm.topology == "star" else Regime.CELLS
 
     @cached_property
     def lacking(self) -> Mapping[str, str]:

@@ -18,8 +18,6 @@ class Regime(StrEnum):
     """Sessions of such rounds, between which clients join and leave."""
     TASKS = "tasks"
     """Requests to clients, or rounds shared by tasks."""
-    TASK_SESSIONS = "task sessions"
-    """Sessions of rounds shared by tasks, between which clients join and leave."""
     CELLS = "cells"
     """Rounds of cells, which the cloud merges asynchronously."""
 
@@ -36,12 +34,12 @@ class Regime(StrEnum):
     @property
     def in_sessions(self) -> bool:
         """Whether clients join and leave between sessions, which count their own rounds."""
-        return self in (Regime.SESSIONS, Regime.TASK_SESSIONS)
+        return self is Regime.SESSIONS
 
     @property
     def of_tasks(self) -> bool:
         """Whether clients get work for one of several tasks, which can depend on accuracies."""
-        return self in (Regime.TASKS, Regime.TASK_SESSIONS)
+        return self is Regime.TASKS
 
     @property
     def merges_cells(self) -> bool:

@@ -30,27 +30,6 @@ def check_tasks(tasks: Mapping[str, Settings]) -> None:
         _check_gathering(tasks, first)
 
 
-def check_session_rounds(settings: Settings, tasks: Mapping[str, Settings]) -> None:
-    """Refuse tasks with different numbers of rounds in a session.
-
-    Args:
-        settings: settings of the run.
-        tasks: settings of each task, by name.
-
-    Raises:
-        ConfigError: a task of a run in sessions has another number of rounds than the run.
-    """
-    if not settings.regime.in_sessions:
-        return
-    for name, task in tasks.items():
-        if task.training.rounds != settings.training.rounds:
-            raise ConfigError(
-                f"task {name!r}: rounds={task.training.rounds} conflicts with "
-                f"sessions={settings.sessions.sessions}, in which all tasks have the same rounds: "
-                f"leave it out, or set rounds of the whole run, now {settings.training.rounds}."
-            )
-
-
 def _check_gathering(tasks: Mapping[str, Settings], first: Settings) -> None:
     """Refuse buffers that may never fill if the updates of a merge are sent simultaneously.
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any, Self
@@ -18,7 +19,7 @@ from wirelessfl.server.learner import Learner
 from wirelessfl.server.ledger import Ledger
 from wirelessfl.server.server import Server
 from wirelessfl.submodels import ParamSpec
-from wirelessfl.training.cohort import State
+from wirelessfl.training.cohort import Penalty, State
 from wirelessfl.training.shards import Shards
 from wirelessfl.uplinks import Uplink
 
@@ -119,6 +120,10 @@ class RoundTraining(Learner):
         self.client_samples, self.shards = client_samples, shards
         self.totals = Totals.of(server.uplink, settings)
         self.ledger = Ledger(len(server.weights.node_of))
+        self.penalties: tuple[Penalty, ...] = ()
+        """Additional loss terms of the clients, besides those of the algorithm."""
+        self.teacher: torch.Tensor | None = None
+        """[P], model that the clients also receive; None for no teacher."""
         self.client_losses: ClientLosses | None = None
         """Evaluates the server's model on the clients' samples; None if nothing needs it."""
         self.log: Log | None = None
@@ -143,8 +148,18 @@ class RoundTraining(Learner):
         return losses
 
     def branch(self, stream: Stream) -> Self:
-        """Return a copy for trial rounds, with costs of its own; see ``Learner.branch``."""
-        twin = super().branch(stream)
+        """Return a copy for trial rounds, with costs of its own.
+
+        Its rounds change neither this object nor its client states.
+
+        Args:
+            stream: random stream of the copy.
+        """
+        twin = copy.copy(self)
+        twin.server, twin.steps_done = self.server.branch(), self.steps_done.copy()
+        twin.stream, twin.title = stream, f"trial {self.title}"
+        twin.penalties, twin.teacher = (), None
+        twin.metrics = {}
         twin.totals = Totals.of(self.server.uplink, self.settings)
         twin.ledger, twin.log = Ledger(self.ledger.clients), None
         return twin

@@ -307,23 +307,16 @@ class RunResult:
             )
         return [row for row in self.rows if row.get("task") == task]
 
-    def transitions(
-        self, first: int = 10, tolerance: float = 0.01, task: str | None = None
-    ) -> list[Transition]:
+    def transitions(self, first: int = 10, tolerance: float = 0.01) -> list[Transition]:
         """Accuracy after each change of clients, see ``wirelessfl.runs.transitions``.
 
         Args:
             first, tolerance: as there.
-            task: the task; needed if the run has several.
 
         Raises:
-            ValueError: the run has no sessions, the first rounds of one were not evaluated, the run
-                does not have the task, or it has several and none is given.
+            ValueError: the run has no sessions, or the first rounds of one were not evaluated.
         """
-        if task is None and len(self.tasks) > 1:
-            raise ValueError(f"the run has several tasks: give task, {' or '.join(self.tasks)}.")
-        rows = self.rows if task is None else self.rows_of(task)
-        return transitions(rows, first, tolerance)
+        return transitions(self.rows, first, tolerance)
 
     def summaries(self) -> list[dict[str, Any]]:
         """One summary per task, or only the ``summary`` of a run of one model."""

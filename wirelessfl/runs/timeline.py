@@ -165,8 +165,8 @@ def timeline(config: Config, seconds: float) -> Timeline:
         seconds: simulated seconds, > 0.
 
     Raises:
-        ConfigError: the run has no requests to clients and no rounds of tasks, it has sessions, an
-            algorithm trains submodels, or ``seconds`` is not a finite number > 0.
+        ConfigError: the run has no requests to clients and no rounds of tasks, an algorithm
+            trains submodels, or ``seconds`` is not a finite number > 0.
         DataError: the size of an upload depends on data that must be read, but are missing.
     """
     config = configured(config)
@@ -176,11 +176,6 @@ def timeline(config: Config, seconds: float) -> Timeline:
             f"{config.named('algorithm')!r} with schedule {config.named('schedule')!r} has "
             "neither. Call wirelessfl.pricing.round_timeline.round_timeline, or `wirelessfl "
             "timeline`."
-        )
-    if config.regime.in_sessions:
-        raise ConfigError(
-            f"sessions={config.sessions.sessions}: this timeline does not show clients that join "
-            "and leave. Leave sessions out."
         )
     if not (is_number(seconds) and 0 < seconds < float("inf")):
         raise ConfigError(f"seconds is {shown(seconds)}: give a finite number > 0.")

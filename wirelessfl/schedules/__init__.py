@@ -13,7 +13,6 @@ from wirelessfl.schedules.schedule import Schedule, Scope
 from wirelessfl.schedules.session_schedule import SessionsScheduler
 from wirelessfl.schedules.simultaneous import Simultaneous, SimultaneousScheduler
 from wirelessfl.schedules.task_counts import TaskPlan
-from wirelessfl.schedules.task_session_schedule import TaskSessionsScheduler
 
 SUITABLE = (
     Suits(
@@ -67,5 +66,4 @@ __all__ = [
     "Simultaneous",
     "SimultaneousScheduler",
     "TaskPlan",
-    "TaskSessionsScheduler",
 ]

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import copy
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any
 
 from channels.streams import Stream
 from wirelessfl.server.server import Server
 from wirelessfl.submodels import ParamSpec
-from wirelessfl.training.cohort import Penalty
 from wirelessfl.training.steps_done import StepsDone
 
 if TYPE_CHECKING:
@@ -37,10 +35,6 @@ class Learner(ABC):
         self.steps_done = StepsDone()
         self.metrics: dict[str, float] = {}
         """Metrics of the last merge."""
-        self.penalties: tuple[Penalty, ...] = ()
-        """Additional loss terms of the clients in rounds, besides those of the algorithm."""
-        self.teacher: Tensor | None = None
-        """[P], model that the clients of rounds also receive; None for no teacher."""
         self._evaluation = evaluation
 
     @property
@@ -62,19 +56,6 @@ class Learner(ABC):
     def params(self) -> dict[str, Tensor]:
         """The current parameters by name, on the CPU."""
         return self.spec.named(self.server.cloud["params"].cpu())
-
-    def branch(self, stream: Stream) -> Self:
-        """Return a copy for trial rounds, which change neither this object nor its client states.
-
-        Args:
-            stream: random stream of the copy.
-        """
-        twin = copy.copy(self)
-        twin.server, twin.steps_done = self.server.branch(), self.steps_done.copy()
-        twin.stream, twin.title = stream, f"trial {self.title}"
-        twin.penalties, twin.teacher = (), None
-        twin.metrics = {}
-        return twin
 
     def attach(self, folder: Path, mark: str = "") -> None:
         """Set the run's folder, for client states on disk; their files begin with ``mark``."""

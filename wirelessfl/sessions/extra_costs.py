@@ -26,17 +26,16 @@ class ExtraCosts:
     extra_mib: float = 0.0
     dropped: int = 0
 
-    def add_trial(self, uploads: int, seconds: float, mib: float, broadcasts: int = 1) -> None:
+    def add_trial(self, uploads: int, seconds: float, mib: float) -> None:
         """Add the costs of a trial round.
 
         Args:
             uploads: number of client uploads.
             seconds: simulated seconds of the round.
             mib: uplink and downlink traffic, mean over registered clients.
-            broadcasts: number of models that are sent.
         """
         self.extra_rounds += 1
         self.extra_uploads += uploads
-        self.extra_broadcasts += broadcasts
+        self.extra_broadcasts += 1
         self.extra_seconds += seconds
         self.extra_mib += mib

@@ -3,36 +3,34 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
-from typing import Any, Generic, TypeVar
+from typing import Any
 
 import torch
 
 from channels.streams import Stream
-from wirelessfl.server.learner import Learner
+from wirelessfl.rounds.training import RoundTraining
 from wirelessfl.server.server import Server
 from wirelessfl.sessions.held_labels import HeldLabels
 from wirelessfl.submodels import ParamSpec
 from wirelessfl.warm_starts.warm_start import Opening, Past, WarmStart
 
-T = TypeVar("T", bound=Learner)
 
-
-class SessionModel(Generic[T]):
-    """The model of a run, or of a task, in sessions.
+class SessionModel:
+    """The model of a run in sessions.
 
     Args:
         training: trains the model, and contains its server.
         warm_start: returns the initial model of each session.
         spec: names and shapes of the parameters.
         draw: maps a number to a newly drawn model [P].
-        labels: labels of the present clients in the data of this model.
+        labels: labels of the present clients.
         possible: maps a session to the labels that its clients can have; None for all.
         trial_stream: random stream of trial rounds.
     """
 
     def __init__(
         self,
-        training: T,
+        training: RoundTraining,
         warm_start: WarmStart,
         spec: ParamSpec,
         *,
@@ -51,7 +49,7 @@ class SessionModel(Generic[T]):
         """Weight of each past session's model in the initial model, by session."""
         self.labels_before: tuple[int, ...] = ()
         self.session = 0
-        self._trial: T | None = None
+        self._trial: RoundTraining | None = None
 
     @property
     def server(self) -> Server:
@@ -81,7 +79,7 @@ class SessionModel(Generic[T]):
         )
 
     @property
-    def trial(self) -> T:
+    def trial(self) -> RoundTraining:
         """Copy of the training for trial rounds; it starts from the trial model."""
         if self._trial is None:
             self._trial = self.training.branch(self.trial_stream)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -35,31 +36,40 @@ from wirelessfl.server.server import Server
 from wirelessfl.sessions.attendance import Attendance, PresenceChanged
 from wirelessfl.sessions.extra_costs import ExtraCosts
 from wirelessfl.sessions.held_labels import HeldLabels
-from wirelessfl.sessions.members import InProgress, Members
+from wirelessfl.sessions.processes import check_clients
 from wirelessfl.sessions.session_model import SessionModel
 from wirelessfl.training.cohort import State
 from wirelessfl.units import MIB_PER_ELEMENT
 from wirelessfl.warm_starts.warm_start import WarmStart
 
 
-@dataclass(kw_only=True)
-class RoundInProgress(InProgress):
+@dataclass
+class RoundInProgress:
     """A round in progress.
 
     Args:
         plan: plan of the round.
         broadcast: the cloud's state when the round started.
+        ends: simulated time at which the round ends, in seconds.
+        left: clients that have left during the round, whose updates are dropped.
     """
 
     plan: Plan
     broadcast: State
+    ends: float
+    left: list[int] = field(default_factory=list)
+
+    @cached_property
+    def senders(self) -> frozenset[int]:
+        """Clients whose updates are awaited."""
+        return frozenset(self.plan.clients.tolist())
 
 
 class SessionRounds(OneModel):
     """Carries out the decisions of ``SessionsScheduler``.
 
-    A client that leaves during a round leaves the session. Its update is dropped; the round's time,
-    bytes and energy do not change.
+    Arrivals join the next session; departures are immediate. The update of a client that leaves
+    during a round is dropped; the round's time, bytes and energy do not change.
 
     Args:
         planner: plans rounds.
@@ -102,7 +112,8 @@ class SessionRounds(OneModel):
             possible=attendance.labels,
             trial_stream=self.trial_planner.stream,
         )
-        self.members = Members(attendance, [self.model], clock)
+        self._departed = False
+        """Whether a client has left since the last recount of the means over client states."""
         self.extras = ExtraCosts()
         self._given: dict[bool, RoundInProgress] = {}
         self._due: list[Give] = []
@@ -137,14 +148,33 @@ class SessionRounds(OneModel):
         return Present(int(able.below([self.planner.network.clients])[0]))
 
     def _look(self) -> bool:
-        """Remove clients that have left the session; return whether a client has joined."""
-        return self.members.look(self._given.values())
+        """Remove clients that have left the session; return whether a client has joined.
+
+        A client that leaves exactly when a round ends has sent its update.
+        """
+        changes = self.attendance.new_changes()
+        gone = [c.client for c in changes if not c.joins and c.client in self.server.present]
+        for given in self._given.values():
+            if self.clock.now < given.ends:
+                given.left += [client for client in gone if client in given.senders]
+        if gone:
+            self._departed = True
+            self.model.leave(gone)
+        return any(change.joins for change in changes)
+
+    def _open(self, session: int) -> None:
+        """Open a session with the clients that are present now."""
+        present = self.attendance.open(session)
+        check_clients("attendance", self.attendance, "open", present, len(self.server.present.mask))
+        self.server.admit(present)
+        self.model.open(session)
+        self._departed = False
 
     def carry_out(self, decision: Decision) -> Event | None:
         """Open, begin and close sessions; start and merge rounds."""
         match decision:
             case Open(session):
-                self.members.open(session)
+                self._open(session)
                 present = self.server.present
                 return self._exhausted(present if len(present) else None) or self._able()
             case Begin():
@@ -160,7 +190,7 @@ class SessionRounds(OneModel):
 
     def _begin(self) -> None:
         self.model.begin()
-        self.members.departed = False
+        self._departed = False
         if self.training.teacher is not None:
             self._send_teacher()
 
@@ -193,10 +223,7 @@ class SessionRounds(OneModel):
                 seconds += self._delay
                 self.attendance.round_started(give.number, seconds)
             self._given[give.trial] = RoundInProgress(
-                clients=plan.clients,
-                ends=self.clock.now + seconds,
-                plan=plan,
-                broadcast=training.server.cloud,
+                plan, training.server.cloud, self.clock.now + seconds
             )
             self.clock.after(seconds, Arrived(give.number, give.trial))
         self._due = []
@@ -218,7 +245,9 @@ class SessionRounds(OneModel):
         else:
             self.training.train(plan, given.broadcast)
             self._delay = 0.0
-        self.members.recount(trial=[self.model] if trial else None)
+        if self._departed:
+            (self.model.trial if trial else self.training).server.recount()
+            self._departed = trial  # the model itself is recounted later
 
     def fields(self, report: Report) -> RowFields:
         """Number of session and round, costs so far, and the state of the session."""
@@ -247,7 +276,7 @@ class SessionRounds(OneModel):
             "extras": asdict(self.extras),
             **self.model.snapshot(),
             "attendance": self.attendance.snapshot(),
-            "left": self.members.departed,
+            "left": self._departed,
             "delay": self._delay,
         }
 
@@ -256,4 +285,4 @@ class SessionRounds(OneModel):
         self.extras = ExtraCosts(**state["extras"])
         self.model.restore(state["session"], tensors, state)
         self.attendance.restore(state["attendance"])
-        self.members.departed, self._delay = state["left"], state["delay"]
+        self._departed, self._delay = state["left"], state["delay"]

@@ -16,7 +16,6 @@ from wirelessfl.server.client_states import make_states
 from wirelessfl.server.server import Server
 from wirelessfl.server.weights import Weights
 from wirelessfl.setup.build_network import build_network
-from wirelessfl.setup.build_task_sessions import TrainedTasks, build_session_times
 from wirelessfl.setup.computing import Workload
 from wirelessfl.setup.data import Loaded
 from wirelessfl.setup.given_objects import GivenObjects
@@ -85,11 +84,7 @@ def build_tasks(config: Config, given: GivenObjects, shards: Shards) -> Setup:
     names = list(config.tasks)
     beside = [learner.beside for learner in learners]
     traffic = Traffic(names, elements, beside, network.clients)
-    if config.regime.in_sessions:
-        trained = TrainedTasks(models, learners, traffic)
-        times = build_session_times(config, network, given, trained, delays, stream)
-    else:
-        times = build_times(config, network, delays, learners, stream, traffic=traffic)
+    times = build_times(config, network, delays, learners, stream, traffic=traffic)
     return Setup(
         config=_stored(config, models, learners),
         stream=stream,
@@ -99,12 +94,7 @@ def build_tasks(config: Config, given: GivenObjects, shards: Shards) -> Setup:
         schedule=times.schedule,
         limits=Limits.of(config, models[0].computing.threads),
         goals=[
-            # In sessions tests change with the clients, so a target ends nothing.
-            Goal(
-                task.evaluation.monitor,
-                None if config.regime.in_sessions else task.evaluation.target,
-            )
-            for task in config.tasks.values()
+            Goal(task.evaluation.monitor, task.evaluation.target) for task in config.tasks.values()
         ],
         shards=shards,
         notes=[

@@ -31,7 +31,6 @@ BUILDERS: Mapping[Regime, Callable[[Config, GivenObjects, Shards], Setup]] = {
     Regime.ROUNDS: build_rounds,
     Regime.SESSIONS: build_sessions,
     Regime.TASKS: build_tasks,
-    Regime.TASK_SESSIONS: build_tasks,
     Regime.CELLS: build_cells,
 }
 

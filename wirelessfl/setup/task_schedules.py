@@ -91,67 +91,28 @@ def build_times(
             records=records,
         )
         return Times(clock, scheduler, Asynchronous(models, requests, records, traffic))
-    handler = build_task_rounds(
-        config, network, models, clock, delays, stream, records=records, traffic=traffic
-    )
-    return Times(clock, scheduler, handler)
-
-
-def build_task_rounds(
-    config: Config,
-    network: Network,
-    models: Sequence[TaskModel],
-    clock: Clock,
-    delays: Delays,
-    stream: Stream,
-    *,
-    records: Records | None = None,
-    traffic: Traffic | None = None,
-    trial: bool = False,
-) -> TaskRounds:
-    """Build the rounds of tasks.
-
-    Args:
-        config: the run's settings.
-        network: cells and clients.
-        models: model of each task.
-        clock: virtual clock.
-        delays: latency model.
-        stream: the run's randomness.
-        records: optional recorder of clients' work and merges.
-        traffic: what models and updates transmit; None if no rows are written.
-        trial: whether these are trial rounds of sessions, which draw their own channels, durations,
-            drop-outs and clients.
-    """
-    tasks, rule = list(config.tasks.values()), config.assignment
+    rule = config.assignment
     assert rule is not None, "rounds of tasks have one"
-    available = round(config.network.availability * network.clients)
-    shares = _shares([task.training.clients_per_round for task in tasks], available)
-    return TaskRounds(
+    available = round(settings.availability * network.clients)
+    handler = TaskRounds(
         models,
         clock,
         delays,
-        rule.begin(network.clients, len(tasks), _own(stream.child("assignment"), trial)),
+        rule.begin(network.clients, len(tasks), stream.child("assignment")),
         TaskRoundSettings(
             network.clients,
             available,
-            tuple(shares),
-            config.schedule.awaited,
-            config.network.drop_out,
+            tuple(_shares([task.training.clients_per_round for task in tasks], available)),
+            schedule.awaited,
+            settings.drop_out,
             config.training.cutoff_seconds,
         ),
-        _own(stream.child("requests"), trial),
+        stream.child("requests"),
         records,
-        build_group_uploads(config, network, stream, trial=trial),
+        build_group_uploads(config, network, stream),
         traffic,
-        # Durations are drawn by number: trial rounds have those after all other rounds.
-        first_training=config.total_rounds * available if trial else 0,
     )
-
-
-def _own(stream: Stream, trial: bool) -> Stream:
-    """The stream, or its child for trial rounds."""
-    return stream.child("trial") if trial else stream
+    return Times(clock, scheduler, handler)
 
 
 def _shares(given: Sequence[int | None], available: int) -> list[int]:
@@ -214,21 +175,18 @@ def build_delays(
     return delays.build(DelayScene(network, uplink, costs, rate, stream))
 
 
-def build_group_uploads(
-    config: Config, network: Network, stream: Stream, *, trial: bool = False
-) -> GroupUploads | None:
+def build_group_uploads(config: Config, network: Network, stream: Stream) -> GroupUploads | None:
     """Build simultaneous uploads of groups; None if each client uploads as soon as it is ready.
 
     Args:
         config: the run's settings.
         network: channels and transmit powers.
         stream: the run's randomness.
-        trial: whether they are those of trial rounds.
     """
     uplink = config.uplink
     if uplink.gives == "each":
         return None
-    streams = [_own(task_stream(config, name, stream), trial) for name in config.tasks]
+    streams = [task_stream(config, name, stream) for name in config.tasks]
     return GroupUploads.of(network, uplink, streams)
 
 

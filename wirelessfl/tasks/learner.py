@@ -5,8 +5,8 @@ from __future__ import annotations
 import operator
 from collections import deque
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import Any, Self
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import torch
@@ -108,26 +108,9 @@ class TaskLearner(Learner):
         """Number of values that each update sends besides its payloads."""
         return self.server.uplink.side_elements * len(self.server.rule.payloads)
 
-    def branch(self, stream: Stream) -> Self:
-        """Return a copy for trial rounds, which change neither this object nor its client states.
-
-        The copy has the clients' capacities and the masks that do not change, the initial step size
-        and no requests.
-
-        Args:
-            stream: random stream of the copy.
-        """
-        twin = super().branch(stream)
-        twin.begun, twin.errors = set(self.begun), {}
-        twin.submodels = replace(self.submodels, round_stream=stream)
-        twin.lr_share = unchanged
-        return twin
-
     def _broadcast(self) -> State:
         """Tensors that clients receive now, [1, P] by name."""
         servers = self.server.rule.outgoing(self.server.at_nodes(self._whole))
-        if self.teacher is not None:
-            servers = {**servers, "teacher": self._whole.gather(self.teacher)}
         # The stream has the same name as in rounds.
         stream = self.stream.child("round", self.server.version, "edge", 0)
         received, error = compressed(servers, self.compression, self._whole, stream)
@@ -255,7 +238,7 @@ class TaskLearner(Learner):
         fresh = np.array([c not in self.begun for c in clients.tolist()], dtype=np.bool_)
         round_ = self._round(clients, each, draw, fresh=fresh)
         label = f"{self.title}, version {version}"
-        train_edge_round([round_], 0, self.local, self.steps_done, label, self.penalties)
+        train_edge_round([round_], 0, self.local, self.steps_done, label)
         self._finish(round_)
         self.begun.update(clients.tolist())
 
@@ -283,9 +266,7 @@ class TaskLearner(Learner):
             channels=draw,
         )
         cloud, steps = self.server.cloud, self.local.steps
-        return GlobalRound(
-            self.server, work, cloud, self.stream, steps, self.compression, self.teacher
-        )
+        return GlobalRound(self.server, work, cloud, self.stream, steps, self.compression)
 
     def _finish(self, round_: GlobalRound) -> None:
         """Merge at the server, which is the only node of a star."""

@@ -34,7 +34,6 @@ class RequestSubmodels:
         seconds: mean seconds of the task's requests.
         run_stream: random stream of the run, from which clients get their capacities for all tasks;
             None for ``stream``.
-        round_stream: random stream of masks that change between rounds; None for ``stream``.
     """
 
     assigner: Assigner
@@ -43,7 +42,6 @@ class RequestSubmodels:
     stream: Stream
     seconds: RequestSeconds
     run_stream: Stream | None = None
-    round_stream: Stream | None = None
     _joint: dict[int, ClientSubmodels | None] = field(default_factory=dict, init=False)
 
     def of_round(self, clients: IntArray, version: int) -> ClientSubmodels | None:
@@ -72,7 +70,7 @@ class RequestSubmodels:
             clients=self.clients,
             run_stream=self.stream,
             number=version,
-            stream=(self.round_stream or self.stream).child("round", version),
+            stream=self.stream.child("round", version),
             senders=clients,
             node=np.zeros(len(clients), dtype=np.int64),
             durations=self.seconds.of(clients, self._size),

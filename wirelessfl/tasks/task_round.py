@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
-from dataclasses import dataclass, replace
-
-import numpy as np
+from dataclasses import dataclass
 
 from channels.arrays import FloatArray, IntArray
 from wirelessfl.tasks.records import Span
@@ -30,19 +27,6 @@ class TaskRound:
     times: RoundTimes
     begun: float
 
-    @property
-    def awaited(self) -> IntArray:
-        """[clients], clients of all tasks whose updates are awaited."""
-        pairs = zip(self.chosen, self.times.awaited, strict=True)
-        return np.concatenate([clients[awaited] for clients, awaited in pairs])
-
-    def without(self, clients: Collection[int]) -> TaskRound:
-        """Drop the updates of clients that left during the round; its times do not change."""
-        gone = np.array([*clients], dtype=np.int64)
-        pairs = zip(self.chosen, self.times.awaited, strict=True)
-        awaited = [here & ~np.isin(chosen, gone) for chosen, here in pairs]
-        return replace(self, times=replace(self.times, awaited=awaited))
-
     def spans(self, now: float) -> list[Span]:
         """Spans of the clients' work, from the start of the round to at most ``now``."""
         spans = []
@@ -63,8 +47,7 @@ class TaskRoundSettings:
 
     Args:
         clients: N, number of clients.
-        available: number of clients available in a round, drawn anew for each round; of fewer
-            clients, the same fraction.
+        available: number of clients available in a round, drawn anew for each round.
         shares: [tasks], number of clients of each task per round.
         first: k, number of updates of a task that a round waits for; 0 for all.
         drop_out: probability that a client drops out of a round, at a uniform time of its training.
@@ -77,9 +60,3 @@ class TaskRoundSettings:
     first: int = 0
     drop_out: float = 0.0
     cutoff: float | None = None
-
-    def available_of(self, clients: int) -> int:
-        """Number of clients available in a round, of so many; at least 1 if there are any."""
-        if clients == self.clients:
-            return self.available
-        return min(clients, max(1, round(clients * self.available / self.clients)))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -42,7 +42,6 @@ class TaskRounds(TaskHandler):
         uploads: simultaneous uploads of the awaited clients of a task; None if each client uploads
             when it is ready.
         traffic: what models and updates transmit; None if no rows are written.
-        first_training: number of the first training run, which names its random durations.
     """
 
     def __init__(
@@ -56,13 +55,11 @@ class TaskRounds(TaskHandler):
         records: Records | None = None,
         uploads: GroupUploads | None = None,
         traffic: Traffic | None = None,
-        first_training: int = 0,
     ) -> None:
         super().__init__(traffic)
         self.models, self.clock, self.delays = models, clock, delays
         self.assignment, self.settings = assignment, settings
         self.stream, self.records, self.uploads = stream, records, uploads
-        self.first_training = first_training
         self.running = list(range(len(models)))
         self.versions = [0] * len(models)
         self.issued, self.returned = [0] * len(models), [0] * len(models)
@@ -81,7 +78,7 @@ class TaskRounds(TaskHandler):
             case Give(number):
                 self._due.append(number)
             case Merge(number):
-                self.merge(self._given.pop(number))
+                self._merge(self._given.pop(number))
             case Cancel(task):
                 self.running.remove(task)
 
@@ -93,37 +90,18 @@ class TaskRounds(TaskHandler):
             self.clock.after(plan.times.length, Arrived(number))
         self._due = []
 
-    def allocation(self, number: int = 0, clients: int | None = None) -> dict[int, int]:
-        """Number of clients of each active task; clients of ended tasks go to the others.
-
-        If there are fewer clients than tasks, these take turns.
-
-        Args:
-            number: round number.
-            clients: number of clients in the pool; None for all.
-        """
-        available = self.settings.available_of(
-            self.settings.clients if clients is None else clients
-        )
-        total, count = min(sum(self.settings.shares), available), len(self.running)
-        if total < count:
-            turns = {(number * total + place) % count for place in range(total)}
-            return {self.running[place]: 1 for place in sorted(turns)}
+    def allocation(self) -> dict[int, int]:
+        """Number of clients of each active task; clients of ended tasks go to the others."""
+        total = min(sum(self.settings.shares), self.settings.available)
         weights = [float(self.settings.shares[task]) for task in self.running]
         dealt = allocate_requests(weights, total, floor=1).value
         assert dealt is not None, "there are enough clients"
         return {task: int(count) for task, count in zip(self.running, dealt, strict=True)}
 
-    def plan(self, number: int, pool: IntArray | None = None) -> TaskRound:
-        """Plan round ``number``: assign clients to tasks, and compute the times.
-
-        Args:
-            number: round number.
-            pool: [clients], clients that can take part, sorted, at least one; None for all.
-        """
-        pool = np.arange(self.settings.clients) if pool is None else pool
-        allocation = self.allocation(number, len(pool))
-        available = self.settings.available_of(len(pool))
+    def plan(self, number: int) -> TaskRound:
+        """Plan round ``number``: assign clients to tasks, and compute the times."""
+        pool, allocation = np.arange(self.settings.clients), self.allocation()
+        available = self.settings.available
         if available < len(pool):
             dice = self.stream.child("available").generator(number)
             pool = pool[dice.choice(len(pool), available, replace=False, shuffle=False)]
@@ -134,7 +112,7 @@ class TaskRounds(TaskHandler):
         sets = self.assignment.choose(number, pool, shares)
         chosen = {task: sets[task] for task in allocation}
         first = self.settings.first
-        numbered = self.first_training + number * self.settings.available
+        numbered = number * available
         parts = {task: self.models[task].shares(who) for task, who in chosen.items()}
         upload = None if self.uploads is None else self._upload
         cutoff = self.settings.cutoff or math.inf
@@ -150,15 +128,10 @@ class TaskRounds(TaskHandler):
         load = self.models[task].air_load_of_round(clients, chosen)
         return self.uploads.upload(task, self.versions[task], clients, load)
 
-    def merge(self, plan: TaskRound, left: Collection[int] = ()) -> None:
-        """Train and merge a round.
-
-        Args:
-            plan: plan of the round, whose times and costs are counted.
-            left: clients that have left during the round, whose updates are dropped.
-        """
+    def _merge(self, plan: TaskRound) -> None:
+        """Train and merge a round, and count its costs."""
         self._count(plan)
-        self._train(plan.without(left) if left else plan)
+        self._train(plan)
 
     def _count(self, plan: TaskRound) -> None:
         """Count the clients, energy and traffic of a round."""
@@ -174,13 +147,6 @@ class TaskRounds(TaskHandler):
             self.down[task] += float(plan.shares[place].sum())
             self.up[task] += float(plan.shares[place][awaited].sum())
             self.merged[task] = len(clients), int(awaited.sum())
-
-    def add_costs(self, other: TaskRounds) -> None:
-        """Add the updates, traffic and energy of other rounds of the same tasks."""
-        for name in ("issued", "returned", "lost", "late", "up", "down"):
-            sums = zip(getattr(self, name), getattr(other, name), strict=True)
-            setattr(self, name, [mine + its for mine, its in sums])
-        self.spent.include(np.arange(self.settings.clients), other.spent)
 
     def _train(self, plan: TaskRound) -> None:
         """Train and merge the awaited updates of a round."""
@@ -221,15 +187,9 @@ class TaskRounds(TaskHandler):
         """What has been sent and spent so far."""
         return Sums(self.up, self.down, self.returned, self.spent)
 
-    def status(self, task: int, pool: int | None = None) -> dict[str, Any]:
-        """Further fields of a task's row, from its last round or, before that, its allocation.
-
-        Args:
-            task: the task.
-            pool: number of clients that can take part; None for all.
-        """
-        merged = self.merged.get(task)
-        clients, awaited = merged or (self.allocation(clients=pool).get(task, 0), 0)
+    def status(self, task: int) -> dict[str, Any]:
+        """Further fields of a task's row, from its last round or, before that, its allocation."""
+        clients, awaited = self.merged.get(task) or (self.allocation().get(task, 0), 0)
         return {
             "staleness_mean": 0.0,
             "staleness_max": 0,

@@ -68,10 +68,10 @@ SECTIONS: dict[str, Callable[[Run], bool]] = {
     "drop_out": tasks,
     "availability": lambda run: tasks(run) and run["schedule"] == "simultaneous",
     "busy_clients": lambda run: tasks(run) and run["schedule"] == "buffered",
-    "eval_seconds": lambda run: run["schedule"] != "rounds" and not run["sessions"],
+    "eval_seconds": lambda run: run["schedule"] != "rounds",
     "clients_per_round": lambda run: run["schedule"] != "buffered",
     "tracking_clients": lambda run: run["algorithm"] in TRACKING and run["schedule"] == "rounds",
-    "sessions": lambda run: run["schedule"] != "buffered",
+    "sessions": lambda run: run["schedule"] == "rounds",
     "tested_labels": lambda run: run["sessions"] is not None,
     "eval_first": lambda run: False,  # needs sessions, and rounds that are not evaluated
     "stop_at_target": lambda run: False,  # needs target

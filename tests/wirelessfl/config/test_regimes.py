@@ -20,7 +20,6 @@ def test_schedule_algorithm_and_sessions_decide():
             ("rounds", "hist", {}),
             ("sessions", "fedavg", {"sessions": 2}),
             ("tasks", "scaffold", {"schedule": "buffered"}),
-            ("task sessions", "scaffold", {"schedule": "simultaneous", "sessions": 2}),
             ("cells", "hist", {"schedule": "buffered"}),
         )
     }

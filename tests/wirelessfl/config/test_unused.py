@@ -334,7 +334,13 @@ def test_tables_name_existing_flags() -> None:
             "fedavg",
             {"schedule": "buffered", "sessions": 3},
             'sessions=3 conflicts with schedule "buffered", which has no sessions: choose schedule '
-            '"rounds" or "simultaneous", or leave sessions out.',
+            '"rounds", or leave sessions out.',
+        ),
+        (
+            "fedavg",
+            {"schedule": "simultaneous", "sessions": 3, "task": ["digits", "mnist"]},
+            'sessions=3 conflicts with schedule "simultaneous", which has no sessions: choose '
+            'schedule "rounds", or leave sessions out.',
         ),
         (
             "fedbuff",

@@ -32,10 +32,6 @@ REGIMES = {
         "fedavg",
         {"schedule": "simultaneous", "first": "4", "uplink": "aircomp", "beamformer": "random"},
     ),
-    "tasks in sessions": (
-        "scaffold",
-        {"schedule": "simultaneous", "sessions": "2", "rounds": "20", "warm_start": "proposed"},
-    ),
     "cells": ("hist", {"schedule": "buffered", "buffer": "2", "cells": "4", "edge_rounds": "2"}),
 }
 

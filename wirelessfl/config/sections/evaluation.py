@@ -16,10 +16,6 @@ WITHIN = Needs(
     'conflicts with schedule "{run.schedule.title}", which evaluates after whole rounds: choose '
     'eval_every or schedule "buffered"',
 )
-NO_SESSIONS = Needs(
-    lambda run, _: run.sessions is None,
-    "conflicts with sessions={run.sessions}, which evaluate after whole rounds: choose eval_every",
-)
 FIRST = (
     SESSIONS[1],
     Needs(
@@ -59,7 +55,7 @@ class EvaluationSection(Section):
         ge=1,
         description="rounds or merges between evaluations (default: 1 round or 20 merges)",
     )
-    eval_seconds: Annotated[float | None, WITHIN, NO_SESSIONS] = Field(
+    eval_seconds: Annotated[float | None, WITHIN] = Field(
         None,
         ge=1e-6,
         description="simulated seconds between evaluations (default: none)",

@@ -8,12 +8,12 @@ from pydantic import Field
 
 from wirelessfl.config.sections.section import Section
 from wirelessfl.needs import SESSIONS, Needs
-from wirelessfl.schedules import Rounds, Simultaneous
+from wirelessfl.schedules import Rounds
 
 BUILT_IN = Needs(
-    lambda run, _: run.schedule in (Rounds, Simultaneous),
+    lambda run, _: run.schedule is Rounds,
     'conflicts with schedule "{run.schedule.title}", which does not support sessions: choose '
-    'schedule "rounds" or "simultaneous"',
+    'schedule "rounds"',
 )
 
 
