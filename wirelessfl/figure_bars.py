@@ -1,9 +1,11 @@
-"""Grouped bars: means over seeds, the seeds, and targets that are not reached."""
+"""Bars: means over seeds with targets that are not reached, and spans of simulated time."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
 
 from wirelessfl.figure_marks import (
     NOT_REACHED,
@@ -19,6 +21,13 @@ from wirelessfl.figure_style import looks, style
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+
+MANY_SPANS = 5000
+"""Number of spans above which they are stored as pixels in the PDF."""
+Span = tuple[float, float, float]
+"""Begin and length in seconds, and height of the line."""
+Looks = Mapping[str, Mapping[str, Any]]
+"""Properties of patches, by kind of span."""
 
 
 def draw_bars(
@@ -76,3 +85,51 @@ def draw_bars(
         axes.set_yticks([])
     handles = [Patch(color=by_label[series]["color"], label=series) for series in bars]
     axes.legend(handles=handles, fontsize=small, frameon=False)
+
+
+def draw_spans(
+    panel: Axes,
+    spans: Mapping[str, Sequence[Span]],
+    looks: Looks,
+    legend: Looks,
+    *,
+    clients: str,
+    thick: Sequence[str] = (),
+) -> None:
+    """Draw what clients do over simulated time, a line per client.
+
+    Args:
+        panel: axes to draw on.
+        spans: the spans of each kind.
+        looks: properties of their patches.
+        legend: entries of the legend above, with the properties of their patches.
+        clients: which clients are shown.
+        thick: kinds whose spans have no gaps between lines.
+    """
+    from matplotlib.collections import PolyCollection
+    from matplotlib.patches import Patch
+
+    pixels = sum(map(len, spans.values())) > MANY_SPANS
+    for name, bars in spans.items():
+        if not bars:
+            continue
+        begin, length, height = np.array(bars).T
+        half = 0.5 if name in thick else 0.4
+        x = np.stack([begin, begin + length, begin + length, begin], -1)
+        y = np.stack([height - half, height - half, height + half, height + half], -1)
+        look = {"linewidth": 0.0, "zorder": 1, **looks[name]}
+        panel.add_collection(
+            PolyCollection(list(np.stack([x, y], -1)), label=name, rasterized=pixels, **look)
+        )
+    panel.set_xlabel("simulated time (s)", fontsize=style().text)
+    panel.set_ylabel(clients, fontsize=style().text)
+    panel.legend(
+        handles=[Patch(label=name, **look) for name, look in legend.items()],
+        fontsize=style().small,
+        frameon=False,
+        loc="lower right",
+        ncols=len(legend),
+        bbox_to_anchor=(1.0, 1.0),
+        columnspacing=1.0,
+        handlelength=1.2,
+    )

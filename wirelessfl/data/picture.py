@@ -167,8 +167,14 @@ def draw_shares(
             if cell:
                 for axes in (panel, side):
                     axes.axhline(members[0] - 0.5, color="black", linewidth=0.8)
-            place = {"transform": side.get_yaxis_transform(), "fontsize": style().small}
-            side.text(1.02, members.mean(), f"cell {cell}", va="center", **place)
+            side.text(
+                1.02,
+                members.mean(),
+                f"cell {cell}",
+                va="center",
+                fontsize=style().small,
+                transform=side.get_yaxis_transform(),
+            )
     if title:
         figure.suptitle(title, fontsize=style().text)
     return figure

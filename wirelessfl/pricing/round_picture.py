@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from channels.arrays import IntArray
+from wirelessfl.figure_bars import Span, draw_spans
 from wirelessfl.figures import COLOURS, new_figure, style
 from wirelessfl.rounds.client_costs import ClientCosts
 
@@ -20,14 +21,11 @@ LINES = 60
 """Maximum number of clients in a figure."""
 NAMED = 16
 """Maximum number of clients whose numbers are shown on the axis."""
-MANY_BARS = 5000
-"""Number of bars above which they are stored as pixels in the PDF."""
 TIED = 3
 """Number of clients from which an end together has no straggler to mark."""
 GAP = 0.8
 """Space between cells, in lines."""
 STRAGGLER = "straggler"
-OUTLINE: dict[str, Any] = {"facecolor": "none", "edgecolor": "black", "linewidth": 0.9}
 LOOKS: dict[str, dict[str, Any]] = {
     "downloading": {"color": COLOURS[5]},
     "computing": {"color": COLOURS[0]},
@@ -41,13 +39,10 @@ LOOKS: dict[str, dict[str, Any]] = {
         "linewidth": 0.3,
     },
     "backhaul": {"color": COLOURS[3], "alpha": 0.35},
+    STRAGGLER: {"facecolor": "none", "edgecolor": "black", "linewidth": 0.9, "zorder": 4},
 }
 """What clients do, in the order of the legend."""
-
-
-Bar = tuple[float, float, float]
-"""Begin and length in seconds, and height."""
-Bars = dict[str, list[Bar]]
+Bars = dict[str, list[Span]]
 
 
 @dataclass(frozen=True, eq=False)
@@ -104,21 +99,21 @@ def draw_rounds(laps: Sequence[Lap], clients: int, cells: int, seconds: float) -
     figure, (panel,) = new_figure(height=1.0 + (0.13 if count <= NAMED else 0.042) * max(count, 4))
     figure.set_figwidth(style().wide)
     bars: Bars = {name: [] for name in LOOKS}
-    outlines: list[Bar] = []
     for lap in laps:
-        _collect(lap, lines, bars, outlines, panel)
-    _fill(panel, bars, outlines)
+        _collect(lap, lines, bars, panel)
+    few = f"{count} of {clients}" if count < clients else f"{count}"
+    by = ", by cell" if count > NAMED and cells > 1 else ""
+    legend = {name: look for name, look in LOOKS.items() if bars[name]}
+    draw_spans(panel, bars, LOOKS, legend, clients=f"{few} clients{by}", thick=("backhaul",))
     for lap in laps:
         end = lap.begin + lap.costs.seconds
         if lap.cell is None:
             panel.axvline(end, color="black", linewidth=0.8, zorder=3)
         elif (span := lines.span(lap.cell)) is not None:
             panel.plot([end, end], span, color="black", linewidth=1.0, zorder=3)
-    _label(panel, lines, clients, cells)
+    _label(panel, lines, cells)
     panel.set_xlim(0, seconds * 1.015)
-    panel.set_xlabel("simulated time (s)", fontsize=style().text)
     panel.grid(visible=False)
-    _legend(panel, [name for name in LOOKS if bars[name]], bool(outlines))
     return figure
 
 
@@ -146,7 +141,7 @@ def _lines(laps: Sequence[Lap]) -> _Lines:
     return _Lines(clients, cell, -(rank + GAP * group))  # the first client on top
 
 
-def _collect(lap: Lap, lines: _Lines, bars: Bars, outlines: list[Bar], panel: Axes) -> None:
+def _collect(lap: Lap, lines: _Lines, bars: Bars, panel: Axes) -> None:
     """Add the bars of a round and the outlines of stragglers, and draw the ends of edge rounds."""
     costs = lap.costs
     heights = lines.of(costs.clients)
@@ -159,7 +154,7 @@ def _collect(lap: Lap, lines: _Lines, bars: Bars, outlines: list[Bar], panel: Ax
             start = begun[costs.cell[place]]
             end = _client(costs, block, place, start, height, bars)
             if marked[place] and costs.last[block, place]:
-                outlines.append((start, end - start, height))
+                bars[STRAGGLER].append((start, end - start, height))
         begun = begun + costs.cell_seconds[block]
         for cell in np.unique(costs.cell).tolist():
             span = lines.span(cell)
@@ -203,29 +198,7 @@ def _client(
     return begun
 
 
-def _fill(panel: Axes, bars: Bars, outlines: Sequence[Bar]) -> None:
-    """Draw the bars of each kind, and the outlines, as one collection each."""
-    from matplotlib.collections import PolyCollection
-
-    pixels = sum(map(len, bars.values())) > MANY_BARS
-    looks = {name: {"linewidth": 0.0, "zorder": 1, **LOOKS[name]} for name in bars}
-    looks[STRAGGLER] = {"zorder": 4, **OUTLINE}
-    for name, found in {**bars, STRAGGLER: outlines}.items():
-        if not found:
-            continue
-        low, width, height = np.array(found).T
-        half = 0.5 if name == "backhaul" else 0.4
-        x = np.stack([low, low + width, low + width, low], -1)
-        y = np.stack([height - half, height - half, height + half, height + half], -1)
-        panel.add_collection(
-            PolyCollection(
-                list(np.stack([x, y], -1)), label=name, rasterized=pixels, **looks[name]
-            ),
-            autolim=False,
-        )
-
-
-def _label(panel: Axes, lines: _Lines, clients: int, cells: int) -> None:
+def _label(panel: Axes, lines: _Lines, cells: int) -> None:
     """Numbers of cells or of clients on the axis."""
     count = len(lines.clients)
     panel.set_ylim(float(lines.height.min()) - 1.0, float(lines.height.max()) + 1.0)
@@ -243,24 +216,3 @@ def _label(panel: Axes, lines: _Lines, clients: int, cells: int) -> None:
     else:
         panel.set_yticks([])
     panel.tick_params(axis="y", length=0)
-    few = f"{count} of {clients}" if count < clients else f"{count}"
-    by = ", by cell" if count > NAMED and cells > 1 else ""
-    panel.set_ylabel(f"{few} clients{by}", fontsize=style().text)
-
-
-def _legend(panel: Axes, names: Sequence[str], straggler: bool) -> None:
-    from matplotlib.patches import Patch
-
-    handles = [Patch(label=name, **LOOKS[name]) for name in names]
-    if straggler:
-        handles.append(Patch(label=STRAGGLER, **OUTLINE))
-    panel.legend(
-        handles=handles,
-        fontsize=style().small,
-        frameon=False,
-        loc="lower right",
-        ncols=len(handles),
-        bbox_to_anchor=(1.0, 1.0),
-        columnspacing=1.0,
-        handlelength=1.2,
-    )

@@ -13,6 +13,8 @@ from channels.streams import Stream
 from wirelessfl.config import Config
 from wirelessfl.data import find_dataset
 from wirelessfl.errors import ConfigError
+from wirelessfl.figure_bars import Span as Bar
+from wirelessfl.figure_bars import draw_spans
 from wirelessfl.figures import COLOURS, new_figure, save_figure, style
 from wirelessfl.models import MODELS
 from wirelessfl.registry import by_name
@@ -39,6 +41,7 @@ ROWS = 40
 """Maximum number of clients in a figure."""
 SECONDS = 20.0
 """Simulated seconds that the command draws by default."""
+LOST = "dropped or discarded"
 WHOLE = ("done", "under way")
 """Work drawn in solid colour; lost or cancelled work is hatched."""
 
@@ -94,33 +97,26 @@ class Timeline:
         return save_figure(figure, path)
 
     def _draw(self, panel: Axes) -> None:
-        from matplotlib.patches import Patch
-
         clients = list(dict.fromkeys(s.client for s in sorted(self.spans, key=lambda s: s.begin)))
-        line_of = {client: i for i, client in enumerate(clients[:ROWS])}
+        line_of = {client: line for line, client in enumerate(clients[:ROWS])}
         tops = len(line_of)
+        edge = {"edgecolor": "white", "linewidth": 0.4}
+        looks: dict[str, dict[str, Any]] = {}
+        for task, name in enumerate(self.tasks):
+            looks[name] = {"facecolor": COLOURS[task % len(COLOURS)], **edge}
+            looks[f"{name}, {LOST}"] = {**looks[name], "alpha": 0.3, "hatch": "////"}
+        bars: dict[str, list[Bar]] = {name: [] for name in looks}
         for span in self.spans:
             if span.client in line_of:
-                whole = span.how in WHOLE
-                panel.barh(
-                    line_of[span.client],
-                    span.end - span.begin,
-                    left=span.begin,
-                    height=0.8,
-                    color=COLOURS[span.task % len(COLOURS)],
-                    alpha=1.0 if whole else 0.3,
-                    hatch=None if whole else "////",
-                    edgecolor="white",
-                    linewidth=0.4,
-                )
-        patches = [
-            Patch(color=COLOURS[task % len(COLOURS)], label=name)
-            for task, name in enumerate(self.tasks)
-        ]
+                lost = "" if span.how in WHOLE else f", {LOST}"
+                bar = (span.begin, span.end - span.begin, line_of[span.client])
+                bars[self.tasks[span.task] + lost].append(bar)
+        legend = {name: {"color": looks[name]["facecolor"]} for name in self.tasks}
         if any(span.how not in WHOLE for span in self.spans):
-            grey = Patch(facecolor="0.8", hatch="////", edgecolor="white")
-            grey.set_label("dropped or discarded")
-            patches.append(grey)
+            legend[LOST] = {"facecolor": "0.8", "hatch": "////", "edgecolor": "white"}
+        shown = f"{tops} of {self.clients} clients" if tops < self.clients else f"{tops} clients"
+        idle = " (others idle)" if tops == len(clients) < self.clients else ""
+        draw_spans(panel, bars, looks, legend, clients=shown + idle)
         for task in range(len(self.tasks)):
             colour, height = COLOURS[task % len(COLOURS)], tops + 1 + task
             at = [merge.seconds for merge in self.merges if merge.task == task]
@@ -134,23 +130,10 @@ class Timeline:
                 va="center",
                 transform=panel.get_yaxis_transform(),
             )
-        panel.set_axisbelow(True)
         panel.set_ylim(-0.7, tops + len(self.tasks) + 0.7)
         panel.set_xlim(0, self.seconds)
         panel.set_yticks([])
-        panel.set_xlabel("simulated time (s)", fontsize=style().text)
-        shown = f"{tops} of {self.clients} clients" if tops < self.clients else f"{tops} clients"
-        idle = " (others idle)" if tops == len(clients) < self.clients else ""
-        panel.set_ylabel(shown + idle, fontsize=style().text)
         panel.grid(visible=False, axis="y")
-        panel.legend(
-            handles=patches,
-            fontsize=style().small,
-            frameon=False,
-            loc="upper right",
-            ncols=len(patches),
-            bbox_to_anchor=(1.0, 1.1),
-        )
 
 
 @own_modes

@@ -23,4 +23,4 @@ def test_the_axis_tells_how_many_clients_are_shown(busy, clients, label, tmp_pat
         Timeline(["digits"], clients, 2.0, spans, []).draw(tmp_path / "timeline.png")
     (panel,) = figures["timeline"].axes
     assert panel.get_ylabel() == label
-    assert len(panel.patches) == min(busy, ROWS)
+    assert len(panel.collections[0].get_paths()) == min(busy, ROWS)
