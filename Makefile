@@ -58,8 +58,8 @@ figures: $(READY)
 	$(BIN)/python -m experiments.fadamgc seconds
 	$(BIN)/python -m experiments.fedast timeline
 	$(BIN)/python -m experiments.ra_fed frontier
-	for name in findings oma crossover energy; do $(BIN)/python -m experiments.decided $$name || exit; done
-	for name in findings predictions cells; do $(BIN)/python -m experiments.codesign $$name || exit; done
+	for name in oma crossover energy; do $(BIN)/python -m experiments.decided $$name || exit; done
+	for name in predictions cells; do $(BIN)/python -m experiments.codesign $$name || exit; done
 	$(BIN)/python -m experiments.allocation
 
 figures-check: $(READY)

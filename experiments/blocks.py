@@ -7,7 +7,8 @@ figure -->`` shows the figure and links the table, a CSV file beside the figure.
 
 Within a sentence, ``<!-- value of 1a -->`` to ``<!-- end of value -->`` shows the values of claim
 1a, ``<!-- value of 1a: N = 2 -->`` that of one of its effects, and ``interval`` instead of
-``value`` its interval.
+``value`` its interval. ``<!-- number of NAME -->`` to ``<!-- end of number -->`` shows a number of
+the paper (``Paper.numbers``).
 """
 
 from __future__ import annotations
@@ -35,6 +36,7 @@ BLOCK = re.compile(
 VALUE = re.compile(
     r"(<!-- (value|interval) of (\d\w*)(?:: (.*?))? -->).*?(<!-- end of \2 -->)", re.DOTALL
 )
+NUMBER = re.compile(r"(<!-- number of (.*?) -->).*?(<!-- end of number -->)", re.DOTALL)
 OTHER = re.compile(r"(<!-- other tables -->\n).*?(<!-- end of other tables -->)", re.DOTALL)
 
 
@@ -175,7 +177,7 @@ def _part(suffix: str) -> str:
 
 
 def filled(text: str, evidence: Evidence, figures: str = "../figures") -> str:
-    """The text of a page with all its blocks.
+    """The text of a page with all its blocks and numbers.
 
     Args:
         text: the page.
@@ -195,6 +197,12 @@ def filled(text: str, evidence: Evidence, figures: str = "../figures") -> str:
                 f"{ended} lines `<!-- end of {kind} -->`: each of the former needs one of the "
                 "latter."
             )
+    begun, ended = text.count("<!-- number of "), text.count("<!-- end of number -->")
+    if not begun == ended == len(NUMBER.findall(text)):
+        raise ConfigError(
+            f"{page} has {begun} marks `<!-- number of NAME -->` and {ended} marks "
+            "`<!-- end of number -->`: each of the former needs one of the latter."
+        )
     for match in found:
         known = [*evidence.paper.experiments, *evidence.paper.texts]
         if match[2] not in known:
@@ -210,7 +218,13 @@ def filled(text: str, evidence: Evidence, figures: str = "../figures") -> str:
         links = other_tables(evidence, {match[2] for match in found}, figures)
         return f"{match[1]}\n{links}\n\n{match[2]}"
 
-    return OTHER.sub(others, BLOCK.sub(one, text))
+    def number(match: re.Match[str]) -> str:
+        if match[2] not in evidence.numbers:
+            names = ", ".join(evidence.numbers)
+            raise ConfigError(f"{page} has `{match[1]}`: choose from {names}.")
+        return f"{match[1]}{evidence.numbers[match[2]]}{match[3]}"
+
+    return OTHER.sub(others, BLOCK.sub(one, NUMBER.sub(number, text)))
 
 
 def with_values(text: str, claims: Mapping[str, Assessed], page: str) -> str:

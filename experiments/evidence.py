@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any, TypeVar
 
 from experiments.paper import Paper
@@ -41,6 +42,11 @@ class Evidence:
         if name not in self.read:
             self.read[name] = self.paper.study(name, self.scale).results(self.store)
         return self.read[name]
+
+    @cached_property
+    def numbers(self) -> dict[str, str]:
+        """The numbers in the sentences of its pages, by name."""
+        return self.paper.numbers()
 
     def table(self, name: str) -> str:
         """The table of an experiment or text; empty without runs."""

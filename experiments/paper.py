@@ -48,6 +48,7 @@ class Paper:
         complete: adds settings that depend on several others, see ``Study.load``.
         texts: tables that are computed without runs, by name, for the results page.
         pictures: functions that draw the figures of these tables into a folder, by name.
+        numbers: returns the numbers in the sentences of its pages, by name.
         pages: further pages with its blocks, relative to ``docs``, besides its results page.
     """
 
@@ -57,6 +58,7 @@ class Paper:
     complete: Callable[[Settings, Scale], Settings] = lambda settings, scale: settings
     texts: dict[str, Callable[[], str]] = field(default_factory=dict)
     pictures: dict[str, Callable[[Path], list[Path]]] = field(default_factory=dict)
+    numbers: Callable[[], dict[str, str]] = dict
     pages: tuple[str, ...] = ()
 
     @property

@@ -1,8 +1,8 @@
 """``python -m experiments.codesign NAME``: designs of network and training, checked by training.
 
-``findings`` prints what the page says first; ``criteria``, ``fixed``, ``methods`` and ``errors``
-print and draw the numbers of ``predictions.json``. ``predictions --make`` writes that file: it
-prices stored runs, fits curves and searches (with Optuna, extra ``search``).
+``criteria``, ``fixed``, ``methods`` and ``errors`` print and draw the numbers of
+``predictions.json``. ``predictions --make`` writes that file: it prices stored runs, fits curves
+and searches (with Optuna, extra ``search``).
 """
 
 from __future__ import annotations
@@ -52,14 +52,12 @@ PAPER = Paper(
     EXPERIMENTS,
     rules.complete,
     texts={name: lambda make=make: make(stored.load()) for name, make in TEXTS.items()}
-    | {
-        "findings": lambda: findings.findings(stored.load(), evidence().study("designs")),
-        "cells": lambda: choosing.cells(oma.evidence().study("cells")),
-    },
+    | {"cells": lambda: choosing.cells(oma.evidence().study("cells"))},
     pictures={
         name: lambda out, name=name, draw=draw: draw(stored.load(), out / name)
         for name, draw in PICTURES.items()
     },
+    numbers=lambda: findings.numbers(stored.load(), evidence()),
     pages=("choosing.md",),
 )
 
@@ -110,6 +108,6 @@ def _made(arguments: argparse.Namespace) -> None:
 
 if __name__ == "__main__":
     others = {"predictions": _predictions, "made": _made} | {
-        name: _show(name) for name in ("findings", "cells", *TEXTS)
+        name: _show(name) for name in ("cells", *TEXTS)
     }
     sys.exit(PAPER.main(others=others))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import statistics
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from experiments.codesign.access import ACCESSES, NAMES
@@ -19,7 +19,6 @@ from experiments.codesign.crossed import (
 )
 from experiments.evidence import costs_by_seed
 from experiments.hist.cells import network_label, schedule_label
-from experiments.missing import LISTED
 from experiments.studies import Results
 from wirelessfl.results import names
 from wirelessfl.results.intervals import Effect, difference, ratio
@@ -177,12 +176,12 @@ def table(results: Results) -> str:
 
 
 def short(results: Results) -> str:
-    """Findings, and the table without questions, commands and numbers of seeds."""
-    found = lines(results)
-    made = effects(found)
-    rows = [[one.choice.choice, *map(_plain, (*one.costs, one.points))] for one in made]
-    said = "\n\n".join([*findings(found), *_certain(made)])
-    return f"{said}\n\n{markdown(_head(), rows)}" if rows else said + "\n"
+    """The table without questions, commands and numbers of seeds."""
+    rows = [
+        [one.choice.choice, *map(_plain, (*one.costs, one.points))]
+        for one in effects(lines(results))
+    ]
+    return markdown(_head(), rows)
 
 
 def _head() -> list[str]:
@@ -195,58 +194,35 @@ def _plain(effect: Effect) -> str:
     return re.sub(r",? ?\d+ seeds?\)", ")", str(effect)).replace(" ()", "")
 
 
-def _certain(made: Sequence[Effects]) -> Iterator[str]:
-    """Which choices save time beyond the interval over the seeds."""
-    sure = [one.choice.choice for one in made if one.costs[0].interval[0] > 0]
-    if made:
-        named = "; ".join(sure) or "none"
-        yield (
-            f"Beyond the 95 % interval, {len(sure)} of {len(made)} choices save time: {named}. For "
-            "the others, the interval over these seeds includes no gain."
-        )
-
-
-def findings(found: Sequence[Line]) -> Iterator[str]:
-    """Sentences on the best combinations, over the seeds that all of them have."""
-    seeds_of = [{run.seed for run in line.runs} for line in found]
-    common = set.intersection(*seeds_of) if seeds_of else set()
-    if not common:
-        yield "No seed has runs of all combinations."
-        return
+def numbers(found: Sequence[Line]) -> dict[str, str]:
+    """The best combinations over the seeds that all have, and how many choices save time."""
+    common = set.intersection(*({run.seed for run in line.runs} for line in found))
     every = [line.of_seeds(common) for line in found]
-    most = len(common)
-    whole = [line for line in every if len(line.costs("sim_seconds")) == most]
-    seeds = f"{most} seed{'s' * (most != 1)}"
-    if not whole:
-        yield f"No combination reaches {100 * TARGET:g} % with all of {seeds}."
-        return
-    yield (
-        f"{len(whole)} of {len(every)} combinations reach {100 * TARGET:g} % with all of {seeds}. "
-        f"In the mean over the seeds, the soonest is {_best(whole, 'sim_seconds')}. Without "
-        f"AirComp it is {_best([one for one in whole if one.access not in AIR], 'sim_seconds')}. "
-        f"{_best(whole, 'joules')} needs the fewest joules, and "
-        f"{_best(whole, 'uplink_mib')} the least traffic."
-    )
+    whole = [line for line in every if len(line.costs("sim_seconds")) == len(common)]
+    digital = [line for line in whole if line.access not in AIR]
     best = max(every, key=lambda line: statistics.mean(line.finals.values()))
-    accuracy = statistics.mean(best.finals.values())
-    yield f"{_said(best)} has the highest mean final accuracy, {accuracy:.1f} %."
-    short = [_said(line) for line in every if line not in whole]
-    if short:
-        first, more = short[:LISTED], len(short) - LISTED
-        rest = f"; and {more} more" if more > 0 else ""
-        yield f"Not all seeds reach {100 * TARGET:g} % with: {'; '.join(first)}{rest}."
+    made = effects(found)
+    certain = sum(one.costs[0].interval[0] > 0 for one in made)  # beyond the 95 % interval
+    return {
+        "combinations": f"{len(whole)} of {len(every)}",
+        "soonest": _best(whole, "sim_seconds"),
+        "soonest without AirComp": _best(digital, "sim_seconds"),
+        "fewest joules": _best(whole, "joules"),
+        "least traffic": _best(whole, "uplink_mib"),
+        "most accurate": _named(best),
+        "highest accuracy": f"{statistics.mean(best.finals.values()):.1f}",
+        "certain": f"{certain} of {len(made)}",
+    }
 
 
 def _best(found: Sequence[Line], field: str) -> str:
     """The combination with the lowest mean cost, and its costs."""
-    if not found:
-        return "none"
     best = min(found, key=lambda line: statistics.mean(line.costs(field)))
     means = (f"{statistics.mean(best.costs(name)):.3g} {unit}" for name, unit in COSTS.items())
-    return f"{_said(best)} ({', '.join(means)})"
+    return f"{_named(best)} ({', '.join(means)})"
 
 
-def _said(line: Line) -> str:
+def _named(line: Line) -> str:
     return f"{line.run} over {NAMES[line.access]}, {SCHEDULES[line.schedule]}"
 
 

@@ -229,21 +229,17 @@ def _place(dataset: str, seed: int, settings: Mapping[str, Any]) -> tuple[Any, .
     return dataset, seed, settings.get("layout")
 
 
-def summary(found: Sequence[tuple[Made, Mapping[str, Any] | None]]) -> str:
+def numbers(found: Sequence[tuple[Made, Mapping[str, Any] | None]]) -> dict[str, str]:
     """How many runs reach the target, and how far predictions are from them."""
     hits = [(one, hit) for one, hit in found if hit is not None]
-    if not hits:
-        return f"{len(found)} runs, none of which reaches its target."
-    seconds, joules = (
-        100 * statistics.median(abs(getattr(one, name)[0] / hit[field] - 1) for one, hit in hits)
+    errors = {
+        f"trained, {name}": f"{100 * statistics.median(values):.2g}"
         for name, field in (("seconds", "sim_seconds"), ("joules", "joules"))
-    )
+        for values in [[abs(getattr(one, name)[0] / hit[field] - 1) for one, hit in hits]]
+        if values
+    }
     inside = sum(one.seconds[1] <= hit["sim_seconds"] <= one.seconds[2] for one, hit in hits)
-    return (
-        f"{len(hits)} of {len(found)} runs reach the target, {inside} within the 90 % interval of "
-        f"seconds. Predicted seconds differ from realised ones by {seconds:.2g} % in the "
-        f"median, and joules by {joules:.2g} %."
-    )
+    return {"trained": f"{len(hits)} of {len(found)}", "trained, inside": str(inside), **errors}
 
 
 def table(results: Results) -> str:
@@ -273,7 +269,7 @@ def table(results: Results) -> str:
                 str(one.trainings),
             ]
         )
-    return f"{summary(found)}\n\n{markdown(head, rows)}"
+    return markdown(head, rows)
 
 
 UPLINK = ("order", "allocation", "energy_weight")

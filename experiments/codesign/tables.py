@@ -25,7 +25,7 @@ from experiments.codesign.choices import (
 from experiments.codesign.curves import CURVE, LUO
 from experiments.codesign.searches import GUIDED, TPE
 from experiments.codesign.stored import Found
-from experiments.codesign.sweep import ALGORITHMS, CRITERIA, TARGETS, reached
+from experiments.codesign.sweep import CRITERIA, TARGETS, reached
 from experiments.decided.uplinks import shown
 from wirelessfl.results.names import DATA, NAMES
 from wirelessfl.results.report import MISSING, cost_text, markdown
@@ -239,7 +239,7 @@ def errors(found: Found) -> str:
     parts: list[tuple[str, list[float]]] = []
     for algorithm in ("hist", "hfedavg"):
         for at_pilot in (True, False):
-            values = _curve_errors(found, algorithm, at_pilot)
+            values = curve_errors(found, algorithm, at_pilot)
             where = "its pilots" if at_pilot else "other pairs"
             parts.append((f"rounds of the curve, {NAMES[algorithm]}, at {where}", values))
     rounds = [_rounds_error(one, d) for one, d in zip(every, made, strict=True)]
@@ -257,22 +257,6 @@ def errors(found: Found) -> str:
     return f"{found_at}\n\n{markdown(head, rows)}"
 
 
-def why(found: Found) -> str:
-    """What limits predictions, in a sentence."""
-    fit = median([e for name in ALGORITHMS for e in _curve_errors(found, name, at_pilots=False)])
-    noise = median(later(found.trained))
-    if math.isnan(fit) or math.isnan(noise):
-        return ""
-    text = (
-        f"At pairs that no pilot has, rounds of the curve differ from those of the run with the "
-        f"same seed by {100 * fit:.2g} % in the median; at the same pair, rounds of two seeds "
-        f"differ by {100 * noise:.2g} %."
-    )
-    if noise > fit:
-        text += " Data split and initial model, not the fit, limit what holds for other seeds."
-    return text
-
-
 def _per_round(design: Design) -> float:
     """Expected seconds of a round relative to those of the run's rounds."""
     rounds = reached(design.sweep.rounds)[design.place]
@@ -285,7 +269,7 @@ def _rounds_error(sample: Sample, design: Design) -> float:
     return abs(predicted / reached(design.sweep.rounds)[design.place] - 1)
 
 
-def _curve_errors(found: Found, algorithm: str, at_pilots: bool) -> list[float]:
+def curve_errors(found: Found, algorithm: str, at_pilots: bool) -> list[float]:
     """|predicted / realised rounds - 1| of the curves of an algorithm."""
     known = {one[:3]: one for one in found.trained}
     return [

@@ -1,8 +1,7 @@
 """``python -m experiments.decided NAME``: what deciding bands, clients, powers and precoders buys.
 
-``findings`` prints what the page says first. ``oma``, ``crossover`` and ``energy`` price stored
-runs or rounds; with ``--make`` they compute again and write their JSON files, otherwise they print
-and draw what is in them.
+``oma``, ``crossover`` and ``energy`` price stored runs or rounds; with ``--make`` they compute
+again and write their JSON files, otherwise they print and draw what is in them.
 """
 
 from __future__ import annotations
@@ -26,7 +25,6 @@ PAPER = Paper(
     Path(__file__).with_name("settings"),
     EXPERIMENTS,
     texts={
-        "findings": lambda: findings.findings(oma.evidence(), _ours()),
         "oma": lambda: oma.table(oma.load()),
         "crossover": lambda: crossover.table(crossover.load()),
         "energy": lambda: energy.table(energy.load()),
@@ -36,6 +34,7 @@ PAPER = Paper(
         "crossover": lambda out: crossover.draw(crossover.load(), out / "crossover"),
         "energy": lambda out: energy.draw(energy.load(), out / "energy"),
     },
+    numbers=lambda: findings.numbers(oma.evidence(), _ours()),
 )
 
 
@@ -60,9 +59,7 @@ def _make_energy() -> None:
     energy.save(energy.measure(oma.evidence(), _ours(), energy.load(), _say), energy.FILE)
 
 
-def _priced(
-    name: str, make: Callable[[], None] = lambda: None
-) -> Callable[[argparse.Namespace], None]:
+def _priced(name: str, make: Callable[[], None]) -> Callable[[argparse.Namespace], None]:
     """The action that prints a table and draws its figure; with ``--make``, it prices first."""
 
     def act(arguments: argparse.Namespace) -> None:
@@ -72,9 +69,8 @@ def _priced(
         text = PAPER.texts[name]()
         (arguments.out / f"{name}.md").write_text(text, encoding="utf-8")
         print(text)
-        if name in PAPER.pictures:
-            for file in PAPER.pictures[name](arguments.out):
-                print(f"drawn: {file}")
+        for file in PAPER.pictures[name](arguments.out):
+            print(f"drawn: {file}")
 
     return act
 
@@ -83,4 +79,4 @@ MAKERS = {"oma": _make_oma, "crossover": _make_crossover, "energy": _make_energy
 
 if __name__ == "__main__":
     acts = {name: _priced(name, make) for name, make in MAKERS.items()}
-    sys.exit(PAPER.main(others={"findings": _priced("findings")} | acts))
+    sys.exit(PAPER.main(others=acts))

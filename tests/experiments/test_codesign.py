@@ -404,12 +404,12 @@ def test_the_figures_show_all_samples(found, figures_drawn, tmp_path):
 
 def test_findings_say_where_predictions_and_methods_fail(found, rows):
     """Runs that miss the target are counted, and a method that is better has a ratio above 1."""
-    text = findings.findings(found, rows.study("designs"))
+    numbers = findings.numbers(found, rows)
     lost = sum(math.isinf(one.design().realised.seconds) for one in samples(found))
-    assert f"{lost} designs, of MNIST, have no realised cost" in text
+    assert numbers["designs without cost"] == str(lost)
     ratios = [tables.against(one, searches.GUIDED) for one in samples(found)]
-    assert f"and {statistics.median(ratios):.2f} (quartiles" in text
-    assert "27 of 27 runs reach the target" in text
+    assert numbers[searches.GUIDED].startswith(f"{statistics.median(ratios):.2f} (quartiles")
+    assert numbers["trained"] == "27 of 27"
 
 
 def test_a_run_that_ends_before_the_target_has_a_bound(found):

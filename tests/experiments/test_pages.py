@@ -68,7 +68,8 @@ def test_figures_are_shown_and_exist():
 def one(tmp_path, monkeypatch):
     """A paper with one experiment of two cases, for which some runs are stored."""
     paper = papers()["fadamgc"]
-    paper = replace(paper, experiments={"fig3": paper.experiments["fig3"]})
+    figures = {"fig3": paper.experiments["fig3"]}
+    paper = replace(paper, experiments=figures, numbers=lambda: {"y": "2", "z": "3 to 4"})
     study = paper.study("fig3", "small")
     store = paper.store("small", tmp_path, tmp_path / "rows")
     monkeypatch.setattr(blocks, "FIGURES", tmp_path)
@@ -155,12 +156,20 @@ def test_tables_as_csv():
         (MARKED.replace("<!-- end of rows -->", ""), "1 lines .* and 0 lines"),
         (MARKED.replace("<!-- end of rows -->", "") + MARKED, "2 lines .* and 1 lines"),
         (MARKED.replace("fig3", "fig99"), "rows of fig99 -->`: choose from fig3"),
+        ("<!-- number of x -->", "1 marks .* and 0 marks"),
+        ("<!-- number of x -->1<!-- end of number -->", "number of x -->`: choose from y, z"),
     ],
 )
 def test_wrong_marks_are_errors(one, text, message):
     _, _, evidence = one
     with pytest.raises(ConfigError, match=message):
         filled(text, evidence())
+
+
+def test_numbers_in_sentences(one):
+    _, _, evidence = one
+    text = "a <!-- number of z -->old\nline<!-- end of number --> b"
+    assert filled(text, evidence()) == text.replace("old\nline", "3 to 4")
 
 
 def test_lists_below_a_table_are_left_out():
