@@ -37,7 +37,6 @@ TEXT_BYTES = 1 << 26
 DRAFT = re.compile(
     r"\.[0-9a-f]{16}\.part"
     r"|\.tmp\w{6}"  # of safetensors
-    r"|(.+\.(json|toml|safetensors|npz)|.*best\.before)\.part"  # of earlier versions
 )
 """Names of unfinished files."""
 FORBIDDEN = (errno.EACCES, errno.EPERM, errno.EROFS)

@@ -17,9 +17,6 @@ from safetensors import SafetensorError, safe_open
 
 from wirelessfl.drafts import stored_name
 
-CHECKED_SINCE = 5
-"""First checkpoint layout that has checksums."""
-
 
 def write_checkpoint(
     file: Path, tensors: Mapping[str, torch.Tensor], state: Mapping[str, Any]
@@ -92,16 +89,14 @@ def open_tensors(file: Path, framework: str = "pt") -> Iterator[Any]:
 
 
 def _state(checkpoint: Any) -> dict[str, Any]:
-    """The state in an open checkpoint; earlier layouts have no checksum."""
+    """The state in an open checkpoint."""
     metadata = checkpoint.metadata() or {}
     note = metadata.get("state", "null")
-    if "checksum" in metadata and metadata["checksum"] != _checksum_of(note):
+    if metadata.get("checksum") != _checksum_of(note):
         raise ValueError("its state differs from its checksum")
     state = json.loads(note)
     if not isinstance(state, dict):
         raise ValueError("it has no state of a run")
-    if "checksum" not in metadata and state.get("layout", 1) >= CHECKED_SINCE:
-        raise ValueError("it has no checksum")
     return state
 
 

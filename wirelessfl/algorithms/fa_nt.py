@@ -98,7 +98,7 @@ class FANT(Tracked, LocalAdam):
         else:
             moved = (cohort.kept["seen"] - cohort.start) / (self.server_lr * self._reach(cohort))
             before = cohort.kept["reach"]
-            # 0 before the first round, and in checkpoints of versions that did not store it.
+            # 0 before the first round.
             now = torch.full_like(before, self._reach(cohort))
             ratio = torch.where(before > 0, now / before, 1.0)  # exactly 1 for a constant eta_l
             correction = cohort.kept["correction"] + torch.where(cohort.fresh, 0.0, ratio * moved)

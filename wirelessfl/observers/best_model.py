@@ -37,8 +37,6 @@ def best_row(file: Path) -> Row | None:
 def best_params(file: Path) -> tuple[dict[str, torch.Tensor], dict[str, str]]:
     """The parameters in a file of ``BestModel``, and ``row`` as JSON.
 
-    Earlier versions wrote no checksum.
-
     Raises:
         ConfigError: the file is missing or damaged.
     """
@@ -48,7 +46,7 @@ def best_params(file: Path) -> tuple[dict[str, torch.Tensor], dict[str, str]]:
             metadata = stored.metadata() or {}
         row = metadata["row"]
         json.loads(row)
-        if metadata.get("checksum", "") not in ("", _checksum(params, row)):
+        if metadata.get("checksum") != _checksum(params, row):
             raise ValueError("it differs from its checksum")
     return params, {"row": row}
 

@@ -117,7 +117,7 @@ class ModelRounds(OneModel):
 
     def restore(self, tensors: dict[str, Tensor], state: Mapping[str, Any]) -> None:
         """Continue from a checkpoint, after training, schedule and clock."""
-        self._merged_at = state.get("merged_at", self.clock.now)
+        self._merged_at = state["merged_at"]
         if self.redesigns is not None:
             self.redesigns.restore(state["decisions"])
             self.use_decision()

@@ -37,7 +37,7 @@ class AboutFile:
         with reading(self.path, self.remedy):
             entries = json.loads(read_stored(self.path, TEXT_BYTES).decode())
             if isinstance(entries, dict):
-                before = entries.pop(CHECKSUM, None)  # earlier versions wrote none
+                before = entries.pop(CHECKSUM, None)  # none after an edit
                 if before is not None and before != _checksum(entries):
                     raise ValueError(f"it differs from its {CHECKSUM!r}; after an edit, remove it")
             return checked_entries(entries)

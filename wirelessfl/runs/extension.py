@@ -155,7 +155,7 @@ def extended(
         changes["reached"] = []
         by_time = _check_ended(config, state, rows, later)
         if by_time:
-            changes["sim_seconds"] = _last_merge(directory, state, rows)
+            changes["sim_seconds"] = float(state["handler"]["merged_at"])
         if done == 0:
             rows = []  # the row of the initial model is written again
         elif by_time or done % (config.evaluation.eval_every or 1):
@@ -282,21 +282,6 @@ def _check_best(directory: RunDirectory, last: Row) -> None:
             "which a longer run does not evaluate, and no longer has those before. Start a new "
             f"run: {directory.command}"
         )
-
-
-def _last_merge(directory: RunDirectory, state: Mapping[str, Any], rows: list[Row]) -> float:
-    """Simulated time of the end of the last round, before time ended the run."""
-    done = state["schedule"]["rounds_done"]
-    if done == 0:
-        return 0.0
-    if "merged_at" in state["handler"]:
-        return float(state["handler"]["merged_at"])
-    if len(rows) > 1 and rows[-2]["round"] == done:
-        return float(rows[-2]["sim_seconds"])
-    raise ConfigError(
-        f"an earlier version of wirelessfl made the run in {directory.path}, and did not store "
-        f"when its last round ended. Start a new run: {directory.command}"
-    )
 
 
 def _check_not_reached(config: Config, rows: list[Row]) -> None:

@@ -92,10 +92,7 @@ def read_partition(folder: str | Path) -> ClientPartition | dict[str, ClientPart
     whole = Path(folder, f"{PARTITION}.npz")
     files = [whole] if os.path.lexists(whole) else sorted(whole.parent.glob(f"{PARTITION}-*.npz"))
     if not files:
-        raise ConfigError(
-            f"{folder} has no {whole.name}: give the folder of a run; earlier versions of "
-            "wirelessfl did not write this file."
-        )
+        raise ConfigError(f"{folder} has no {whole.name}: give the folder of a run.")
     if files == [whole]:
         return _partition(whole)[1]
     files = [file for file in files if file.stem.rpartition("-")[2].isdecimal()]

@@ -13,7 +13,6 @@ import torch
 from wirelessfl.drafts import TEXT_BYTES, read_stored, reading, replacing, writing
 from wirelessfl.errors import ConfigError
 from wirelessfl.runs.about import CHECKPOINT_LAYOUT, NUMERICS, ROWS_SCHEMA
-from wirelessfl.runs.earlier_checkpoints import upgraded
 from wirelessfl.stored_tensors import read_checkpoint, read_state, write_checkpoint
 from wirelessfl.wording import shown
 
@@ -113,8 +112,7 @@ class RunCheckpoint:
             ConfigError: the checkpoint is missing or damaged.
         """
         with reading(self.path, self.remedy):
-            tensors, state = read_checkpoint(self.path, wanted)
-            return tensors, upgraded(state)
+            return read_checkpoint(self.path, wanted)
 
     def write(self, tensors: Mapping[str, torch.Tensor], state: Mapping[str, Any]) -> None:
         """Replace the checkpoint atomically.
@@ -155,10 +153,10 @@ class RunCheckpoint:
         """The state, with its extension if ``config.toml`` has those settings."""
         extension = state.pop("extension", None)
         if extension is None:
-            return _checked(upgraded(state))
+            return _checked(state)
         config = read_stored(self.folder / "config.toml", TEXT_BYTES)
         extends = extension["config"] == _hash_of(config)
-        return _checked(upgraded(state | extension["state"] if extends else state))
+        return _checked(state | extension["state"] if extends else state)
 
 
 def _checked(state: dict[str, Any]) -> dict[str, Any]:

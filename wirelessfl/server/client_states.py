@@ -64,10 +64,7 @@ class ClientStates(ABC):
 
     @abstractmethod
     def restore(self, tensors: dict[str, torch.Tensor]) -> None:
-        """Continue from the result of ``tensors``; states that it lacks are zero.
-
-        A checkpoint of an older version lacks states that later versions have added.
-        """
+        """Continue from the result of ``tensors``; states that it lacks are zero."""
 
     def attach(self, folder: Path, mark: str = "") -> None:  # noqa: B027
         """Set the run's folder and the prefix of the file names."""

@@ -183,4 +183,4 @@ class Asynchronous(TaskHandler):
         self.spent.restore(tensors)
         self.versions, self.issued = list(state["versions"]), list(state["issued"])
         self.returned, self.down = list(state["returned"]), list(state["down"])
-        self.late = list(state.get("late", self.late))  # older ones have none
+        self.late = list(state["late"])

@@ -334,5 +334,5 @@ class TaskLearner(Learner):
         self.recent.extend(separated("recent", tensors, device))
         self.begun = set(map(operator.index, tensors["begun"].tolist()))  # no other numbers
         self.back = list(state["back"])
-        self.errors = dict(state.get("errors", ()))  # older ones have none
+        self.errors = dict(state["errors"])
         self.issued = {number: (client, version) for number, client, version in state["issued"]}

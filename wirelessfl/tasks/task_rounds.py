@@ -236,7 +236,7 @@ class TaskRounds(TaskHandler):
         )
         self.clock.now = state["now"]
         self.running, self.lost = list(state["running"]), list(state["lost"])
-        self.late = list(state.get("late", self.late))  # older ones have none
+        self.late = list(state["late"])
         self.up, self.down = list(state["up"]), list(state["down"])
         self.spent.restore(tensors)
         self.versions = list(state["versions"])

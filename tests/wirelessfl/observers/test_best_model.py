@@ -1,7 +1,6 @@
 """The best model is that of the best row, whatever happens between rows and checkpoints."""
 
 import errno
-import json
 import os
 import shutil
 
@@ -9,7 +8,7 @@ import pytest
 import safetensors.torch
 import torch
 from safetensors import SafetensorError
-from safetensors.torch import load_file, save_file
+from safetensors.torch import load_file
 
 import wirelessfl
 from wirelessfl.observers import BestModel, Observer
@@ -192,18 +191,14 @@ def test_settings_that_change_no_results_do_not_change_names_of_runs(config):
 
 
 def test_a_flipped_bit_of_the_best_parameters_is_noticed(config, toy, tmp_path):
-    """Files of earlier versions have no checksum."""
     result = wirelessfl.run(config("fedavg", **UNSTEADY), data=toy)
     file = best_file(result.directory)
     whole = file.read_bytes()
-    params, row = load_file(file), best_row(file)
     for place in (60, len(whole) - 30):  # in the row, and in the parameters
         file.write_bytes(whole[:place] + bytes([whole[place] ^ 4]) + whole[place + 1 :])
         assert best_row(file) is None
         with pytest.raises(wirelessfl.ConfigError, match=r"best\.safetensors is damaged: "):
             export(Runs([wirelessfl.load(result.directory)]), tmp_path / "m.pt", best=True)
-    save_file(params, file, {"row": json.dumps(row)})
-    assert best_row(file) == row
 
 
 @pytest.mark.parametrize(

@@ -201,11 +201,10 @@ def test_a_lost_start_is_said(halted, toy):
 
 
 def test_drafts_of_a_killed_process_are_removed(halted, finished, toy, same, tmp_path):
-    """Links at the names of drafts of this and earlier versions lead nowhere."""
+    """Links at the names of drafts lead nowhere."""
     outside = tmp_path / "outside"
     outside.write_text("of the user")
-    drafts = [f"{name}.part" for name in (CHECKPOINT, "about.json", "config.toml")]
-    for name in (*drafts, ".0123456789abcdef.part", ".tmpAb3dE6", "clients-1.log"):
+    for name in (".0123456789abcdef.part", ".tmpAb3dE6", "clients-1.log"):
         (halted / name).symlink_to(outside)
     (halted / "own.part").write_text("of the user")
     same(wirelessfl.resume(halted, rounds=5, data=toy), wirelessfl.resume(finished))
