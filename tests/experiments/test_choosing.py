@@ -13,7 +13,6 @@ from experiments.codesign.__main__ import PAPER
 from experiments.codesign.access import ACCESSES, PRICED, access_of, complete
 from experiments.codesign.crossed import BUFFERED, ROUNDS, Line, run_name
 from experiments.evidence import Evidence
-from experiments.papers import papers
 from experiments.priced import over
 from experiments.runs import Store
 from experiments.studies import SCALES, Results
@@ -169,21 +168,6 @@ def some(monkeypatch):
     )
 
 
-def test_the_table_has_the_costs_of_each_combination(some):
-    text = crossed.table(some)
-    row = "| synchronous rounds | HIST | AirComp, physical | 2 | 6 (4 to 8) | 12 (12 to 12) | 8 (8"
-    assert row in text
-    assert (
-        "| HIST | AirComp, mmse | 2 | at least 6 (1 of 2 seeds) | at least 10.5 (1 of 2 seeds) |"
-        in text
-    )
-    assert (
-        "| FedAvg | TDMA, equal time slots | 2 | not reached | not reached | not reached | 10.0"
-        in text
-    )
-    assert text.index("mmse") < text.index("FedAvg") < text.index("asynchronous")
-
-
 def test_choices_have_ratios_of_equal_seeds_and_commands(some):
     """Seed 1 takes 4 s with physical and 2 s with mmse; seed 2 takes 8 s, and 10 s or more."""
     text = choosing.table(some)
@@ -193,33 +177,6 @@ def test_choices_have_ratios_of_equal_seeds_and_commands(some):
     flags = "--uplink aircomp --convention mmse --lr 0.1"
     assert cells[-1] == f"`wirelessfl run hist --config cells.toml {flags}` |"
     assert text.count("`wirelessfl run") == 1
-
-
-def test_the_page_has_the_choices_without_commands(some):
-    text = choosing.short(some)
-    assert "wirelessfl run" not in text
-    (row,) = (line for line in text.splitlines() if line.startswith("| minimum MSE"))
-    assert row.split(" | ")[1].startswith("at most 1.26 (")
-    assert "seed" not in row
-
-
-def slow_cells(cells):
-    """HIST with ten times slower cells: rounds take twice as long as aggregations of four cells."""
-    runs = {}
-    for place, case in enumerate(cells.cases):
-        if (case["algorithm"], case["slowdown"]) == ("hist", 10) and case["buffer"] in (None, 4):
-            seconds = 2.0 if case["buffer"] is None else 1.0
-            runs[place] = [stored(case, seed, 3, seconds) for seed in (1, 2)]
-    return Results(cells, {i: runs.get(i, []) for i in range(len(cells.cases))})
-
-
-def test_asynchronous_cells_are_compared_in_equal_time():
-    cells = papers()["hist"].study("cells", "small")
-    text = choosing.cells(slow_cells(cells))
-    assert text.count("| HIST | 10 times slower | 4 | 2.00") == 1
-    assert text.count("\n") == 3
-    none = Results(cells, {i: [] for i in range(len(cells.cases))})
-    assert choosing.cells(none) == "*Not run yet.*\n"
 
 
 def test_findings_are_of_combinations_that_reach_the_target(some):

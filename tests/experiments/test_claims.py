@@ -21,7 +21,7 @@ from experiments.claims import (
     changes_of,
     claims_of,
 )
-from experiments.claims_page import details, page, reasons, shown_in, totals
+from experiments.claims_page import page
 from experiments.evidence import Evidence
 from experiments.pages import evidence_of, files
 from experiments.papers import papers
@@ -165,49 +165,12 @@ def test_values_are_shown_with_intervals_and_seeds():
     )
 
 
-def test_totals_count_outcomes_and_fidelity():
-    found = [Assessed(claim(fidelity=f), (AGREES,)) for f in ("published", "stand-in", "stand-in")]
-    found.append(Assessed(claim(fidelity="", untestable="no data"), ()))
-    lines = totals(found).splitlines()
-    assert lines[2] == "| agrees | 1 | 0 | 2 | 0 | 3 |"
-    assert lines[-1] == "| not testable here | - | - | - | - | 1 |"
-    assert len(lines) == 2 + len(OUTCOMES)
-
-
 def test_pages_cite_claims_that_exist():
     for file in (blocks.DOCS / "results").glob("*.md"):
         cited = re.findall(r"\[(\d+\w*)\]\(claims\.md#([\w-]+)\)", file.read_text())
         for one, anchor in cited:
             assert one in IDS, f"{file.name} cites claim {one}"
             assert anchor == TITLES[EVERY[IDS.index(one)][0]].lower().replace(" ", "-")
-
-
-def test_reasons_are_listed_unless_a_claim_agrees():
-    why = claim(reason="cells have few labels")
-    assert reasons([Assessed(why, (AGREES,)), Assessed(claim("1b"), (OPPOSITE,))]) == ""
-    shown = reasons([Assessed(why, (OPPOSITE,))])
-    assert shown == "\n- **1a** opposite: cells have few labels.\n"
-
-
-def test_claims_link_what_shows_them():
-    command = "python -m experiments.ra_fed widths --scale paper"
-    assert shown_in(command, []) == "[widths](ra-fed.md)"
-    assert shown_in(command, ["ra-fed-widths.csv"]) == "[widths](../figures/ra-fed-widths.csv)"
-    two = ["ra-fed-widths-1.csv", "ra-fed-widths-mnist.png", "ra-fed-width.png"]
-    assert shown_in(command, two) == "[widths](../figures/ra-fed-widths-mnist.png)"
-    assert shown_in("python -m pytest tests", []) == "`python -m pytest tests`"
-
-
-def test_details_are_json(by_paper):
-    found = json.loads(details(by_paper))
-    assert [one["id"] for one in found] == IDS
-    assert {one["outcome"] for one in found} <= {*OUTCOMES}
-    bounded = Effect("x", (0.0, 0.1, 0.2), 0.1, "ratio", at_least=True)
-    (one,) = json.loads(details({"hist": [Assessed(claim(), (bounded,))]}))
-    (effect,) = one["effects"]
-    assert effect["value"] == pytest.approx(1.105)
-    assert effect["interval"][1] is None
-    assert effect["agrees"] == "at least 1.11"
 
 
 ATOMS = by_id({"hist": [Assessed(claim(), (AGREES, OPPOSITE)), Assessed(claim("2a"), (NONE,))]})

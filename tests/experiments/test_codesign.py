@@ -1,6 +1,5 @@
 """Designs against runs: stored numbers are those of the rows, and tables those of the numbers."""
 
-import json
 import math
 import statistics
 
@@ -366,19 +365,6 @@ def test_no_choice_beats_the_sweep(found):
     assert max(tables.excess(found)[SWEEP]) == 0
 
 
-def test_tables_name_runs_that_miss_the_target():
-    text = tables.methods(made())
-    assert "| H = 20, E = 5 over the design's uplink | 0 | 0 | not reached |" in text
-    assert "design: curve of 8 pilots | 8 | 3 | 20 |" in text
-
-
-def test_the_file_is_read_as_it_is_written(tmp_path, found):
-    stored.save(found, tmp_path / "a.json")
-    assert stored.load(tmp_path / "a.json") == found
-    assert json.loads((tmp_path / "a.json").read_text())
-    assert stored.load(tmp_path / "none.json") == ([], [], [], [], [])
-
-
 def test_the_figures_show_all_samples(found, figures_drawn, tmp_path):
     every = samples(found)
     figures.scatter(found, tmp_path / "scatter.png")
@@ -419,9 +405,3 @@ def test_a_run_that_ends_before_the_target_has_a_bound(found):
         missed = math.isinf(sample.design().realised.seconds)
         assert isinstance(seconds, AtLeast) == missed
         assert missed or seconds == sample.design().realised.seconds
-
-
-def test_the_grid_has_a_row_per_number_of_steps(rows):
-    text = grid.table(rows.study("grid"))
-    assert "| digits, 95 % | HIST | 2 |" in text
-    assert text.count("\n") <= 2 + 5 * 2 * len(TARGETS)

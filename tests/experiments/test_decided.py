@@ -101,13 +101,6 @@ def test_the_advantage_is_over_the_faster_uplink_of_each_seed():
     assert row in text
 
 
-def test_the_file_is_read_as_it_is_written(tmp_path):
-    some = points(slots=(8.0, None))
-    oma.save(some, tmp_path / "a.json")
-    assert oma.load(tmp_path / "a.json") == some
-    assert oma.load(tmp_path / "none.json") == []
-
-
 # The map
 
 
@@ -328,28 +321,6 @@ def costs(tmp_path_factory):
     with pytest.MonkeyPatch.context() as patch:
         patch.setitem(energy.TARGETS, energy.CELLS, run.rows[1]["accuracy"])
         return energy.costs(energy.CELLS, run, {"network": {"snr_db": 5.0}})
-
-
-def test_later_deadlines_save_energy(costs):
-    """Each round with a deadline takes as long as it allows, with less energy if it is later."""
-    by_design = {one.design: one for one in costs}
-    assert len(by_design) == len(costs) == 2 + len(energy.DEADLINES) + len(energy.WEIGHTS)
-    best, equal = by_design[OPTIMAL], by_design[EQUAL]
-    assert best.seconds < equal.seconds
-    deadlines = [one for one in costs if one.design.startswith(energy.DEADLINE)]
-    for one, factor in zip(deadlines, energy.DEADLINES, strict=True):
-        assert one.seconds <= one.rounds * one.setting * (1 + 1e-9)
-        assert one.setting >= factor * best.seconds / best.rounds * (1 - 1e-9)
-        assert one.joules <= one.largest < equal.largest
-    spent = [one.joules for one in deadlines]
-    assert spent == sorted(spent, reverse=True)
-    assert spent[-1] < spent[0] < best.joules
-
-
-def test_larger_weights_save_energy_and_take_longer(costs):
-    weights = [one for one in costs if one.design.startswith(energy.WEIGHT)]
-    assert [one.joules for one in weights] == sorted((w.joules for w in weights), reverse=True)
-    assert [one.seconds for one in weights] == sorted(w.seconds for w in weights)
 
 
 def test_the_figure_of_energy_has_a_point_per_design(costs, figures, tmp_path):

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from experiments.dynamic_clients import costs, figures, gains, published, radio, tables
+from experiments.dynamic_clients import costs, figures, gains, published, radio
 from experiments.dynamic_clients.__main__ import EXPERIMENTS, PAPER
 from experiments.dynamic_clients.measures import (
     after,
@@ -195,13 +195,6 @@ def found(out, figures):
     )
 
 
-def test_everything_is_written(found, out):
-    """Every experiment writes its table without missing runs."""
-    for name in found:
-        assert "\n|---|" in (out / f"{name}.md").read_text()
-        assert not found[name].missing
-
-
 def test_the_figures_show_the_rows(found, figures):
     """The radio has a panel per data set and uplink with the seconds of every warm start."""
     assert set(figures) == {"gains", "lasting", "radio"}
@@ -221,23 +214,6 @@ def test_the_figures_show_the_rows(found, figures):
         ["| linear model", "FedAvg"], ["| linear model", "FedACG"], ["| MLP", "FedAvg"],
         ["| MLP", "MOON"],
     ]  # fmt: skip
-
-
-def test_the_rows_behind_the_tables(found):
-    """Warm starts give equal rows up to session 2, not after it; trial rounds are counted."""
-    results = found["table3"]
-    runs = {c["warm_start"]: results.rows(c)[0] for c in results.where(algorithm="fedavg")}
-    accuracies = {
-        start: [row["accuracy"] for row in rows if row["session"] <= 2]
-        for start, rows in runs.items()
-    }
-    assert accuracies["proposed"] == accuracies["previous"] == accuracies["average"]
-    later = [row["accuracy"] for row in runs["proposed"] if row["session"] > 2]
-    assert later != [row["accuracy"] for row in runs["previous"] if row["session"] > 2]
-    assert runs["proposed"][-1]["extra_rounds"] == 5
-    assert runs["proposed"][-1]["extra_uploads"] == 5 * 5
-    assert runs["previous"][-1]["extra_rounds"] == 0
-    assert {row["session"] for row in runs["proposed"]} == set(range(6))
 
 
 def row_of(session, session_round, accuracy, *, start=0.0, extra=0.0, rounds=2):
@@ -288,39 +264,6 @@ def test_transitions_of_the_paper_are_numbered_from_the_first_that_can_differ():
     assert spread([85, 87.5]) == "86.2 ± 1.8"
     assert spread([85]) == "85.0"
     assert spread([]) == "-"
-
-
-def test_the_comparison_shows_the_papers_numbers():
-    """The table compares measured and published means and gains."""
-    text = tables.comparison(3)(results_of(HAND))
-    assert "| Fashion-MNIST (linear), 20 | overlap 0, Dir(0.3) | FedAvg | 1 | 2 |" in text
-    assert "| 86.2 ± 1.8 (88.2 ± 0.1) | 72.5 ± 3.5 (79.5 ± 0.6) |" in text
-    assert "Proposed over Previous: higher in 2 of 2 rows, +13.8 points on average" in text
-    assert "published: higher in 2 of 2 rows, +5.5 points on average" in text
-    plain = tables.comparison(None, (1, 2, 3))(results_of(HAND))
-    assert plain.count("| FedAvg |") == 3
-    assert "parentheses" not in plain
-
-
-def test_data_sets_other_than_the_papers_are_named():
-    """A note names the published data set if the runs use a different one."""
-    text = tables.comparison(2)(results_of(HAND))
-    assert "| 86.2 ± 1.8 (68.3 ± 0.3) |" in text
-    assert "numbers in parentheses are for AG News" in text
-
-
-def test_costs_of_variants():
-    """The table of variants shows accuracies, extra rounds, uploads and memory."""
-    results = results_of({"proposed": HAND["proposed"]}, similarity_scale=100.0, trial_rounds=3)
-    text = tables.variants(13)(results)
-    assert "| Proposed, R = 100, V = 3 | 2 | 86.2 ± 1.8 (91.6) |" in text
-    assert "| 5 | 100 | 3.75 | 5.00 |" in text
-    results = results_of(HAND, unseen_labels=2, clients=60)
-    text = tables.variants(12, None)(results)
-    assert (
-        "overlap 0, Dir(0.3), 2 unseen labels | FedAvg | Proposed | 2 | 86.2 ± 1.8 (95.0)" in text
-    )
-    assert "transition 3" in text
 
 
 def test_costs_to_a_common_accuracy():
@@ -388,12 +331,6 @@ def test_gains_by_round(tmp_path, redrawn):
     assert "| FedAvg | Previous | 55.00 ± 7.07 | 27.50 ± 3.54 |" in figures.table(results)
 
 
-def cost(algorithm, start, seed, seconds):
-    return costs.MeasuredCost(
-        "mnist", "linear", algorithm, start, seed, seconds, 100.0, "a processor"
-    )
-
-
 def test_costs_are_measured_in_processes_of_their_own(tmp_path, capsys, monkeypatch):
     """A run has CPU time and memory, and is not repeated; a failed run is one line.
 
@@ -424,13 +361,3 @@ def test_costs_are_measured_in_processes_of_their_own(tmp_path, capsys, monkeypa
     monkeypatch.setattr("sys.executable", str(failing))
     with pytest.raises(TrainingError, match="FedAvg, proposed: the reason"):
         costs.measure(case, 1)
-
-
-def test_cpu_time_of_algorithms_is_that_of_all_warm_starts():
-    found = [
-        cost(algorithm, start, seed, times * seconds)
-        for algorithm, times in (("fedavg", 1), ("scaffold", 2))
-        for start in ("proposed", "previous")
-        for seed, seconds in enumerate((10.0, 11.0, 9.0))
-    ]
-    assert "| MNIST, linear | SCAFFOLD | 20.0, 100 | 20.0, 100 |" in costs.table(found)

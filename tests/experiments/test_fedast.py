@@ -7,7 +7,7 @@ from experiments.fedast.__main__ import EXPERIMENTS, PAPER
 from experiments.fedast.tasks import names, target
 from experiments.fedast.timelines import timelines
 from experiments.studies import SCALES, Results
-from tests.drawn import AGAINST, facts, legend, lines, titles
+from tests.drawn import AGAINST, legend, lines, titles
 from wirelessfl.config import Config
 from wirelessfl.figure_marks import AtLeast
 from wirelessfl.results.archive import StoredRun
@@ -27,13 +27,6 @@ def out(tmp_path_factory):
 @pytest.fixture(scope="module")
 def found(out, figures):
     return PAPER.reproduce(DRAWN, "smoke", out, make=True)
-
-
-def test_tables_are_written(found, out):
-    """Every experiment writes a Markdown table without missing runs."""
-    for name in DRAWN:
-        assert "\n|---|" in "\n" + (out / f"{name}.md").read_text()
-        assert not found[name].missing
 
 
 def test_the_figure_of_the_comparison_shows_its_rows(found, figures):
@@ -114,57 +107,6 @@ def test_lines_against_a_setting_are_means_of_the_seeds(found, figures):
             assert shown.get(case["first"]) == (None if row is None else row[field])
 
 
-def test_the_rows_behind_the_comparison(found):
-    """Six methods run; the table's times, gains and staleness follow from their rows."""
-    results = found["comparison"]
-    by_label = {tasks.label(case): case for case in results.where()}
-    assert list(by_label) == [
-        "FedAST (D)", "FedAST (S)", "Sync-ST", "Sync-ST (5/7)", "Sync-ST without mitigation",
-        "FedAST-NoBuffer",
-    ]  # fmt: skip
-    ends = {}
-    for name, case in by_label.items():
-        (run,) = results.of(case)
-        times = []
-        for task in ("mnist", "fashion-mnist"):
-            rows = run.rows_of(task)
-            assert max(row["accuracy"] for row in rows[:-1]) < 0.4, "the task ends at its target"
-            assert rows[-1]["accuracy"] >= 0.4
-            times.append(rows[-1]["sim_seconds"])
-        (ends[name],) = measures.to_end(results, case)
-        assert ends[name] == max(times)
-        mean, max_staleness = measures.staleness(results, case)
-        if case["algorithm"] == "sync-st":
-            assert mean == max_staleness == 0
-        else:
-            assert 0 < mean < max_staleness == max(row["staleness_max"] for row in run.rows)
-    slow, fast = ends["Sync-ST without mitigation"], ends["FedAST (S)"]
-    assert slow >= max(v for name, v in ends.items() if name != "Sync-ST without mitigation")
-    assert measures.gain([slow], [fast]) == (slow - fast) / slow
-    assert measures.gain([slow, None], [fast]) is None
-    stale = [measures.staleness(results, by_label[n]) for n in ("FedAST (S)", "FedAST-NoBuffer")]
-    assert stale[0] < stale[1], "a buffer reduces the number of versions"
-    text = tables.times()(results)
-    assert "+40.1 %" in text
-    assert f"| {ends['FedAST (D)']:.0f} |" in text
-
-
-def test_staleness_grows_with_the_number_of_requests(found):
-    """In Figure 3, 8 requests give more staleness than 2; one case is centralised training."""
-    results = found["fig3"]
-    cases = results.where()
-    few, many = (
-        next(c for c in cases if c["algorithm"] == "fedast-nobuffer" and c["requests"] == count)
-        for count in (2, 8)
-    )
-    assert (tables.ratio(few), tables.ratio(many)) == (3 * 2 / 40, 3 * 8 / 40)
-    assert measures.staleness(results, few) < measures.staleness(results, many)
-    (central,) = filter(tasks.is_central, cases)
-    (run,) = results.of(central)
-    assert run.rows[-1]["round"] * central["local_steps"] == 300
-    assert run.rows[-1]["updates"] == run.rows[-1]["round"]
-
-
 def test_mean_curves_keep_the_last_values_of_an_ended_task(found):
     results = found["fig5"]
     case = next(c for c in results.where(algorithm="fedast") if len(tasks.names(c)) == 3)
@@ -195,14 +137,6 @@ def test_sustained_accuracy_is_a_mean_of_tests_in_a_row(found):
         assert (hit, bound) == (14.0 if "tests" in missed else 0.0, 12.0)
         assert (type(hit), type(bound)) == (float, AtLeast)
     assert measures.mean([hit, bound]) is None
-
-
-def test_bars_tell_what_the_numbers_and_the_times_are(figures):
-    """The facts name the mean of five evaluations, and the order of both methods in the ratio."""
-    said = facts(figures["concurrency"])
-    assert "target for the mean of 5 evaluations" in said
-    assert said.endswith("numbers: Sync-ST / FedAST, 95 % interval")
-    assert "evaluations" not in facts(figures["fig5"]), "single evaluations"
 
 
 def test_every_study_loads_at_every_scale():

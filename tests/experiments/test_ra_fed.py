@@ -22,7 +22,7 @@ from experiments.ra_fed.measures import (
     in_order,
     round_seconds,
 )
-from experiments.ra_fed.methods import METHODS, complete, name_of, share
+from experiments.ra_fed.methods import METHODS, complete, share
 from experiments.studies import SCALES, Case, Results, Study
 from solvers import fastest_widths
 from tests.drawn import facts, legend, lines, ticks, titles
@@ -37,7 +37,6 @@ pytestmark = pytest.mark.thorough
 NOT_RUN = {"scale"}
 """Experiments drawn and printed by functions that others use too: they add nothing to test."""
 RUN = [name for name in EXPERIMENTS if name not in NOT_RUN]
-MIXED = (1.0, 0.5, 0.25, 0.125)
 
 
 def test_every_configuration_can_be_read_at_every_scale():
@@ -53,35 +52,6 @@ def test_every_configuration_can_be_read_at_every_scale():
                 )
                 assert NAMES[case["algorithm"]]
                 assert "capacities" not in case.settings or isinstance(case["capacities"], tuple)
-
-
-def test_the_core_comparison_comes_first():
-    """Then come its other seeds with one seed of other widths, and then other data sets."""
-    ranks = {}
-    for run in PAPER.study("widths", "small").planned():
-        config = run.config
-        capacities = config.tables["algorithm"].get("capacities")
-        ranks.setdefault(run.rank, []).append(
-            (
-                config.dataset.name,
-                config.named("model"),
-                config.named("split"),
-                capacities,
-                config.run.seed,
-            )
-        )
-    assert {(d, m, s, seed) for d, m, s, _, seed in ranks[0]} == {
-        ("fashion-mnist", "mlp", "dirichlet", 1)
-    }
-    assert {capacities for *_, capacities, _ in ranks[0]} == {None, (0.5,), MIXED}
-    first = {capacities for *_, capacities, seed in ranks[1] if seed == 1}
-    assert first == {(0.25,), (0.125,), (1.0,)}
-    assert {capacities for *_, capacities, seed in ranks[1] if seed > 1} == {None, (0.5,), MIXED}
-    assert {seed for *_, seed in ranks[1]} == {1, 2, 3}
-    assert {(d, m) for d, m, *_, seed in ranks[2] if seed == 1} == {
-        ("mnist", "mlp"), ("fashion-mnist", "mlp"), ("fashion-mnist", "lenet5"),
-    }  # fmt: skip
-    assert {seed for *_, seed in ranks[3]} == {2, 3}
 
 
 def test_settings_depend_on_each_other():
@@ -105,34 +75,6 @@ def out(tmp_path_factory):
 @pytest.fixture(scope="module")
 def found(out, figures):
     return PAPER.reproduce(RUN, "smoke", out, make=True)
-
-
-def test_everything_is_written_and_found_again(found, out):
-    """Every experiment writes its table; reading the stored runs gives the same rows."""
-    for name in RUN:
-        assert "\n|---|" in (out / f"{name}.md").read_text()
-        assert not found[name].missing
-    again = PAPER.reproduce(["widths"], "smoke", out)["widths"]
-    assert not again.missing
-    assert [again.rows(c) for c in again.where()] == [
-        found["widths"].rows(c) for c in found["widths"].where()
-    ]
-
-
-def test_the_short_table_has_a_column_per_method(found):
-    """It has the accuracies of the study's first setting, and FedAvg's above the table."""
-    results = found["core"]
-    text = tables.core(results)
-    lines = [line.split(" | ") for line in text.splitlines() if "|" in line]
-    head, _, *rows = lines
-    assert [name.strip(" |") for name in head[1:]] == [
-        "FedAvg-small", "HeteroFL", "FedRolex", "RA-Fed", "RAM-Fed",
-    ]  # fmt: skip
-    shown = {cell.strip(" |") for row in rows for cell in row[1:]} - {""}
-    (full,) = results.where(algorithm="fedavg")
-    others = [case for case in results.where() if case is not full]
-    assert shown == {f"{value:.1f}" for c in others for value in results.finals(c)}
-    assert f"FedAvg with the full model: {results.finals(full)[0]:.1f} %" in text
 
 
 def test_the_figures_show_the_rows(found, figures):
@@ -177,107 +119,6 @@ def markers(panel, *forms, y=False):
         for line in panel.get_lines()
         if line.get_marker() in forms and len(line.get_xdata()) and line.get_markersize() > 2.5
     ]
-
-
-def last_rows(results, **wanted):
-    return {
-        (case["algorithm"], share(case)): results.rows(case)[0][-1]
-        for case in results.where(**wanted)
-    }
-
-
-def test_the_rows_behind_the_widths(found):
-    """Traffic follows from the widths, and coverage from the masks."""
-    ends = last_rows(found["widths"])
-    assert set(ends) == {
-        ("fedavg", "full"),
-        *((method, affordable) for method in METHODS for affordable in ("1/2", "1/8", "mixed")),
-        *((method, "50 % of parameters") for method in ("ra-fed", "ram-fed")),
-    }
-    full = ends["fedavg", "full"]["uplink_mib"]
-    assert full == pytest.approx(2 * 10 / 40 * 55_210 * 4 / 2**20)  # of 64-200-200-10
-    half = 64 * 100 + 100 + 100 * 100 + 100 + 100 * 10 + 10
-    eighth = 64 * 25 + 25 + 25 * 25 + 25 + 25 * 10 + 10
-    for method in METHODS:
-        assert ends[method, "1/2"]["uplink_mib"] == pytest.approx(full * half / 55_210)
-        assert ends[method, "1/8"]["uplink_mib"] == pytest.approx(full * eighth / 55_210)
-    assert ends["fedavg-small", "mixed"]["uplink_mib"] == ends["ra-fed", "1/8"]["uplink_mib"]
-    assert 0.49 < ends["ram-fed", "50 % of parameters"]["uplink_mib"] / full <= 0.5
-    for method in ("fedavg-small", "heterofl", "fedrolex"):
-        assert ends[method, "1/2"]["coverage"] == 10
-        assert ends[method, "1/2"]["uncovered"] == pytest.approx(1 - half / 55_210)
-    assert ends["ra-fed", "1/2"]["uncovered"] < 0.1
-    assert "coverage" not in ends["fedavg", "full"]
-    text = tables.accuracies(found["widths"])
-    assert "RA-Fed over the best of FedAvg-small, HeteroFL and FedRolex: " in text
-    assert "on average over 3 settings" in text
-    assert "RAM-Fed, 50 % of parameters minus FedAvg with the full model" in text
-
-
-def test_the_rows_behind_the_coverage(found):
-    """Covered masks reach the required coverage S beta; with random masks the minimum is 1."""
-    results = found["coverage"]
-    for case in results.where():
-        (rows,), (beta,) = results.rows(case), case["capacities"]
-        min_coverage, uncovered = coverage(rows)
-        neurons = case["clients_per_round"] * beta
-        if case["masks"] == "covered":
-            assert case["min_coverage"] == neurons
-            assert min_coverage == neurons, (
-                "arcs of equal length repeat, so weights are covered as often as neurons"
-            )
-        elif case["masks"] == "random":
-            assert 1 == min_coverage < max(neurons, 2)
-        assert (uncovered == 0) == (case["masks"] == "crossed")
-        assert uncovered < 1
-    assert tables.covered(results).count("\n| digits") == len(results.where()) == 13
-
-
-def test_the_rows_behind_the_masks(found):
-    """Ordered masks of equal width are the same, so all clients cover the same coordinates."""
-    results = found["masks"]
-    cases = {(case["algorithm"], case["masks"]): case for case in results.where()}
-    assert set(cases) == {(a, m) for a in ("ra-fed", "ram-fed") for m in ("ordered", "static")}
-    for (_, masks), case in cases.items():
-        (rows,) = results.rows(case)
-        each = {row["coverage"] for row in rows[1:]}
-        assert (each == {float(case["clients_per_round"])}) == (masks == "ordered")
-        assert all(0 < row["uncovered"] < 1 for row in rows[1:])
-    finals_of = {key: tuple(results.finals(case)) for key, case in cases.items()}
-    assert len(set(finals_of.values())) == 4  # masks and memory both make a difference
-
-
-def test_the_rows_behind_the_heterogeneity(found):
-    """RA-Fed and RAM-Fed run on every label distribution, with different accuracies."""
-    results = found["heterogeneity"]
-    for affordable in ("1/2", "mixed"):
-        for method in ("ra-fed", "ram-fed"):
-            mine = [c for c in results.where(algorithm=method) if share(c) == affordable]
-            assert [(c["split"], c["alpha"]) for c in mine] == [
-                ("dirichlet", 0.3), ("dirichlet", 1.0), ("iid", None),
-            ]  # fmt: skip
-            assert len({results.finals(case)[0] for case in mine}) == 3
-
-
-def test_the_rows_behind_the_radio(found):
-    """Narrower submodels shorten rounds; with a deadline, rounds take just less than it."""
-    results = found["radio"]
-    seconds = {
-        name_of(case): round_seconds(results.rows(case)[0], case["max_seconds"])
-        for case in results.where()
-    }
-    assert len(seconds) == 9
-    two, five = (seconds[f"RA-Fed, fastest, Γ* = {n}"] for n in (2, 5))
-    assert two < five < seconds["FedAvg"]
-    assert seconds["FedAvg-small"] < seconds["HeteroFL"] < seconds["FedAvg"]
-    assert seconds["RAM-Fed, fastest, Γ* = 2"] == two
-    assert 0.145 < seconds["RA-Fed, deadline 0.15 s"] <= 0.15
-    ends = [results.rows(case)[0][-1] for case in results.where()]
-    assert {(row["sim_seconds"] == 2.0, row["round"] == 7) for row in ends} == {
-        (True, False),
-        (False, True),
-    }
-    assert "RAM-Fed, deadline 0.15 s" in tables.timed(results)
 
 
 def test_the_frontier_equals_the_solvers(out, figures):
