@@ -8,10 +8,9 @@ from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
-from experiments.look import costs_of, data_name, save, seeds_text
+from experiments.labels import AXES, SYMBOLS, WORDS, costs_of, data_name, said, seeds_text, shown
 from experiments.studies import Case, Results
-from experiments.words import AXES, SYMBOLS, WORDS, said, shown
-from wirelessfl.figures import LABELS, NOT_RUN, Against, looks
+from wirelessfl.figures import LABELS, NOT_RUN, Against, looks, save_figure
 from wirelessfl.results.against import draw_lines
 from wirelessfl.results.names import NAMES
 from wirelessfl.results.panels import grid, legend, same_limits
@@ -165,7 +164,7 @@ def against(
         seeds = seeds_text(results, results.where())
         symbols = [f"{WORDS[s]}: {SYMBOLS[s]}" for s in (*others, *facets) if s in SYMBOLS]
         legend(figure, axes, data_name(study.cases), goal, seeds, *symbols)
-        return save(figure, results, out / name)
+        return save_figure(figure, out / name)
 
     return draw
 

@@ -10,11 +10,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from experiments.codesign.access import ACCESSES, NAMES, PRICED, access_of
-from experiments.look import data_name, save
+from experiments.labels import data_name
 from experiments.priced import priced
 from experiments.studies import Case, Results
 from wirelessfl.figure_marks import draw_bound
-from wirelessfl.figures import MARKERS, looks, style
+from wirelessfl.figures import MARKERS, looks, save_figure, style
 from wirelessfl.results import names
 from wirelessfl.results.archive import StoredRun
 from wirelessfl.results.intervals import CostToTarget
@@ -164,7 +164,7 @@ def draw(results: Results, out: Path) -> list[Path]:
     seeds = " to ".join(f"{number}" for number in dict.fromkeys((numbers[0], numbers[-1])))
     seeds = f"mean of {seeds} seeds, dots: seeds" if numbers[-1] > 1 else "1 seed"
     legend(figure, axes, data_name(results.study.cases), seeds)
-    return save(figure, results, out / "crossed")
+    return save_figure(figure, out / "crossed")
 
 
 def _point(panel: Axes, line: Line, colour: str) -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from experiments.decided import oma
 from experiments.decided.uplinks import OPTIMAL, SLOTS
-from experiments.look import data_name
+from experiments.labels import data_name
 from experiments.studies import Results
 from wirelessfl.figures import save_figure
 from wirelessfl.results.names import NAMES

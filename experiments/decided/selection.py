@@ -5,9 +5,9 @@ from __future__ import annotations
 import statistics
 from pathlib import Path
 
-from experiments.look import costs_of, data_name, save, seeds_text
+from experiments.labels import costs_of, data_name, seeds_text
 from experiments.studies import Results
-from wirelessfl.figures import draw_bars
+from wirelessfl.figures import draw_bars, save_figure
 from wirelessfl.results.panels import draw_points, grid, legend
 from wirelessfl.results.report import markdown, reached, spread
 
@@ -70,4 +70,4 @@ def draw(results: Results, out: Path) -> list[Path]:
     shares = f"{cases[0]['clients_per_round']} of {cases[0]['clients']} clients per round"
     about = seeds_text(results, cases, "mean"), shares, f"target: mean of {TESTS} evaluations"
     legend(figure, axes, data_name(cases), *about)
-    return save(figure, results, out / "selection")
+    return save_figure(figure, out / "selection")

@@ -9,10 +9,10 @@ from typing import Any
 
 from experiments.dynamic_clients.measures import pairs, session_of
 from experiments.dynamic_clients.methods import ALGORITHMS, SHOWN
-from experiments.look import data_name, save, seeds_text
+from experiments.labels import data_name, seeds_text
 from experiments.studies import Results
 from wirelessfl.divergence import as_mean_value
-from wirelessfl.figures import new_figure
+from wirelessfl.figures import new_figure, save_figure
 from wirelessfl.results.names import NAMES
 from wirelessfl.results.panels import draw_points, legend, same_limits
 from wirelessfl.results.report import markdown, spread
@@ -47,7 +47,7 @@ def lasting(results: Results, out: Path) -> list[Path]:
         panel.set_ylim(-1, 100)
     cases = results.where()
     legend(figure, axes, data_name(cases), seeds_text(results, cases))
-    return save(figure, results, out / "lasting")
+    return save_figure(figure, out / "lasting")
 
 
 def table(results: Results) -> str:

@@ -10,10 +10,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from experiments.dynamic_clients.measures import gain, mean_by_seed, pairs, session_of
 from experiments.dynamic_clients.methods import ALGORITHMS, SHOWN
 from experiments.dynamic_clients.tables import paper_of
-from experiments.look import save
 from experiments.studies import Case, Results
 from wirelessfl.divergence import has_diverged
-from wirelessfl.figures import colour_of, new_figure, style
+from wirelessfl.figures import colour_of, new_figure, save_figure, style
 from wirelessfl.results.names import DATA, MODELS, NAMES
 from wirelessfl.results.panels import legend, same_limits
 from wirelessfl.results.report import markdown, spread
@@ -147,7 +146,7 @@ def points(results: Results, out: Path) -> list[Path]:
     if any(line.get_marker() == LOST for panel in axes for line in panel.get_lines()):
         axes[0].plot([], [], LOST, color="black", label="the other warm start diverged")
     legend(figure, axes, "mean over settings, transitions and seeds")
-    return save(figure, results, out / "gains")
+    return save_figure(figure, out / "gains")
 
 
 def _draw(panel: Axes, y: float, found: Gain, colour: str, rank: int) -> None:

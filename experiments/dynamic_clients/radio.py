@@ -13,9 +13,9 @@ from typing import Any, NamedTuple
 
 from experiments.dynamic_clients.measures import session_of
 from experiments.dynamic_clients.methods import SHOWN
-from experiments.look import save
 from experiments.studies import Case, Results
 from wirelessfl.divergence import as_mean_value, has_diverged
+from wirelessfl.figures import save_figure
 from wirelessfl.results.names import DATA, NAMES
 from wirelessfl.results.panels import draw_points, grid, legend, room, same_limits
 from wirelessfl.results.report import markdown, spread
@@ -186,4 +186,4 @@ def points(results: Results, out: Path) -> list[Path]:
         panel.yaxis.set_major_formatter("{x:g}")
     algorithms = ", ".join(NAMES[one] for one in results.values("algorithm"))
     legend(figure, axes, algorithms, "mean over three changes of clients and the seeds")
-    return save(figure, results, out / "radio")
+    return save_figure(figure, out / "radio")

@@ -7,10 +7,10 @@ from pathlib import Path
 
 from experiments.fadamgc.methods import METHODS
 from experiments.fadamgc.tables import TARGETS, fastest, to_target
-from experiments.look import costs_of, data_name, save, seeds_text
+from experiments.labels import costs_of, data_name, seeds_text
 from experiments.paper import Draw
 from experiments.studies import Case, Results
-from wirelessfl.figures import colour_of, line_look, new_figure, whole_ticks
+from wirelessfl.figures import colour_of, line_look, new_figure, save_figure, whole_ticks
 from wirelessfl.results.names import DATA, NAMES
 from wirelessfl.results.panels import draw_points, legend
 from wirelessfl.results.report import EDGE, at_edge
@@ -70,7 +70,7 @@ def of_methods(
         said = ["each method with its fastest step sizes; mean over n seeds"]
         said += [f"*: {EDGE}"] * bool(edges)
         legend(figure, axes, *said)
-        return save(figure, results, out / name)
+        return save_figure(figure, out / name)
 
     return draw
 
@@ -121,7 +121,7 @@ def collapses(name: str, target: float) -> Draw:
             "cross: the accuracy collapses afterwards"
         )
         legend(figure, [panel], data_name(cases), crosses)
-        return save(figure, results, out / name)
+        return save_figure(figure, out / name)
 
     return draw
 
@@ -179,7 +179,7 @@ def costs(name: str, setting: str, label: str, tests: int = 1, target: float | N
             f"K = {_steps(cases)} local steps",
         ]
         legend(figure, axes, *facts, seeds_text(results, cases))
-        return save(figure, results, out / name)
+        return save_figure(figure, out / name)
 
     return draw
 

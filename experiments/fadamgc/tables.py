@@ -8,8 +8,8 @@ from collections.abc import Callable, Sequence
 from experiments.comparison import cheapness, most_finished
 from experiments.fadamgc.methods import METHODS
 from experiments.fadamgc.search import Pair, pair_text, score
+from experiments.labels import AXES, WORDS, shown
 from experiments.studies import Case, Results
-from experiments.words import AXES, WORDS, shown
 from wirelessfl.divergence import as_mean_value
 from wirelessfl.results.names import NAMES
 from wirelessfl.results.report import markdown, reached

@@ -10,10 +10,10 @@ from experiments.fedast.costs import identical
 from experiments.fedast.measures import to_mean, to_target
 from experiments.fedast.tables import pairs
 from experiments.fedast.tasks import SHOWN, Goal, kind_of, label, names, target
-from experiments.look import save, seeds_text
+from experiments.labels import seeds_text
 from experiments.paper import Draw
 from experiments.studies import Results
-from wirelessfl.figures import draw_bars, style
+from wirelessfl.figures import draw_bars, save_figure, style
 from wirelessfl.results.intervals import ratio
 from wirelessfl.results.panels import grid, legend
 
@@ -37,7 +37,7 @@ def of_methods(name: str) -> Draw:
             panel.set_title(f"{SHOWN[kind_of(task)]}, target {goal}")
             panel.set_xticks([])
         legend(figure, axes, seeds_text(results, cases))
-        return save(figure, results, out / name)
+        return save_figure(figure, out / name)
 
     return draw
 
@@ -80,7 +80,7 @@ def of_identical_tasks(name: str, goal: Goal = None, tests: int = 1) -> Draw:
         said = "numbers: Sync-ST / FedAST, 95 % interval"
         seeds_shown = seeds_text(results, results.where())
         legend(figure, axes, "mean over the tasks", averaged, seeds_shown, said)
-        return save(figure, results, out / name)
+        return save_figure(figure, out / name)
 
     return draw
 

@@ -7,10 +7,10 @@ from pathlib import Path
 
 from experiments.fedast.measures import curves
 from experiments.fedast.tasks import SHOWN, kind_of, kinds, label, names, target
-from experiments.look import save, seeds_text
+from experiments.labels import seeds_text
 from experiments.paper import Draw
 from experiments.studies import Results
-from wirelessfl.figures import draw_curves
+from wirelessfl.figures import draw_curves, save_figure
 from wirelessfl.results.panels import grid, legend, same_limits
 
 
@@ -35,6 +35,6 @@ def of_methods(name: str, without: Sequence[str] = ()) -> Draw:
             panel.set_title(f"{title}, target {100 * goal:.0f} %")
         same_limits(axes)
         legend(figure, axes, seeds_text(results, cases))
-        return save(figure, results, out / name)
+        return save_figure(figure, out / name)
 
     return draw

@@ -20,10 +20,10 @@ from experiments.fedast.tasks import (
     target,
     targets,
 )
-from experiments.look import save, seeds_text
+from experiments.labels import seeds_text
 from experiments.paper import Draw
 from experiments.studies import Results
-from wirelessfl.figures import colour_of, new_figure, whole_ticks
+from wirelessfl.figures import colour_of, new_figure, save_figure, whole_ticks
 from wirelessfl.results.panels import draw_points, grid, legend, same_limits
 
 if TYPE_CHECKING:
@@ -60,7 +60,7 @@ def active(name: str) -> Draw:
             panel.set_ylabel("final accuracy (%)")
         same_limits(axes)
         legend(figure, axes, _seeds(results))
-        return save(figure, results, out / name)
+        return save_figure(figure, out / name)
 
     return draw
 
@@ -96,7 +96,7 @@ def buffers(name: str, goal: Goal = None) -> Draw:
             whole_ticks(panel)
         axes[1].set_ylim(bottom=0)
         legend(figure, axes, targets(cases[0], goal), _seeds(results))
-        return save(figure, results, out / name)
+        return save_figure(figure, out / name)
 
     return draw
 
@@ -133,7 +133,7 @@ def awaited(name: str, goal: Goal = None) -> Draw:
         goals = {kinds(c)[0]: f"{100 * target(c, names(c)[0], goal):.0f} %" for c in cases}
         said = ", ".join(f"{SHOWN[kind]} to {text}" for kind, text in goals.items())
         legend(figure, axes, said, _seeds(results), f"dotted line: k = {CHOSEN} of the paper")
-        return save(figure, results, out / name)
+        return save_figure(figure, out / name)
 
     return draw
 

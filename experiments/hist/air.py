@@ -9,12 +9,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from experiments.hist.figures import QUANTITIES, TARGET, Lines, draw_by_place, facts
-from experiments.look import costs_of, data_name, save, seeds_text
+from experiments.labels import costs_of, data_name, seeds_text
 from experiments.runs import identity
 from experiments.studies import Case, Results
 from wirelessfl.config import Config
 from wirelessfl.figure_marks import AtLeast, missed
-from wirelessfl.figures import new_figure, style
+from wirelessfl.figures import new_figure, save_figure, style
 from wirelessfl.pricing.price import price
 from wirelessfl.pricing.prices import Prices
 from wirelessfl.results.names import NAMES, UPLINKS
@@ -55,7 +55,7 @@ def noise(results: Results, out: Path) -> list[Path]:
     same_limits(axes)
     cases = results.where()
     legend(figure, axes, data_name(cases), seeds_text(results, cases, "mean"))
-    return save(figure, results, out / "noise")
+    return save_figure(figure, out / "noise")
 
 
 def fig7b(results: Results, out: Path) -> list[Path]:
@@ -69,7 +69,7 @@ def fig7b(results: Results, out: Path) -> list[Path]:
     text = f"simulated seconds to {100 * LOW_TARGET:g} %"
     draw_by_place(panel, lines, "SNR (dB)", text, log=True)
     legend(figure, [panel], *facts(results, results.where(), LOW_TARGET))
-    return save(figure, results, out / "fig7b")
+    return save_figure(figure, out / "fig7b")
 
 
 def fig7c(results: Results, out: Path) -> list[Path]:
@@ -83,7 +83,7 @@ def fig7c(results: Results, out: Path) -> list[Path]:
         axis = QUANTITIES[quantity]
         draw_by_place(panel, lines, "clients per cell", axis, log=True)
     legend(figure, axes, *facts(results, results.where()))
-    return save(figure, results, out / "fig7c")
+    return save_figure(figure, out / "fig7c")
 
 
 def fig7d(results: Results, out: Path) -> list[Path]:
@@ -107,7 +107,7 @@ def fig7d(results: Results, out: Path) -> list[Path]:
     cases = results.where()
     facts = [data_name(cases), f"{cases[0]['snr_db']:g} dB", seeds_text(results, cases, "mean")]
     legend(figure, [panel], *facts)
-    return save(figure, results, out / "fig7d")
+    return save_figure(figure, out / "fig7d")
 
 
 def _name(panel: Axes, x: float, y: float, text: str) -> None:

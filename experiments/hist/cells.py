@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import Any
 
 from experiments.hist.figures import QUANTITIES, TARGET, Lines, draw_by_place, facts
-from experiments.look import costs_of, save
+from experiments.labels import costs_of
 from experiments.studies import Case, Results
 from wirelessfl.divergence import as_mean_value
-from wirelessfl.figures import new_figure
+from wirelessfl.figures import new_figure, save_figure
 from wirelessfl.results.names import NAMES
 from wirelessfl.results.panels import legend
 from wirelessfl.results.report import markdown, reached, spread
@@ -36,7 +36,7 @@ def cells_figure(results: Results, out: Path) -> list[Path]:
     for panel in axes:
         panel.set_xticks(range(len(order)), [each.replace(", ", ",\n") for each in order])
     legend(figure, axes, *facts(results, results.where()))
-    return save(figure, results, out / "cells")
+    return save_figure(figure, out / "cells")
 
 
 def cells_table(results: Results) -> str:

@@ -7,11 +7,11 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from experiments.look import SPREAD, costs_of, data_name, save, seeds_text
+from experiments.labels import SPREAD, costs_of, data_name, seeds_text
 from experiments.studies import Case, Results
 from wirelessfl.divergence import as_mean_value
 from wirelessfl.figure_style import looks
-from wirelessfl.figures import draw_curves, new_figure
+from wirelessfl.figures import draw_curves, new_figure, save_figure
 from wirelessfl.results.names import NAMES
 from wirelessfl.results.panels import Values, draw_points, grid, legend, room, same_limits
 
@@ -64,7 +64,7 @@ def fig3(results: Results, out: Path) -> list[Path]:
         panel.set_title(SPLITS[split])
     same_limits(axes)
     legend(figure, axes, *facts(results, shown, spread=SPREAD), _step(shown))
-    return save(figure, results, out / "fig3")
+    return save_figure(figure, out / "fig3")
 
 
 def fig4(results: Results, out: Path) -> list[Path]:
@@ -83,7 +83,7 @@ def fig4(results: Results, out: Path) -> list[Path]:
     for column in range(len(BUDGET)):
         same_limits(axes[column :: len(BUDGET)])
     legend(figure, axes, *facts(results, cases), _step(cases))
-    return save(figure, results, out / "fig4")
+    return save_figure(figure, out / "fig4")
 
 
 def labels(results: Results, out: Path) -> list[Path]:
@@ -99,7 +99,7 @@ def labels(results: Results, out: Path) -> list[Path]:
     draw_costs(axes[1], results, cases, "uplink_mib", LOW_TARGET)
     axes[1].set_ylabel(f"{QUANTITIES['uplink_mib']} to {100 * LOW_TARGET:g} %")
     legend(figure, axes, data_name(cases), seeds_text(results, cases, "mean"), _step(cases))
-    return save(figure, results, out / "labels")
+    return save_figure(figure, out / "labels")
 
 
 LOW_TARGET = 0.7

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from experiments.hist.figures import facts, floor
-from experiments.look import SPREAD, save
+from experiments.labels import SPREAD
 from experiments.studies import Case, Results
-from wirelessfl.figures import COLOURS, draw_curves, new_figure, style
+from wirelessfl.figures import COLOURS, draw_curves, new_figure, save_figure, style
 from wirelessfl.results.panels import legend, same_limits
 from wirelessfl.setup.planners import plan_without_data
 
@@ -53,7 +53,7 @@ def fig8(results: Results, out: Path) -> list[Path]:
         )
     same_limits(axes[2:])
     legend(figure, axes[2:], *facts(results, results.where(), spread=SPREAD))
-    return save(figure, results, out / "fig8")
+    return save_figure(figure, out / "fig8")
 
 
 def owners(case: Case) -> list[np.ndarray]:

@@ -8,10 +8,10 @@ from pathlib import Path
 from experiments.hist.figures import QUANTITIES, SPLITS, TARGET, draw_by_place, facts
 from experiments.hist.measures import throughout
 from experiments.hist.tables import costs_cells, costs_head
-from experiments.look import costs_of, data_name, save, seeds_text
+from experiments.labels import costs_of, data_name, seeds_text
 from experiments.studies import Case, Results
 from wirelessfl.divergence import as_mean_value
-from wirelessfl.figures import Row, draw_curves, new_figure
+from wirelessfl.figures import Row, draw_curves, new_figure, save_figure
 from wirelessfl.results.panels import legend, same_limits
 from wirelessfl.results.report import accuracies, markdown, spread
 
@@ -42,7 +42,7 @@ def fig5(results: Results, out: Path) -> list[Path]:
     for column in range(len(COSTS)):
         same_limits(axes[column :: len(COSTS)])
     legend(figure, axes, *facts(results, results.where()))
-    return save(figure, results, out / "fig5")
+    return save_figure(figure, out / "fig5")
 
 
 def steps(results: Results, out: Path) -> list[Path]:
@@ -62,7 +62,7 @@ def steps(results: Results, out: Path) -> list[Path]:
     cases = results.where()
     averaged = f"moving average of {SMOOTH} evaluations"
     legend(figure, [panel], data_name(cases), seeds_text(results, cases), averaged)
-    return save(figure, results, out / "steps")
+    return save_figure(figure, out / "steps")
 
 
 def line_of(split: str) -> str:

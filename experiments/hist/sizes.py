@@ -9,9 +9,9 @@ from experiments.evidence import final
 from experiments.hist.figures import CELLS, QUANTITIES, TARGET, Lines, draw_by_place, facts
 from experiments.hist.measures import throughout
 from experiments.hist.tables import costs_cells, costs_head
-from experiments.look import costs_of, save
+from experiments.labels import costs_of
 from experiments.studies import Case, Results
-from wirelessfl.figures import new_figure
+from wirelessfl.figures import new_figure, save_figure
 from wirelessfl.results.names import NAMES
 from wirelessfl.results.panels import legend
 from wirelessfl.results.report import markdown, spread
@@ -33,7 +33,7 @@ def fig6(results: Results, out: Path) -> list[Path]:
         axis = QUANTITIES[quantity]
         draw_by_place(panel, dict(sorted(lines.items())), CELLS, axis, log=True)
     legend(figure, axes, *facts(results, results.where()))
-    return save(figure, results, out / "fig6")
+    return save_figure(figure, out / "fig6")
 
 
 def cap(results: Results, out: Path) -> list[Path]:
@@ -55,7 +55,7 @@ def cap(results: Results, out: Path) -> list[Path]:
     draw_by_place(axes[-1], lost, about, "final accuracy minus\nthat of equal sizes (pp)")
     axes[-1].axhline(0, color="0.5", linewidth=0.8)
     legend(figure, axes, *facts(results, results.where()))
-    return save(figure, results, out / "cap")
+    return save_figure(figure, out / "cap")
 
 
 def by_slowdown(results: Results) -> dict[str, dict[float, Case]]:

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from experiments.comparison import most_finished
-from experiments.look import costs_of, data_name, save, seeds_text
+from experiments.labels import costs_of, data_name, seeds_text
 from experiments.ra_fed.measures import (
     DAGGER,
     coverage_of,
@@ -31,7 +31,7 @@ from experiments.ra_fed.methods import (
     share,
 )
 from experiments.studies import Case, Results
-from wirelessfl.figures import colour_of, draw_bars, looks, new_figure, style
+from wirelessfl.figures import colour_of, draw_bars, looks, new_figure, save_figure, style
 from wirelessfl.results.names import NAMES
 from wirelessfl.results.panels import draw_points, legend, same_limits
 from wirelessfl.results.report import EDGE, at_edge
@@ -77,7 +77,7 @@ def widths(results: Results, out: Path) -> list[Path]:
     names = ", ".join(NAMES[one] for one in OTHERS)
     mark = f"{DAGGER}: a seed diverged" if _any(axes) else ""
     legend(figure, axes, f"others: {names}", "small dots: seeds", "open: one seed", mark)
-    return save(figure, results, out / "widths")
+    return save_figure(figure, out / "widths")
 
 
 def _line(case: Case) -> str:
@@ -134,7 +134,7 @@ def coverage(results: Results, out: Path) -> list[Path]:
     cases = results.where()
     said = f"{seeds_text(results, cases, spread='mean')} (small dots: each)"
     legend(figure, axes, setting_of(cases[0]), said)
-    return save(figure, results, out / "coverage")
+    return save_figure(figure, out / "coverage")
 
 
 def against_covered(results: Results, method: str, masks: str) -> list[tuple[Case, Case]]:
@@ -193,7 +193,7 @@ def full(results: Results, out: Path) -> list[Path]:
     cases = results.where()
     legend(figure, axes, data_name(cases), f"{everyone} of {everyone} clients per round",
            seeds_text(results, cases))  # fmt: skip
-    return save(figure, results, out / "full")
+    return save_figure(figure, out / "full")
 
 
 def _width(capacities: tuple[float, ...]) -> str:
@@ -219,7 +219,7 @@ def radio(results: Results, out: Path) -> list[Path]:
     panel.margins(y=0.12)
     mark = f"{DAGGER}: a seed diverged later" if _any([panel]) else ""
     legend(figure, [panel], setting_of(cases[0]), seeds_text(results, cases), mark)
-    return save(figure, results, out / "radio")
+    return save_figure(figure, out / "radio")
 
 
 def _bar(case: Case) -> str:
@@ -261,7 +261,7 @@ def scale(results: Results, out: Path) -> list[Path]:
     cases = results.where()
     mark = f"*: some best step sizes are at the {EDGE}" if edges else ""
     legend(figure, [panel], setting_of(cases[0]), seeds_text(results, cases), mark)
-    return save(figure, results, out / "scale")
+    return save_figure(figure, out / "scale")
 
 
 def scaled_gain(results: Results, method: str, capacities: tuple[float, ...]) -> list[float]:

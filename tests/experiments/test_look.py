@@ -5,7 +5,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from experiments import look
+from experiments.labels import costs_of, seeds_text
 from experiments.paper import Experiment, Paper
 from experiments.studies import Case, Results, Study
 from tests.drawn import facts, legend, lines, marks
@@ -14,15 +14,13 @@ from wirelessfl.figures import NOT_REACHED, NOT_RUN, colour_of, draw_bars, new_f
 from wirelessfl.results import panels
 
 
-def results_of(*seeds, old=(), labels=("fedavg", "hist", "scaffold", "moon")):
-    """Results with these numbers of seeds, of an older version for the cases in ``old``."""
+def results_of(*seeds):
+    """Results with these numbers of seeds."""
     cases = [
         Case({"algorithm": label, "lr": i}, (1, 2, 3), 0)
-        for i, label in enumerate(labels[: len(seeds)])
+        for i, label in enumerate(("fedavg", "hist", "scaffold", "moon")[: len(seeds)])
     ]
-    runs = {
-        i: [SimpleNamespace(rows=[], current=i not in old)] * count for i, count in enumerate(seeds)
-    }
+    runs = {i: [SimpleNamespace(rows=[], current=True)] * count for i, count in enumerate(seeds)}
     return Results(Study("by hand", tuple(cases)), runs)
 
 
@@ -37,19 +35,7 @@ def results_of(*seeds, old=(), labels=("fedavg", "hist", "scaffold", "moon")):
 )
 def test_the_number_of_seeds_in_words(seeds, text):
     results = results_of(*seeds)
-    assert look.seeds_text(results, results.study.cases) == text
-
-
-def test_old_runs_are_named_below_the_panels(tmp_path, redrawn):
-    """Notes name cases by their labels, or give their number if labels do not distinguish them."""
-    look.save(new_figure()[0], results_of(1, 1, 1), tmp_path / "whole")
-    look.save(new_figure()[0], results_of(1, 3, 0, old=[0, 1]), tmp_path / "named")
-    alike = results_of(1, 1, 0, old=[0], labels=["hist"] * 3)
-    look.save(new_figure()[0], alike, tmp_path / "counted")
-    assert redrawn["whole"].get_supxlabel() == ""
-    assert redrawn["named"].get_supxlabel() == "made by an older version: FedAvg; HIST"
-    counted = "made by an older version: 1 of 3 cases of the study"
-    assert redrawn["counted"].get_supxlabel() == counted
+    assert seeds_text(results, results.study.cases) == text
 
 
 def test_points_are_means_with_seeds_bounds_and_marks():
@@ -133,8 +119,8 @@ def test_costs_of_runs_that_end_before_the_target_are_bounds():
     case = Case({"algorithm": "hist"}, (1,), 0)
     runs = {0: [SimpleNamespace(rows=rows, current=True)]}
     results = Results(Study("by hand", (case,)), runs)
-    assert look.costs_of(results, case, "round", 0.2) == [2.0]
-    (bound,) = look.costs_of(results, case, "round", 0.9)
+    assert costs_of(results, case, "round", 0.2) == [2.0]
+    (bound,) = costs_of(results, case, "round", 0.9)
     assert isinstance(bound, AtLeast)
     assert bound == 3
 

@@ -1,8 +1,11 @@
-"""Settings and their values in words, for tables, axes, titles and legends."""
+"""Labels of tables and figures: settings and their values, data sets, seeds, costs with bounds."""
 
 from __future__ import annotations
 
-from experiments.studies import Case
+from collections.abc import Iterable
+
+from experiments.studies import Case, Results
+from wirelessfl.figures import AtLeast
 from wirelessfl.results.names import DATA, MODELS, NAMES, UPLINKS
 
 WORDS = {
@@ -61,6 +64,8 @@ OF_VALUES = {
 """Names of values, by setting."""
 OWN_MASKS = {"fedavg-small": "ordered", "fedrolex": "rolling", "heterofl": "ordered"}
 """Masks of the methods that have no setting for them."""
+SPREAD = "mean and range"
+"""What curves, bars and points show of several seeds."""
 
 
 def shown(case: Case, name: str) -> str:
@@ -81,3 +86,32 @@ def said(case: Case, name: str) -> str:
     word = WORDS[name]
     phrase = PHRASES.get(name, f"{word} = {{}}" if len(word) <= SYMBOL else f"{word} {{}}")
     return phrase.format(shown(case, name))
+
+
+def data_name(cases: Iterable[Case]) -> str:
+    """The data sets of these cases and their models, as in ``Fashion-MNIST, LeNet-5``."""
+    pairs = dict.fromkeys((case["dataset"], case["model"]) for case in cases)
+    sets = " and ".join(dict.fromkeys(DATA.get(data, data) for data, _ in pairs))
+    models = " and ".join(dict.fromkeys(MODELS.get(model, str(model)) for _, model in pairs))
+    return f"{sets}, {models}"
+
+
+def seeds_text(results: Results, cases: Iterable[Case], spread: str = SPREAD) -> str:
+    """What is shown of the finished seeds, as in ``mean and range of 1 to 3 seeds``."""
+    counts = {len(results.of(case)) for case in cases} - {0}
+    if counts <= {1}:
+        return "1 seed"
+    least, most = min(counts), max(counts)
+    return f"{spread} of {most} seeds" if least == most else f"{spread} of {least} to {most} seeds"
+
+
+def costs_of(
+    results: Results, case: Case, quantity: str, target: float, tests: int = 1
+) -> list[float | None]:
+    """For each finished seed, ``quantity`` when ``target`` is first reached, to be drawn.
+
+    A run that does not reach it has the cost of the whole run, as a bound; see ``Results.costs``.
+    """
+    ends = [rows[-1][quantity] for rows in results.rows(case)]
+    costs = results.costs(case, quantity, target, tests)
+    return [AtLeast(end) if cost is None else cost for cost, end in zip(costs, ends, strict=True)]
