@@ -14,7 +14,6 @@ from wirelessfl.config import Config
 from wirelessfl.failures import Failing
 from wirelessfl.rounds.cutoff import cut_off, late_updates
 from wirelessfl.rounds.delivery import delivered
-from wirelessfl.setup import build
 
 ACCESSES = {
     "slots": EqualSlots(),
@@ -194,20 +193,3 @@ def test_runs_and_prices_agree(config, toy, name):
 def test_rows_without_a_cut_off_count_nothing(toy, tmp_path):
     settings = Config.from_flags("fedavg", clients=6, rounds=1, out=tmp_path / "run")
     assert all("late" not in row for row in wirelessfl.run(settings, data=toy).rows)
-
-
-def test_a_resumed_run_counts_on(config, toy):
-    """Totals of a checkpoint are restored, late updates included."""
-    cutoff = cutoff_between(build(config("fedavg", path_gain_db=(-20.0, 10.0)), data=toy))
-    setup, twin = (
-        build(config("fedavg", path_gain_db=(-20.0, 10.0), cutoff_seconds=cutoff), data=toy)
-        for _ in range(2)
-    )
-    training = setup.training
-    training.train(setup.planner.plan(0), training.server.cloud)
-    twin.training.restore(training.tensors(), training.snapshot())
-    for one in (setup, twin):
-        one.training.train(one.planner.plan(1), one.training.server.cloud)
-    assert twin.training.totals == training.totals
-    assert training.totals.late >= 2
-    assert torch.equal(twin.training.server.cloud["params"], training.server.cloud["params"])

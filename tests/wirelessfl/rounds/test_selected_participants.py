@@ -218,25 +218,6 @@ def test_every_round_has_one_row(config, toy):
     assert "ended" not in enough.summary()
 
 
-def test_a_resumed_run_selects_the_same_clients(config, toy):
-    """The ledger is stored: ages and energy are those of the run so far."""
-    flags = BUDGET | {"select": "age", "checkpoint_seconds": 0, "client_joules": 8e-3}
-    whole = wirelessfl.run(config("fedavg", **flags), data=toy)
-
-    def stop(row):
-        if row["round"] == 3:
-            raise KeyboardInterrupt
-
-    settings = config("fedavg", **flags)
-    with pytest.raises(KeyboardInterrupt):
-        wirelessfl.run(settings, data=toy, on_row=stop)
-    again = wirelessfl.resume(settings.run.out, data=toy)
-    assert len(again.rows) == len(whole.rows) > 5
-    for one, other in zip(again.rows, whole.rows, strict=True):
-        assert one | {"wall_seconds": 0} == other | {"wall_seconds": 0}
-    assert again.ended == whole.ended
-
-
 def test_sessions_end_where_no_present_client_has_energy(config, toy):
     """Group 0 spends all in session 0, and group 1 in session 1: session 2 does not open."""
     flags = {"sessions": 4, "clients_per_round": 3, "rounds": 6, "warm_start": "previous"}

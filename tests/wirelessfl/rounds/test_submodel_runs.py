@@ -1,4 +1,4 @@
-"""Runs with client submodels: resuming, over-the-air uplink, compression, invalid settings."""
+"""Runs with client submodels: over-the-air uplink, compression, invalid settings."""
 
 import math
 import re
@@ -23,44 +23,6 @@ def model(hidden=(9, 8)):
 
 def flat(result):
     return torch.cat([value.reshape(-1) for value in result.params.values()])
-
-
-RESUMED = {
-    "memory in host memory": ("ram-fed", {"client_states": "memory"}),
-    "memory on disk": ("ram-fed", {"client_states": "disk", "weighting": "samples"}),
-    "widths of each round": (
-        "ra-fed",
-        {"budget": "fastest", "min_coverage": 2, "masks": "covered", "compression": "quantisation"},
-    ),
-    "sessions": (
-        "ram-fed",
-        {
-            "sessions": 3, "split": "iid", "clients": 8, "warm_start": "proposed",
-            "trial_rounds": 1, "history": 2, "client_states": "disk",
-        },
-    ),
-}  # fmt: skip
-
-
-@pytest.mark.thorough(every=8)
-@pytest.mark.parametrize("case", RESUMED)
-def test_resumed_run_equals_an_uninterrupted_run(config, toy, same, halt_at, case, copies):
-    """A run resumed after any row, or after an interrupt, equals an uninterrupted run."""
-    name, own = RESUMED[case]
-    # A fixed chunk, since chunks chosen by timing may change the rounding.
-    flags = {"rounds": 4, "chunk": 3, "checkpoint_seconds": 0}
-    flags |= {} if "budget" in own else {"capacities": (1.0, 0.5, 0.2)}
-    flags |= own if "sessions" in own else own | {"clients_per_round": 4}
-    settings = config(name, **flags)
-    on_row = copies.of(settings.run.out)
-    reference = wirelessfl.run(settings, data=toy, model=model(), on_row=on_row)
-    assert len(copies) == len(reference.rows)
-    for folder in copies if "sessions" not in own else copies[3:10:3]:
-        same(wirelessfl.resume(folder, data=toy, model=model()), reference)
-    settings = config(name, **flags)
-    with pytest.raises(KeyboardInterrupt):
-        wirelessfl.run(settings, data=toy, model=model(), on_row=halt_at(2))
-    same(wirelessfl.resume(settings.run.out, data=toy, model=model()), reference)
 
 
 def test_aircomp_without_noise_equals_error_free_links(config, toy):

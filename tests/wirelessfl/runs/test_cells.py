@@ -1,6 +1,5 @@
-"""Runs with asynchronous cells: resuming, rows at simulated times, one process only."""
+"""Runs with asynchronous cells: rows at simulated times, one process only."""
 
-from dataclasses import replace
 from types import SimpleNamespace
 
 import pytest
@@ -30,39 +29,6 @@ def go(setup, directory, on_row=None):
     engine = Engine(setup)
     Execution(engine, directory, on_row).run()
     return SimpleNamespace(rows=directory.rows(), params=engine.params())
-
-
-RESUMED = [
-    ("hist", {"local": "fadamgc", "lr": 0.01}),
-    ("hist", {"local": "scaffold", "client_states": "disk", "hidden_biases": "local"}),
-    ("hfedavg", {"local": "fedadam", "uplink": "aircomp", "beamformer": "random"}),
-    ("hist", {"submodel_scale": "width"}),
-    ("hfedavg", {"rounds": 99, "max_seconds": 0.2, "eval_seconds": 0.03}),
-]
-
-
-@pytest.mark.thorough(every=8)
-@pytest.mark.parametrize(("case", "name", "flags"), [(i, *one) for i, one in enumerate(RESUMED)])
-def test_resumed_at_save_points(config, toy, uneven, same, halt_at, case, name, flags):
-    """A run interrupted at every other row but the last is resumed bit for bit.
-
-    Half of the cases are interrupted at even rows, the others at odd ones.
-    """
-
-    def setup():
-        made = config(name, network=True, checkpoint_seconds=0, **under(2), **{"rounds": 4} | flags)
-        return build(made, data=toy, network=uneven)
-
-    whole = setup()
-    reference = go(whole, RunDirectory.create(whole.config.run.out, whole.config))
-    assert max(row["staleness_max"] for row in reference.rows) > 0
-    for place in range(case % 2, len(reference.rows) - 1, 2):
-        halted = setup()
-        directory = RunDirectory.create(halted.config.run.out, halted.config)
-        with pytest.raises(KeyboardInterrupt):
-            go(halted, directory, halt_at(place))
-        again = replace(setup(), config=halted.config)
-        same(go(again, directory), reference)
 
 
 def test_rows_and_end_at_simulated_times(config, toy, uneven):

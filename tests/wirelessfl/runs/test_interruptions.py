@@ -20,18 +20,6 @@ from wirelessfl.signals import ENDING, Terminated
 from wirelessfl.training.shards import Shards
 
 NEVER = {"checkpoint_seconds": 1e6}  # no checkpoint but the first, the last, and those asked for
-REGIMES = {
-    "rounds": ("hist", {"rounds": 5}),
-    "rows of some rounds": ("fedavg", {"rounds": 6, "eval_every": 2}),
-    "client state": ("scaffold", {"rounds": 5, "client_states": "disk"}),
-    "sessions": ("fedavg", {"rounds": 2, "sessions": 3, "warm_start": "proposed"}),
-    "buffered": (
-        "fedavg",
-        {"rounds": 6, "schedule": "buffered", "requests": 4, "buffer": 2, "eval_every": 1},
-    ),
-    "cells": ("hfedavg", {"rounds": 4, "schedule": "buffered", "buffer": 1, "step_seconds": 0.1}),
-    "simultaneous": ("fedavg", {"rounds": 5, "schedule": "simultaneous"}),
-}
 
 
 class Stop(Exception):
@@ -45,26 +33,6 @@ def stop_at(place, seen):
             raise Stop(place)
 
     return on_row
-
-
-@pytest.mark.thorough(every=8)
-@pytest.mark.parametrize("regime", REGIMES)
-def test_a_run_continues_after_the_row_at_which_a_callback_raised(config, toy, same, regime):
-    """The error is unchanged, and no round is trained twice: each row is told once."""
-    algorithm, flags = REGIMES[regime]
-    whole = wirelessfl.run(config(algorithm, **flags), data=toy)
-    assert len(whole.rows) > 3
-    for place in (1, 2):
-        settings, seen, notes = config(algorithm, **flags, **NEVER), [], []
-        with pytest.raises(Stop) as caught:
-            wirelessfl.run(settings, data=toy, on_row=stop_at(place, seen), on_note=notes.append)
-        assert caught.value.args == (place,)
-        assert caught.value.__cause__ is caught.value.__context__ is None
-        assert notes[-1] == f"interrupted; to resume: wirelessfl resume {settings.run.out}"
-        assert place < len(seen) < len(whole.rows)
-        resumed = wirelessfl.resume(settings.run.out, data=toy, on_row=seen.append)
-        assert [row["round"] for row in seen] == [row["round"] for row in whole.rows]
-        same(resumed, whole)
 
 
 def test_an_error_at_row_0_ends_a_run_at_once(config, toy, same, monkeypatch):

@@ -165,18 +165,6 @@ def test_a_summary_selects_by_validation_accuracy(config, toy):
     assert Monitor.of(None, row).score(row) == 0.5
 
 
-@pytest.mark.thorough(every=8)
-@pytest.mark.parametrize("regime", ["rounds", "requests", "sessions"])
-def test_resumed_equals_uninterrupted(config, toy, same, halt_at, regime):
-    algorithm, flags = REGIMES[regime]
-    flags = flags | {"validation_fraction": FRACTION, "checkpoint_seconds": 0}
-    whole = wirelessfl.run(config(algorithm, **flags), data=toy)
-    settings = config(algorithm, **flags)
-    with pytest.raises(KeyboardInterrupt):
-        wirelessfl.run(settings, data=toy, on_row=halt_at(2))
-    same(wirelessfl.resume(settings.run.out, data=toy), whole)
-
-
 def test_tasks_share_validation_samples(tmp_path):
     """Tasks with equal data settings share validation samples; each may set its own fraction."""
     tables = ["digits,name=a,hidden=8", "digits,name=b,model=linear"]

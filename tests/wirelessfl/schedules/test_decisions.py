@@ -15,8 +15,6 @@ from wirelessfl.schedules.events import (
     Arrived,
     Ask,
     Cancel,
-    Deadline,
-    Give,
     Measured,
     Reached,
     Ready,
@@ -25,9 +23,7 @@ from wirelessfl.schedules.events import (
     Save,
     Started,
     Stop,
-    Tick,
     Transmit,
-    Wake,
 )
 
 
@@ -115,21 +111,6 @@ def test_the_last_round_of_a_task_has_a_row(every, rows):
         found += [(what.round, what.task) for what in decided if isinstance(what, Report)]
     assert found == rows
     assert decided[-1] == Stop()
-
-
-@pytest.mark.parametrize("last", [0, 3])
-def test_ticks_of_rounds_continue_after_a_resume(last):
-    """A run with two completed rounds is resumed after the tick ``last``; task 0 has ended."""
-    schedule = SimultaneousScheduler([2, 9], report_every=None, ticks=True)
-    assert schedule.decide(Started())[2:] == [Wake(1), Give(0)]
-    for number in range(2):
-        schedule.decide(Arrived(number))
-    for number in range(1, last + 1):
-        assert schedule.decide(Tick(number)) == [Report(2, 1, {"version": 2}), Wake(number + 1)]
-    other = SimultaneousScheduler([2, 9], report_every=None, ticks=True)
-    other.restore(json.loads(json.dumps(schedule.snapshot())))
-    assert other.decide(Started()) == [Wake(last + 1), Give(2)]
-    assert other.decide(Deadline()) == [Report(2, 1, {"version": 2}), Stop()]
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""Client states in memory and on disk: storage, truncation, rewriting and resume."""
+"""Client states in memory and on disk: storage, truncation and rewriting."""
 
 import numpy as np
 import pytest
@@ -137,37 +137,6 @@ def test_memory_and_disk_give_the_same_run(config, toy, same):
     (log,) = runs[1].directory.glob("clients-*.log")
     size = 4 * sum(value.numel() for value in runs[1].params.values())
     assert log.stat().st_size <= 4 * size * 9 * 2 * 2, "outdated records are removed"
-
-
-class StoppedError(Exception):
-    """Stands for any termination of a process."""
-
-
-@pytest.mark.thorough(every=8)
-@pytest.mark.parametrize("kind", ["memory", "disk"])
-@pytest.mark.parametrize(
-    ("name", "own"),
-    [
-        ("fadamgc", {"vhat": "carried"}),
-        ("fa-nt", {}),
-        ("scaffold-m", {}),
-        ("fedams", {"tracking_clients": None, "client_states": None}),
-        ("hist", {"local": "fadamgc", "cells": 2, "edge_rounds": 2}),
-    ],
-)
-def test_resumed_run_equals_an_uninterrupted_run(config, toy, same, kind, name, own):
-    flags = FLAGS | {"rounds": 6, "client_states": kind, "checkpoint_seconds": 0} | own
-    flags = {key: value for key, value in flags.items() if value is not None}
-    whole = wirelessfl.run(config(name, **flags), data=toy, model=model())
-    stopped = config(name, **flags)
-
-    def stop(row):
-        if row["round"] == 4:
-            raise StoppedError
-
-    with pytest.raises(StoppedError):
-        wirelessfl.run(stopped, data=toy, model=model(), on_row=stop)
-    same(wirelessfl.resume(stopped.run.out, data=toy, model=model()), whole)
 
 
 def test_storage_grows_with_the_clients_that_trained(toy, config, tmp_path):

@@ -1,6 +1,5 @@
-"""Tasks with simultaneous transmissions: equality with rounds of one model, and resumption."""
+"""Tasks with simultaneous transmissions: equality with rounds of one model."""
 
-import json
 from types import SimpleNamespace
 
 import numpy as np
@@ -36,7 +35,6 @@ from wirelessfl.training.step_counts import StepCounts
 
 COSTS = "joules", "joules_max", "uplink_mib", "downlink_mib"
 CLIENTS, STEPS, ROUNDS = 6, 3, 4
-TICK = 4e-4  # seconds; local steps take 1e-3, a transmission 6e-4
 FLAGS = {
     "clients": CLIENTS,
     "local_steps": STEPS,
@@ -180,45 +178,3 @@ def test_one_task_with_all_clients_over_the_air_equals_rounds(tmp_path, toy):
     schedule = SimultaneousScheduler([ROUNDS])
     tasks = SimpleNamespace(clock=clock, schedule=schedule, handler=handler, **vars(known))
     assert_rounds(run(tasks), known.learners[0], reference)
-
-
-def test_two_resumed_tasks_are_bit_identical(tmp_path, toy):
-    """The checkpoints include held updates, active transmissions and queued transmissions."""
-    config = settings_of(snr_db=5.0, out=tmp_path / "run")
-    plans = [TaskPlan(4, 3, 5), TaskPlan(4, 2, 7)]
-
-    def fresh():
-        streams = [Stream(config.run.seed).child("task", name) for name in ("a", "b")]
-        known, delays, uploads = made(config, toy, streams)
-        return requests_of(known, delays, uploads, plans, ticks=True, drop_out=0.1)
-
-    whole, saved, kinds = fresh(), [], set()
-
-    def save():
-        air = whole.handler.requests.transmissions.snapshot()
-        held = any(task.held for task in whole.schedule.tasks)
-        kinds.add((air["on_air"] is not None, bool(air["queue"]), held))
-        state = json.dumps(
-            [whole.schedule.snapshot(), whole.handler.snapshot()]
-            + [learner.snapshot() for learner in whole.learners]
-        )
-        tensors = [part.tensors() for part in (whole.handler, *whole.learners)]
-        saved.append((state, [{n: t.clone() for n, t in own.items()} for own in tensors]))
-
-    whole.clock.after(0.0, Started())
-    rows = run(whole, save, tick_seconds=TICK)
-    assert len(saved) >= 10
-    assert {on_air for on_air, _, _ in kinds} == {True, False}
-    assert any(held for _, _, held in kinds)
-    assert any(waits for _, waits, _ in kinds)
-    for state, (spent, *tensors) in saved[1 :: len(saved) // 3]:
-        again = fresh()
-        schedule, handler, *learners = json.loads(state)
-        for learner, own, snapshot in zip(again.learners, tensors, learners, strict=True):
-            learner.restore(own, snapshot)
-        again.schedule.restore(schedule)
-        again.handler.restore(spent, handler)
-        more = run(again, tick_seconds=TICK)
-        assert more == rows[len(rows) - len(more) :]
-        for learner, other in zip(again.learners, whole.learners, strict=True):
-            assert torch.equal(learner.server.cloud["params"], other.server.cloud["params"])

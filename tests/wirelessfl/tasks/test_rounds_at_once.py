@@ -1,6 +1,5 @@
-"""Rounds of several tasks with AirComp uploads: hand calculations, channel draws, resumption."""
+"""Rounds of several tasks with AirComp uploads: hand calculations, channel draws."""
 
-import json
 import math
 from types import SimpleNamespace
 
@@ -143,34 +142,6 @@ def test_channel_draws_are_indexed_by_merge(first, drop_out):
             if one.task == 0 and two.task == 1:
                 overlap = min(one.end, two.end) - max(one.end - 2.0, two.end - 1.0)
                 assert overlap < 1e-9
-
-
-def test_a_run_resumed_after_a_round_equals_an_uninterrupted_one():
-    """Spans, merges, joules and model versions are identical."""
-    clock, schedule, handler, records = made([Watched(2.0), Watched(1.0)], 0, 0.4)
-    saved = []
-
-    def save():
-        state = json.dumps([schedule.snapshot(), handler.snapshot()])
-        saved.append((state, handler.tensors(), len(records.spans), len(records.merges)))
-
-    clock.after(0.0, Started())
-    simulate(schedule, handler, clock, lambda report: None, save)
-    assert len(saved) == 11
-    assert handler.versions[1] < 12
-    assert handler.spent.each.sum() == pytest.approx(handler.spent.total)
-    for state, tensors, spans, merges in saved[::2]:
-        again = made([Watched(2.0), Watched(1.0)], 0, 0.4)
-        of_schedule, of_handler = json.loads(state)
-        again[1].restore(of_schedule)
-        again[2].restore(tensors, of_handler)
-        again[0].after(0.0, Started())
-        simulate(again[1], again[2], again[0], lambda report: None, lambda: None)
-        assert again[3].spans == records.spans[spans:]
-        assert again[3].merges == records.merges[merges:]
-        assert again[2].spent.total == handler.spent.total
-        assert again[2].spent.each.tolist() == handler.spent.each.tolist()
-        assert again[2].versions == handler.versions
 
 
 def test_an_ended_task_does_not_transmit():

@@ -257,22 +257,6 @@ def test_runs_report_their_error_and_are_reproducible(algorithm, config, toy, sa
         assert not torch.allclose(whole.params[name], value, atol=1e-5), name
 
 
-def test_resumed_run_equals_an_uninterrupted_run(config, toy, same):
-    flags = {"uplink": "aircomp", "snr_db": 0.0, "csi_error": 0.01, "checkpoint_seconds": 0.0}
-    flags["beamformer"] = "random"
-    made = config("hist", **flags, rounds=4)
-    whole = wirelessfl.run(made, data=toy)
-    stopped = config("hist", **flags, rounds=4)
-
-    def stop(row):
-        if row["round"] == 2:
-            raise KeyboardInterrupt
-
-    with pytest.raises(KeyboardInterrupt):
-        wirelessfl.run(stopped, data=toy, on_row=stop)
-    same(whole, wirelessfl.resume(stopped.run.out, data=toy))
-
-
 def test_padding_stays_zero_under_noise(config, toy):
     """With 20 neurons in three cells, submodels are padded; the padding receives no noise."""
     flags = {"uplink": "aircomp", "snr_db": 10.0, "hidden": (20,), "rounds": 2}
