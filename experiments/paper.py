@@ -9,9 +9,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple, get_args
 
-from experiments.missing import not_run, outdated
 from experiments.runs import Store
 from experiments.studies import SCALES, Results, Scale, Settings, Study
+from experiments.tables import not_run, outdated
 from wirelessfl.cli.parser import Parser
 from wirelessfl.errors import ConfigError, DataError, TrainingError
 from wirelessfl.figures import StyleName, use_style

@@ -18,11 +18,11 @@ import wirelessfl
 from experiments.decided.uplinks import EQUAL, OMA, OPTIMAL, shown
 from experiments.evidence import Evidence
 from experiments.priced import over, priced
+from experiments.tables import table_of
 from wirelessfl.config import Config
 from wirelessfl.figures import line_look, save_figure, style
 from wirelessfl.results.archive import StoredRun
 from wirelessfl.results.panels import grid, legend
-from wirelessfl.results.report import markdown
 from wirelessfl.results.seeds import first_reaching
 
 if TYPE_CHECKING:
@@ -143,24 +143,26 @@ def table(costs: Sequence[DesignCost]) -> str:
     """Seconds and joules to the target, and of a round, of each design."""
     if not costs:
         return "*No run is priced.*"
-    head = ["run", "design", "seeds", "s per round", "J per client and round"]
-    head += ["s to the target", "J per client to the target", "J, largest client / mean"]
-    rows = []
-    for network, design in dict.fromkeys((one.network, one.design) for one in costs):
-        mine = [one for one in costs if (one.network, one.design) == (network, design)]
-        rows.append(
-            [
-                f"{network}, {100 * TARGETS[network]:g} %",
-                shown(design),
-                str(len(mine)),
-                f"{statistics.mean(one.seconds / one.rounds for one in mine):.3g}",
-                f"{statistics.mean(one.joules / one.rounds for one in mine):.3g}",
-                f"{statistics.mean(one.seconds for one in mine):.4g}",
-                f"{statistics.mean(one.joules for one in mine):.3g}",
-                f"{statistics.mean(one.largest / one.joules for one in mine):.2g}",
-            ]
-        )
-    return markdown(head, rows)
+    seeds: dict[tuple[str, str], list[DesignCost]] = {}
+    for cost in costs:
+        seeds.setdefault((cost.network, cost.design), []).append(cost)
+
+    def mean(of: Callable[[DesignCost], float], form: str) -> Callable[[list[DesignCost]], str]:
+        return lambda mine: format(statistics.mean(map(of, mine)), form)
+
+    return table_of(
+        seeds.values(),
+        {
+            "run": lambda mine: f"{mine[0].network}, {100 * TARGETS[mine[0].network]:g} %",
+            "design": lambda mine: shown(mine[0].design),
+            "seeds": lambda mine: str(len(mine)),
+            "s per round": mean(lambda one: one.seconds / one.rounds, ".3g"),
+            "J per client and round": mean(lambda one: one.joules / one.rounds, ".3g"),
+            "s to the target": mean(lambda one: one.seconds, ".4g"),
+            "J per client to the target": mean(lambda one: one.joules, ".3g"),
+            "J, largest client / mean": mean(lambda one: one.largest / one.joules, ".2g"),
+        },
+    )
 
 
 def draw(costs: Sequence[DesignCost], path: Path) -> list[Path]:

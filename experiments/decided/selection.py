@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import statistics
+from collections.abc import Callable
 from pathlib import Path
 
 from experiments.labels import costs_of, data_name, seeds_text
-from experiments.studies import Results
+from experiments.studies import Case, Results
+from experiments.tables import table_of
 from wirelessfl.figures import draw_bars, save_figure
 from wirelessfl.results.panels import draw_points, grid, legend
-from wirelessfl.results.report import markdown, reached, spread
+from wirelessfl.results.report import reached, spread
 
 TARGET = 0.75
 TESTS = 3
@@ -19,35 +21,29 @@ AXES = (("sim_seconds", "simulated seconds"), ("joules", "J per client"))
 
 def table(results: Results) -> str:
     """Cost of a round, final accuracy, and costs to the target."""
-    goal = f"{100 * TARGET:g} %"
-    head = [
-        "selection",
-        "seeds",
-        "s per round",
-        "J per client and round",
-        "J, largest client / mean",
-    ]
-    head += ["final accuracy (%)"]
-    goal += f", mean of {TESTS} evaluations"
-    head += [f"rounds to {goal}", f"s to {goal}", f"J per client to {goal}"]
-    rows = []
-    for case in results.where():
-        seeds = results.rows(case)
-        ends = [run[-1] for run in seeds]
-        rows.append(
-            [
-                case["select"],
-                str(len(seeds)),
-                f"{statistics.mean(end['sim_seconds'] / end['round'] for end in ends):.2f}",
-                f"{statistics.mean(end['joules'] / end['round'] for end in ends):.3f}",
-                f"{statistics.mean(end['joules_max'] / end['joules'] for end in ends):.1f}",
-                spread(results.finals(case)),
-                reached(seeds, TARGET, "round", "d", TESTS),
-                reached(seeds, TARGET, "sim_seconds", tests=TESTS),
-                reached(seeds, TARGET, "joules", ".2f", TESTS),
-            ]
-        )
-    return markdown(head, rows)
+    goal = f"{100 * TARGET:g} %, mean of {TESTS} evaluations"
+
+    def ratio(case: Case, field: str, other: str, form: str) -> str:
+        ends = [rows[-1] for rows in results.rows(case)]
+        return format(statistics.mean(end[field] / end[other] for end in ends), form)
+
+    def cost(field: str, form: str) -> Callable[[Case], str]:
+        return lambda case: reached(results.rows(case), TARGET, field, form, TESTS)
+
+    return table_of(
+        results.where(),
+        {
+            "selection": lambda case: case["select"],
+            "seeds": lambda case: str(len(results.of(case))),
+            "s per round": lambda case: ratio(case, "sim_seconds", "round", ".2f"),
+            "J per client and round": lambda case: ratio(case, "joules", "round", ".3f"),
+            "J, largest client / mean": lambda case: ratio(case, "joules_max", "joules", ".1f"),
+            "final accuracy (%)": lambda case: spread(results.finals(case)),
+            f"rounds to {goal}": cost("round", "d"),
+            f"s to {goal}": cost("sim_seconds", ".1f"),
+            f"J per client to {goal}": cost("joules", ".2f"),
+        },
+    )
 
 
 def draw(results: Results, out: Path) -> list[Path]:

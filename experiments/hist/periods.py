@@ -7,13 +7,14 @@ from pathlib import Path
 
 from experiments.hist.figures import QUANTITIES, SPLITS, TARGET, draw_by_place, facts
 from experiments.hist.measures import throughout
-from experiments.hist.tables import costs_cells, costs_head
+from experiments.hist.tables import costs
 from experiments.labels import costs_of, data_name, seeds_text
 from experiments.studies import Case, Results
+from experiments.tables import table_of
 from wirelessfl.divergence import as_mean_value
 from wirelessfl.figures import Row, draw_curves, new_figure, save_figure
 from wirelessfl.results.panels import legend, same_limits
-from wirelessfl.results.report import accuracies, markdown, spread
+from wirelessfl.results.report import accuracies, spread
 
 COSTS = ("round", "sim_seconds", "joules")
 PERIODS = {"edge_rounds": "edge rounds E", "local_steps": "local steps H"}
@@ -87,24 +88,20 @@ def table(*rounds: int) -> Callable[[Results], str]:
     """Accuracy after these global rounds, and costs to 80 %, for each E and H."""
 
     def write(results: Results) -> str:
-        head = ["split", "E", "H", "seeds"]
-        head += [f"accuracy (%) after {' / '.join(map(str, rounds))} global rounds"]
-        head += ["mean accuracy over the rounds (%)"]
-        head += costs_head(TARGET)
-        rows = []
-        for case in results.where():
-            seeds = results.rows(case)
-            rows.append(
-                [
-                    SPLITS[case["split"]],
-                    str(case["edge_rounds"]),
-                    str(case["local_steps"]),
-                    str(len(seeds)),
-                    accuracies(seeds, rounds),
-                    spread([throughout(run) for run in results.of(case)]),
-                    *costs_cells(results, case, TARGET),
-                ]
-            )
-        return markdown(head, rows)
+        after = f"accuracy (%) after {' / '.join(map(str, rounds))} global rounds"
+        return table_of(
+            results.where(),
+            {
+                "split": lambda case: SPLITS[case["split"]],
+                "E": lambda case: str(case["edge_rounds"]),
+                "H": lambda case: str(case["local_steps"]),
+                "seeds": lambda case: str(len(results.of(case))),
+                after: lambda case: accuracies(results.rows(case), rounds),
+                "mean accuracy over the rounds (%)": lambda case: spread(
+                    [throughout(run) for run in results.of(case)]
+                ),
+                **costs(results, TARGET),
+            },
+        )
 
     return write

@@ -8,13 +8,14 @@ from pathlib import Path
 from experiments.evidence import final
 from experiments.hist.figures import CELLS, QUANTITIES, TARGET, Lines, draw_by_place, facts
 from experiments.hist.measures import throughout
-from experiments.hist.tables import costs_cells, costs_head
+from experiments.hist.tables import costs
 from experiments.labels import costs_of
 from experiments.studies import Case, Results
+from experiments.tables import table_of
 from wirelessfl.figures import new_figure, save_figure
 from wirelessfl.results.names import NAMES
 from wirelessfl.results.panels import legend
-from wirelessfl.results.report import markdown, spread
+from wirelessfl.results.report import spread
 
 SIZES = {"uniform": "equal sizes", "optimized": "latency-optimised sizes"}
 COSTS = ("sim_seconds", "joules")
@@ -75,37 +76,47 @@ def losses(results: Results, case: Case, equal: Case | None) -> list[float | Non
 
 def cells_table(results: Results) -> str:
     """Figure 6: simulated seconds per round, and costs to 80 %."""
-    head = ["N", "run", "seeds", "simulated s per round", *costs_head(TARGET)]
-    rows = []
-    for case in sorted(results.where(), key=lambda case: case["cells"]):
-        seeds = results.rows(case)
-        second = statistics.mean(run[-1]["sim_seconds"] / run[-1]["round"] for run in seeds)
-        lead = [str(case["cells"]), label(case), str(len(seeds)), f"{second:.2f}"]
-        rows.append([*lead, *costs_cells(results, case, TARGET)])
-    return markdown(head, rows)
+    return table_of(
+        sorted(results.where(), key=lambda case: case["cells"]),
+        {
+            "N": lambda case: str(case["cells"]),
+            "run": label,
+            "seeds": lambda case: str(len(results.of(case))),
+            "simulated s per round": lambda case: f"{round_seconds(results, case):.2f}",
+            **costs(results, TARGET),
+        },
+    )
+
+
+def round_seconds(results: Results, case: Case) -> float:
+    """Mean simulated seconds of a round."""
+    ends = [rows[-1] for rows in results.rows(case)]
+    return statistics.mean(end["sim_seconds"] / end["round"] for end in ends)
 
 
 def caps_table(results: Results) -> str:
     """Caps: costs to 80 %, and accuracies at the end, over all rounds and minus equal sizes."""
-    head = ["slowdown", "sizes", "cap", "seeds", *costs_head(TARGET), "final accuracy (%)"]
-    head += ["minus equal sizes (pp)", "mean accuracy over the rounds (%)"]
-    rows = []
-    for text, line in by_slowdown(results).items():
-        for at, case in line.items():
-            lost = [one for one in losses(results, case, line.get(EQUAL)) or () if one is not None]
-            rows.append(
-                [
-                    text.split()[-1],
-                    SIZES[case["mask_sizes"]],
-                    f"{at:g}",
-                    str(len(results.of(case))),
-                    *costs_cells(results, case, TARGET),
-                    spread(results.finals(case)),
-                    spread(lost, 2),
-                    spread([throughout(run) for run in results.of(case)], 2),
-                ]
-            )
-    return markdown(head, rows)
+    lines = by_slowdown(results)
+    equal = {case.key: line.get(EQUAL) for line in lines.values() for case in line.values()}
+
+    def lost(case: Case) -> list[float]:
+        return [one for one in losses(results, case, equal[case.key]) or () if one is not None]
+
+    return table_of(
+        [case for line in lines.values() for case in line.values()],
+        {
+            "slowdown": lambda case: f"{case['slowdown']:g}",
+            "sizes": lambda case: SIZES[case["mask_sizes"]],
+            "cap": lambda case: f"{_cap(case):g}",
+            "seeds": lambda case: str(len(results.of(case))),
+            **costs(results, TARGET),
+            "final accuracy (%)": lambda case: spread(results.finals(case)),
+            "minus equal sizes (pp)": lambda case: spread(lost(case), 2),
+            "mean accuracy over the rounds (%)": lambda case: spread(
+                [throughout(run) for run in results.of(case)], 2
+            ),
+        },
+    )
 
 
 def label(case: Case) -> str:

@@ -9,6 +9,7 @@ from typing import Any
 from experiments.evidence import costs_by_seed, final
 from experiments.hist.figures import BUDGET, QUANTITIES, SPLITS, TARGET, largest_step
 from experiments.studies import Case, Results
+from experiments.tables import table_of
 from wirelessfl.results.intervals import Effect, difference, ratio
 from wirelessfl.results.report import accuracies, markdown, reached, spread
 from wirelessfl.results.seeds import first_reaching
@@ -54,27 +55,23 @@ def traffic(*goals: float) -> Callable[[Results], str]:
     """Figures 3 and 4, and label shards by cell: accuracies, and costs to each of the goals."""
 
     def write(results: Results) -> str:
-        head = ["split", "step size", "run", "seeds", "accuracy (%) after 10 / 20 / 40 / 60 / 100"]
-        head += ["final accuracy (%)", *costs_head(*goals)]
         order = [*SPLITS]
-        cases = sorted(
-            results.where(),
-            key=lambda case: (order.index(case["split"]), -case["lr"], case.label),
-        )
-        return markdown(
-            head,
-            [
-                [
-                    SPLITS[case["split"]],
-                    f"{case['lr']:g}",
-                    case.label,
-                    str(len(results.of(case))),
-                    accuracies(results.rows(case), (10, 20, 40, 60, 100)),
-                    spread(results.finals(case)),
-                    *costs_cells(results, case, *goals),
-                ]
-                for case in cases
-            ],
+        return table_of(
+            sorted(
+                results.where(),
+                key=lambda case: (order.index(case["split"]), -case["lr"], case.label),
+            ),
+            {
+                "split": lambda case: SPLITS[case["split"]],
+                "step size": lambda case: f"{case['lr']:g}",
+                "run": lambda case: case.label,
+                "seeds": lambda case: str(len(results.of(case))),
+                "accuracy (%) after 10 / 20 / 40 / 60 / 100": lambda case: accuracies(
+                    results.rows(case), (10, 20, 40, 60, 100)
+                ),
+                "final accuracy (%)": lambda case: spread(results.finals(case)),
+                **costs(results, *goals),
+            },
         )
 
     return write
@@ -100,7 +97,7 @@ def savings(results: Results) -> str:
         (full,), (part,) = pair
         sent = [costs_by_seed(results.of(case), TARGET, "uplink_mib") for case in (full, part)]
         ends = [{run.seed: final(run) for run in results.of(case)} for case in (part, full)]
-        costs = [
+        spent = [
             [reached(results.rows(case), TARGET, one, FORMS[one]) for case in (full, part)]
             for one in BUDGET
         ]
@@ -108,7 +105,7 @@ def savings(results: Results) -> str:
             [
                 SPLITS[split],
                 str(n),
-                *(" / ".join(one.partition(" (")[0] for one in both) for both in costs),
+                *(" / ".join(one.partition(" (")[0] for one in both) for both in spent),
                 _interval(ratio("", *sent, 1.0)),
                 _interval(difference("", *ends, 0.0)),
             ]
@@ -121,37 +118,35 @@ def _interval(effect: Effect) -> str:
     return str(effect).rpartition(", ")[0] + ")"
 
 
-def costs_head(*goals: float) -> list[str]:
-    """The columns of ``costs_cells``."""
-    return [f"{name} to {100 * goal:g} %" for name in QUANTITIES.values() for goal in goals]
+def costs(results: Results, *goals: float) -> dict[str, Callable[[Case], str]]:
+    """Columns of rounds, MiB, seconds and joules until each of the goals."""
 
+    def column(quantity: str, goal: float) -> Callable[[Case], str]:
+        return lambda case: reached(results.rows(case), goal, quantity, FORMS[quantity])
 
-def costs_cells(results: Results, case: Case, *goals: float) -> list[str]:
-    """Rounds, MiB, seconds and joules until each of the goals."""
-    return [
-        reached(results.rows(case), goal, name, FORMS[name])
-        for name in QUANTITIES
+    return {
+        f"{title} to {100 * goal:g} %": column(quantity, goal)
+        for quantity, title in QUANTITIES.items()
         for goal in goals
-    ]
+    }
 
 
 def schemes(results: Results) -> str:
     """Figure 8: three hidden layers with both partition schemes."""
-    head = ["partition", "run", "MiB per client and round", "accuracy (%) after 10 / 20 / 40"]
-    head += ["rounds to 80 %", "MiB to 80 %"]
-    return markdown(
-        head,
-        [
-            [
-                case["partition"] or "none",
-                case.label,
-                f"{statistics.mean(map(_mib_per_round, results.rows(case))):.2f}",
-                accuracies(results.rows(case), (10, 20, 40)),
-                reached(results.rows(case), 0.8, "round", "d"),
-                reached(results.rows(case), 0.8, "uplink_mib"),
-            ]
-            for case in results.where()
-        ],
+    return table_of(
+        results.where(),
+        {
+            "partition": lambda case: case["partition"] or "none",
+            "run": lambda case: case.label,
+            "MiB per client and round": lambda case: (
+                f"{statistics.mean(map(_mib_per_round, results.rows(case))):.2f}"
+            ),
+            "accuracy (%) after 10 / 20 / 40": lambda case: accuracies(
+                results.rows(case), (10, 20, 40)
+            ),
+            "rounds to 80 %": lambda case: reached(results.rows(case), 0.8, "round", "d"),
+            "MiB to 80 %": lambda case: reached(results.rows(case), 0.8, "uplink_mib"),
+        },
     )
 
 

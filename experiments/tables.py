@@ -1,11 +1,23 @@
-"""Lines below tables on missing runs and on those of an older version."""
+"""Tables by column, and lines below tables on missing and older runs."""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable, Mapping
+from typing import TypeVar
+
 from experiments.studies import Results
+from wirelessfl.results.report import markdown
+
+T = TypeVar("T")
 
 LISTED = 6
 """Missing cases that are listed below a table."""
+
+
+def table_of(items: Iterable[T], columns: Mapping[str, Callable[[T], str]]) -> str:
+    """A Markdown table with a row per item; ``columns`` are functions of an item by title."""
+    cells = [[cell(item) for cell in columns.values()] for item in items]
+    return markdown([*columns], cells)
 
 
 def not_run(results: Results) -> str:
