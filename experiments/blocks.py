@@ -183,9 +183,6 @@ def filled(text: str, evidence: Evidence, figures: str = "../figures") -> str:
         text: the page.
         evidence: the runs of its paper.
         figures: folder of the figures, relative to the page.
-
-    Raises:
-        ConfigError: a block has no end, or its paper has no such experiment.
     """
     shown: set[str] = set()
     found, page = list(BLOCK.finditer(text)), f"the page of {evidence.paper.name}"
@@ -234,9 +231,6 @@ def with_values(text: str, claims: Mapping[str, Assessed], page: str) -> str:
         text: the page.
         claims: all claims by id.
         page: name of the page, for errors.
-
-    Raises:
-        ConfigError: a value has no end, or there is no such claim, effect or value.
     """
     for kind in ("value", "interval"):
         begun = len(re.findall(rf"<!-- {kind} of \d", text))

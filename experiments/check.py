@@ -109,11 +109,7 @@ def _pairs(old: StoredRun, new: StoredRun) -> Iterator[tuple[Row, Row]]:
 
 
 def check(scale: Scale = "small", count: int = SAMPLE, jobs: int = 1) -> int:
-    """Make the sample again and print each comparison; returns the number of different runs.
-
-    Raises:
-        ConfigError: no run is stored, or ``count`` is below 1.
-    """
+    """Make the sample again and print each comparison; returns the number of different runs."""
     if count < 1:
         raise ConfigError(f"sample is {count}: give a number of runs >= 1.")
     wrong = 0

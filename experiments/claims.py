@@ -153,20 +153,12 @@ class Assessed:
         return "; ".join(dict.fromkeys(effect.criterion for effect in self.effects))
 
     def value_of(self, name: str | None = None) -> str:
-        """The value of the effect with a name, or all values, for a sentence.
-
-        Raises:
-            ConfigError: there is no such effect, or it has no value.
-        """
+        """The value of the effect with a name, or all values, for a sentence."""
         texts = [_plain(one.value) for one in self._chosen(name)]
         return " and ".join([", ".join(texts[:-1])] * bool(texts[:-1]) + texts[-1:])
 
     def interval_of(self, name: str | None = None) -> str:
-        """The interval of the effect with a name; None for the only one.
-
-        Raises:
-            ConfigError: there is no such effect, or it has no interval.
-        """
+        """The interval of the effect with a name; None for the only one."""
         chosen = self._chosen(name)
         if len(chosen) > 1:
             names = ", ".join(repr(one.name) for one in chosen)

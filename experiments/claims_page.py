@@ -212,11 +212,7 @@ def write(by_paper: Mapping[str, Sequence[Assessed]]) -> None:
 
 
 def marked(file: Path, text: str) -> str:
-    """The content of a file with ``text`` between the marks.
-
-    Raises:
-        ConfigError: the file does not have both marks once, in this order.
-    """
+    """The content of a file with ``text`` between the marks."""
     content = file.read_text(encoding="utf-8")
     before, _, rest = content.partition(MARKS[0])
     _, _, after = rest.partition(MARKS[1])

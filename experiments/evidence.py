@@ -64,9 +64,6 @@ def by_seed(results: Results, of: Callable[[StoredRun], T], **wanted: Any) -> di
 
     Returns:
         Empty if no such case is stored.
-
-    Raises:
-        ValueError: several cases have these settings.
     """
     cases = results.where(**wanted)
     if len(cases) > 1:

@@ -72,9 +72,6 @@ def run_gpu(
 
     Returns:
         The names of the steps that failed; ``studies`` if a run failed.
-
-    Raises:
-        ConfigError: there is no GPU, ``minutes`` is not positive, or ``out`` cannot be written.
     """
     if not minutes > 0:
         raise ConfigError(f"minutes is {minutes:g}: give a number above 0.")

@@ -113,9 +113,6 @@ class Paper:
 
         Returns:
             The runs behind each experiment, by name.
-
-        Raises:
-            ConfigError: ``out`` cannot be created.
         """
         by_name = {name: self.experiments[name] for name in names}
         studies = {n: self.study(e.study, scale, data_dir) for n, e in by_name.items()}

@@ -24,9 +24,6 @@ def over(config: Config, **changes: Mapping[str, Any]) -> Config:
         config: a configuration.
         changes: tables of settings of the radio. A table with a name replaces that of the
             configuration; of the network, the given settings are replaced.
-
-    Raises:
-        ConfigError: a change is not one of the radio, or settings conflict.
     """
     flags: dict[str, Any] = {}
     for section, table in changes.items():
@@ -49,10 +46,6 @@ def priced(run: StoredRun, *, joules: bool = True, **changes: Mapping[str, Any])
         run: a stored run.
         joules: whether to compute energy; otherwise rows have none.
         changes: see :func:`over`, such as ``uplink={"name": "ofdma", "allocation": "optimal"}``.
-
-    Raises:
-        ConfigError: the trajectory depends on the radio, here or there; the message names the
-            setting.
     """
     here = Config.of(run.settings)
     check_independent(here)

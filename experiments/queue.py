@@ -88,9 +88,6 @@ def entries(
         data_dir: folder of the data sets.
         names: only these studies, as ``paper/study``, with the runs that they share with others;
             empty for all.
-
-    Raises:
-        ConfigError: a study has no runs at this scale, or does not exist.
     """
     found: list[Entry] = []
     known: set[str] = set()
@@ -115,9 +112,6 @@ def gpu_entries(
 
     Returns:
         The runs, and a line per study whose data are not there.
-
-    Raises:
-        ConfigError: a study of ``names`` is not one for a GPU.
     """
     found: list[Entry] = []
     missing = []
@@ -150,11 +144,7 @@ def _stores(
 
 
 def check_names(names: Iterable[str], known: Collection[str]) -> None:
-    """Check that studies are in the queue.
-
-    Raises:
-        ConfigError: one is not.
-    """
+    """Check that studies are in the queue."""
     for name in names:
         if name not in known:
             advice = suggestion(name, known) or " Give PAPER/STUDY, such as hist/fig6."
@@ -204,9 +194,6 @@ def run_queue(every: Sequence[Entry], scratch: Path, jobs: int) -> list[Failure]
 
     Returns:
         The runs that failed.
-
-    Raises:
-        ConfigError: ``scratch`` cannot be written, or another queue uses it.
     """
     check_writable(scratch, "scratch")
     with alone(scratch):

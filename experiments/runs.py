@@ -106,19 +106,12 @@ class Store:
         Args:
             name: its name.
             study: study whose sealed table has it; None to look it up in the index of the tables.
-
-        Raises:
-            DataError: its file, or the table of its study, is damaged.
         """
         file = self.file(name)
         return StoredRun.load(file) if file.is_file() else sealed.run(self.rows, name, study)
 
     def usable(self, name: str) -> StoredRun | None:
-        """The run with this name; None also if its own file is damaged, so that it is made again.
-
-        Raises:
-            DataError: the table of its study is damaged.
-        """
+        """The run with this name; None also if its own file is damaged, so that it is made again."""
         if self.file(name).is_file():
             with suppress(DataError):
                 return StoredRun.load(self.file(name))

@@ -32,10 +32,6 @@ def seal_all(names: Sequence[str] = ()) -> None:
 
     Args:
         names: studies as ``paper/study``; empty for all that are finished.
-
-    Raises:
-        ConfigError: a study of ``names`` does not exist, or has missing or outdated runs.
-        DataError: a table would differ from the files, which then stay.
     """
     every = {
         paper.name: [study for study in paper.studies("small") if study.cases]
@@ -77,11 +73,7 @@ def resolved(study: Study) -> Cases:
 
 
 def check_cases(table: StudyTable, cases: Cases) -> None:
-    """Check that a table names the runs of all its cases as their configurations do.
-
-    Raises:
-        DataError: it names one otherwise.
-    """
+    """Check that a table names the runs of all its cases as their configurations do."""
     for settings, names in cases:
         for seed, name in names.items():
             known = table.names(settings, [seed])
@@ -107,10 +99,6 @@ def seal(store: Store, studies: Mapping[str, Cases]) -> int:
 
     Returns:
         The number of removed files.
-
-    Raises:
-        ConfigError: the name of a study could be that of a run.
-        DataError: a table names other runs than the settings, or differs from the files.
     """
     before = sealed.tables(store.rows)
     after = {name: replace(table, runs=dict(table.runs)) for name, table in before.items()}

@@ -82,11 +82,7 @@ class StudyTable:
 
     @classmethod
     def load(cls, file: Path) -> StudyTable:
-        """Read a table.
-
-        Raises:
-            DataError: it is damaged, or was written by a later version.
-        """
+        """Read a table."""
         try:
             found = read_compressed(file, FORMAT)
             cases = [
@@ -174,9 +170,6 @@ def run(rows: Path, name: str, study: str | None = None) -> StoredRun | None:
         rows: folder of the tables.
         name: name of the run.
         study: study whose table has the run; None to look it up in the index.
-
-    Raises:
-        DataError: the table is missing or damaged, or lacks the run.
     """
     study = study or places(rows).get(name)
     if study is None:

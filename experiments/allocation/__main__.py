@@ -122,11 +122,7 @@ def _panel(panel: Axes, gaps: Sequence[Gap]) -> None:
 
 
 def page(found: Sequence[Gap], blocks: list[Blocks], text: str) -> str:
-    """The text of the page with both tables.
-
-    Raises:
-        ConfigError: the page lacks the marks around a table.
-    """
+    """The text of the page with both tables."""
     for (begin, end), rows in ((GAPS, table(found)), (BLOCKS, resource_blocks.table(blocks))):
         before, first, rest = text.partition(begin)
         _, last, after = rest.partition(end)

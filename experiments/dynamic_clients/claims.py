@@ -164,15 +164,7 @@ def _gains(
     numbers: Sequence[int] | None = None,
     algorithm: str | None = None,
 ) -> Gains:
-    """Gains over a baseline in all planned rows; seeds that lack a row are left out.
-
-    Args:
-        results: results of the study.
-        over: the baseline.
-        table: leaves out rows that this table of the paper does not have.
-        numbers: numbers of the transitions; None for those of the table, or the last one.
-        algorithm: leaves out other algorithms.
-    """
+    """Gains over a baseline in all planned rows; seeds that lack a row are left out."""
     cases = {
         (*(case[key] for key in SAME), case["warm_start"]): case for case in results.study.cases
     }

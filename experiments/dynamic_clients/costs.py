@@ -56,11 +56,7 @@ class MeasuredCost(NamedTuple):
 
 
 def measure(case: Case, seed: int) -> MeasuredCost:
-    """Run a case alone, with one thread, and another one with one round per session.
-
-    Raises:
-        TrainingError: a run failed; the message has its last line.
-    """
+    """Run a case alone, with one thread, and another one with one round per session."""
     short = replace(case, settings=case.settings | {"rounds": 1})
     start, whole = (_usage(one, seed) for one in (short, case))
     return MeasuredCost(

@@ -76,9 +76,6 @@ def find(table: int, **wanted: Any) -> PublishedRow | None:
     Args:
         table: 1 to 14.
         wanted: fields of ``PublishedRow``; fields that the table does not distinguish are ignored.
-
-    Raises:
-        ValueError: several numbers match.
     """
     names = _columns(table)
     known = {name: value for name, value in wanted.items() if name in names}

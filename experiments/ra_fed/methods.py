@@ -42,11 +42,7 @@ def complete(settings: Settings, scale: str) -> dict[str, Any]:
 
 
 def rate(settings: Settings, scale: str) -> float:
-    """The step size of a method, from ``settings/rates.toml``.
-
-    Raises:
-        ConfigError: the file has no rate for this method and model.
-    """
+    """The step size of a method, from ``settings/rates.toml``."""
     rates = _rates()[scale]
     by_method = rates.get("any", {}) | rates.get(settings["model"], {})
     if len(settings.get("capacities", ())) > 1:
