@@ -111,7 +111,7 @@ class Store:
         return StoredRun.load(file) if file.is_file() else sealed.run(self.rows, name, study)
 
     def usable(self, name: str) -> StoredRun | None:
-        """The run with this name; None also if its own file is damaged, so that it is made again."""
+        """The run with this name; None also if its own file is damaged: it is made again."""
         if self.file(name).is_file():
             with suppress(DataError):
                 return StoredRun.load(self.file(name))
