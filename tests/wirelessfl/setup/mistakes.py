@@ -3,7 +3,6 @@
 from dataclasses import dataclass, replace
 
 import numpy as np
-import pytest
 
 from channels.fading import Rayleigh
 from wirelessfl.data.splits.split import OwnedSplit
@@ -22,8 +21,25 @@ TASKS = {"algorithm": "sync-st", "clients_per_round": 2}
 SESSIONS = {"algorithm": "fedavg", "sessions": 2}
 
 
-def own(base, method, result):
-    """A subclass of ``base`` whose ``method`` maps the valid result to another one."""
+def own(base, method, *rest):
+    """A subclass of ``base`` whose ``method`` has a mistake.
+
+    Args:
+        base: class of a choice.
+        method: its method or property.
+        rest: a function that maps the valid result to another one; or the class of the object
+            that ``method`` makes, the method of that class with the mistake, and such a function.
+    """
+    if len(rest) > 1:
+        made = own(*rest)
+
+        def result(valid):
+            twin = object.__new__(made)
+            twin.__dict__.update(vars(valid))
+            return twin
+
+    else:
+        (result,) = rest
 
     def override(self, *args, **kwargs):
         valid = getattr(base, method)
@@ -36,16 +52,8 @@ def own(base, method, result):
     return type("Own", (base,), body)
 
 
-def made_by(choice, method, base, wrong, result):
-    """A choice whose ``method`` returns an object of a subclass of ``base`` with a mistake."""
-    cls = own(base, wrong, result)
-
-    def change(valid):
-        twin = object.__new__(cls)
-        twin.__dict__.update(vars(valid))
-        return twin
-
-    return own(choice, method, change)
+def nothing(valid):
+    return None
 
 
 def fails(valid):
@@ -90,36 +98,18 @@ class Halving(StepSizes):
 
 
 @dataclass(frozen=True)
-class Poisson(PresenceModel):
+class OwnPresence(PresenceModel):
+    def process(self, scene):
+        return Arrivals(scene.clients, 1.0, 9.0, None, scene.stream)
+
     def attendance(self, scene):
-        return churn(OwnArrivals(scene.clients, 1.0, 9.0, None, scene.stream), "rounds", scene)
-
-
-class OwnArrivals(Arrivals):
-    pass
+        return churn(self.process(scene), "rounds", scene)
 
 
 @dataclass(frozen=True)
 class OwnTdma(Tdma):
     def receive(self, air):
         return Reception(air)
-
-
-def arrivals(method, result):
-    """A presence whose process has a mistake in ``method``."""
-    cls = own(Arrivals, method, result)
-
-    @dataclass(frozen=True)
-    class Own(PresenceModel):
-        def attendance(self, scene):
-            return churn(cls(scene.clients, 1.0, 9.0, None, scene.stream), "rounds", scene)
-
-    return Own
-
-
-def scheduler(base, made, decide):
-    """A schedule whose scheduler decides ``decide(valid decisions)``."""
-    return made_by(base, "scheduler", made, "decide", decide)
 
 
 def received(change):
@@ -133,11 +123,3 @@ def served(**changes):
     return lambda valid: replace(
         valid, **{name: change(getattr(valid, name)) for name, change in changes.items()}
     )
-
-
-def each(kind, settings, make, mistakes):
-    """Cases of one method: kind of choice, its class, settings, and what the message says."""
-    return [
-        pytest.param(kind, make(result), settings, text, id=f"{kind}-{at}-{text[:30]}")
-        for at, (result, text) in enumerate(mistakes)
-    ]
