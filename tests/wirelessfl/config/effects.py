@@ -73,10 +73,7 @@ SECTIONS: dict[str, Callable[[Run], bool]] = {
     "tracking_clients": lambda run: run["algorithm"] in TRACKING and run["schedule"] == "rounds",
     "sessions": lambda run: run["schedule"] == "rounds",
     "tested_labels": lambda run: run["sessions"] is not None,
-    "eval_first": lambda run: False,  # needs sessions, and rounds that are not evaluated
-    "stop_at_target": lambda run: False,  # needs target
     "patience": lambda run: not run["sessions"],
-    "min_delta": lambda run: False,  # needs patience
     "client_joules": lambda run: run["schedule"] == "rounds",
     "cutoff_seconds": lambda run: run["uplink"] != "aircomp",
     "weighting": lambda run: run["algorithm"] not in WITHOUT_MEAN,
@@ -85,34 +82,26 @@ SECTIONS: dict[str, Callable[[Run], bool]] = {
     "client_states": lambda run: run["algorithm"] in WITH_STATE,
 }
 """Conditions under which flags of sections have an effect; all others always have one."""
+ALONE_WITHOUT_EFFECT = (
+    *("eval_first", "stop_at_target", "min_delta"),
+    *("option", "floor", "fixed_buffer", "spread_updates", "period"),  # need several tasks
+    *("shared_labels", "late", "history_keep", "coverage_of"),
+    *("size_cap", "mask_shares", "deadline"),
+    *("elements_per_symbol", "correlation", "unbiased_sum"),
+)
+"""Flags that need a value of another flag, which none of the runs has."""
 FIELDS: dict[str, Callable[[Run], bool]] = {
     "layers": lambda run: run["algorithm"] in {"hist", *NARROW} or run["assigner"] is not None,
     "reuse": lambda run: run["split"] == "natural",  # else it needs samples_per_client
-    "shared_labels": lambda run: False,  # needs overlap > 0
-    "option": lambda run: False,  # this and the next four need several tasks
-    "floor": lambda run: False,
-    "fixed_buffer": lambda run: False,
-    "spread_updates": lambda run: False,
-    "period": lambda run: False,
-    "size_cap": lambda run: False,  # needs optimized sizes
-    "mask_shares": lambda run: False,  # needs fixed sizes
     "mask_overlap": lambda run: (
         run["algorithm"] == "hist" or run["assigner"] == "partition"
     ),  # else it needs masks of a partition
-    "deadline": lambda run: False,  # needs budget deadline
-    "coverage_of": lambda run: False,  # needs min_coverage
-    "history_keep": lambda run: False,  # needs history
-    "elements_per_symbol": lambda run: False,  # needs the physical convention
-    "correlation": lambda run: False,  # this and the next need the convention mmse
-    "unbiased_sum": lambda run: False,
     "requests": tasks,
     "staleness_exponent": lambda run: run["schedule"] == "buffered",
     "reuse_factor": lambda run: not tasks(run) or run["schedule"] != "buffered",
-    "wait": lambda run: not tasks(run),
-    "round_deadline": lambda run: not tasks(run),
-    "energy_weight": lambda run: not tasks(run),
-    "late": lambda run: False,  # needs round_deadline
-    "threshold": lambda run: not tasks(run),
+    **dict.fromkeys(
+        ("wait", "round_deadline", "energy_weight", "threshold"), lambda run: not tasks(run)
+    ),
 }
 """Conditions under which settings of a taken choice have an effect; all others always have one."""
 
@@ -127,6 +116,8 @@ def effects(config: Config) -> dict[str, bool]:
 
 def has_effect(flag: Flag, run: Run, classes: Mapping[str, type[Any]]) -> bool:
     """Whether a flag has an effect in a run, which has choices of these classes by kind."""
+    if flag.name in ALONE_WITHOUT_EFFECT:
+        return False
     if flag.section in CHOSEN:
         of_methods = flag.section in ("algorithm", "assigner")
         methods = ("algorithm", "local", "assigner")
