@@ -5,11 +5,10 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from wirelessfl.training.executor import Executor, TrainingData
-from wirelessfl.training.loop import LoopExecutor
+from wirelessfl.training.module_executors import LoopExecutor, VmapExecutor
 from wirelessfl.training.objective import Objective
 from wirelessfl.training.stacked import StackedExecutor
 from wirelessfl.training.tuning import default_chunk, estimated_step_seconds
-from wirelessfl.training.vmapped import VmapExecutor
 from wirelessfl.training.workers.processes import cores
 from wirelessfl.training.workers.workers_executor import WorkersExecutor
 

@@ -20,9 +20,9 @@ from benchmarks.workloads import (
     trained,
     workloads,
 )
+from wirelessfl.training.module_executors import VmapExecutor
 from wirelessfl.training.objective import Objective
 from wirelessfl.training.stacked import StackedExecutor
-from wirelessfl.training.vmapped import VmapExecutor
 
 CHUNK = 256
 

@@ -8,9 +8,9 @@ from typing import Any
 
 from benchmarks.timing import Rows, interleaved
 from wirelessfl.config import Config
-from wirelessfl.rounds.planner import Planner
-from wirelessfl.setup.given_objects import configured
-from wirelessfl.setup.planners import plan_without_data
+from wirelessfl.engine.rounds.planner import Planner
+from wirelessfl.runs.build.given_objects import configured
+from wirelessfl.runs.build.planners import plan_without_data
 
 CELLS, CLIENTS = 4, 60
 RUNS: dict[str, tuple[str, dict[str, Any]]] = {

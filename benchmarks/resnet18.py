@@ -13,10 +13,10 @@ from torch.nn import functional as F
 
 from benchmarks.timing import Rows, interleaved, wait
 from benchmarks.workloads import BATCH, LR, client_data, job_of, trained
+from wirelessfl.base.torch_state import torch_settings
 from wirelessfl.models import ResNet18
+from wirelessfl.training.module_executors import VmapExecutor
 from wirelessfl.training.objective import Objective
-from wirelessfl.training.torch_settings import torch_settings
-from wirelessfl.training.vmapped import VmapExecutor
 
 PLAIN, AS_SET = "plain loop", "plain loop, torch's default settings"
 Batches = list[list[tuple[Tensor, Tensor]]]

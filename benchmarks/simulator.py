@@ -18,38 +18,36 @@ from benchmarks.timing import AT_SGEMM, Rows, interleaved, sgemm_rate, with_thre
 from benchmarks.workloads import load_samples, plain_loop
 from channels import section_vi_c
 from channels.streams import Stream
+from wirelessfl.air.delays import Delays, Elements, ShiftedExponential, Wireless, client_speeds
+from wirelessfl.air.plan import WholeModel
+from wirelessfl.air.uplinks.tdma import Tdma
 from wirelessfl.algorithms.fedast import FedAST
 from wirelessfl.data.splits import split
+from wirelessfl.engine.events import Started
+from wirelessfl.engine.loop import simulate
+from wirelessfl.engine.rounds.local_training import LocalTraining
+from wirelessfl.engine.schedules import BufferedScheduler, Clock, TaskPlan
+from wirelessfl.engine.server.client_states import InMemory
+from wirelessfl.engine.server.server import Server
+from wirelessfl.engine.server.upload import Weights
+from wirelessfl.engine.tasks.asynchronous import Asynchronous
+from wirelessfl.engine.tasks.handler import TaskModel, Untrained
+from wirelessfl.engine.tasks.learner import TaskLearner
+from wirelessfl.engine.tasks.request import RequestSeconds, RequestSubmodels
+from wirelessfl.engine.tasks.requests import Requests
 from wirelessfl.models import MLP
-from wirelessfl.rounds.local_training import LocalTraining
-from wirelessfl.rounds.plan import WholeModel
-from wirelessfl.schedules import BufferedScheduler, Clock, TaskPlan
-from wirelessfl.schedules.events import Started
-from wirelessfl.schedules.loop import simulate
-from wirelessfl.server.client_states import InMemory
-from wirelessfl.server.server import Server
-from wirelessfl.server.weights import Weights
-from wirelessfl.submodels import make_partition
-from wirelessfl.submodels.removable import find_neurons
-from wirelessfl.tasks.asynchronous import Asynchronous
-from wirelessfl.tasks.delays import Delays, Elements, ShiftedExponential, Wireless, client_speeds
-from wirelessfl.tasks.learner import TaskLearner
-from wirelessfl.tasks.model import TaskModel, Untrained
-from wirelessfl.tasks.request_durations import RequestSeconds
-from wirelessfl.tasks.request_submodels import RequestSubmodels
-from wirelessfl.tasks.requests import Requests
+from wirelessfl.models.submodels import make_partition
+from wirelessfl.models.submodels.removable import find_neurons
 from wirelessfl.training.batches import BatchSource
-from wirelessfl.training.evaluate import EvaluationSamples
-from wirelessfl.training.evaluation import Evaluation
+from wirelessfl.training.evaluation import Evaluation, EvaluationSamples
 from wirelessfl.training.executor import Executor, TrainingData
+from wirelessfl.training.module_executors import VmapExecutor
 from wirelessfl.training.objective import Objective
 from wirelessfl.training.stacked import StackedExecutor
-from wirelessfl.training.step_counts import StepCounts
+from wirelessfl.training.steps import StepCounts
 from wirelessfl.training.tuning import default_chunk, estimated_step_seconds
-from wirelessfl.training.vmapped import VmapExecutor
 from wirelessfl.training.workers.processes import cores
 from wirelessfl.training.workers.workers_executor import WorkersExecutor
-from wirelessfl.uplinks.tdma import Tdma
 
 REQUESTS, BUFFER, STEPS, BATCH, SAMPLES = 96, 3, 27, 32, 300
 FLOP = 2 * (2 * 199_200 + 42_000) * BATCH * STEPS

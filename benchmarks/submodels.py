@@ -17,9 +17,9 @@ from benchmarks.timing import Rows, interleaved, with_threads
 from benchmarks.workloads import STEPS, client_data, job_of, random_samples
 from channels.arrays import IntArray
 from channels.streams import Stream
+from wirelessfl.air.links import PADDING
 from wirelessfl.models import MLP, LeNet5
-from wirelessfl.rounds.training_settings import PADDING
-from wirelessfl.submodels import (
+from wirelessfl.models.submodels import (
     ClientSubmodels,
     Dealing,
     deal_masks,
@@ -27,11 +27,11 @@ from wirelessfl.submodels import (
     find_neurons,
     levels_of,
 )
-from wirelessfl.submodels.client_submodels import SOME
+from wirelessfl.models.submodels.client_submodels import SOME
 from wirelessfl.training.executor import Executor, Job
+from wirelessfl.training.module_executors import VmapExecutor
 from wirelessfl.training.objective import Objective
 from wirelessfl.training.stacked import StackedExecutor
-from wirelessfl.training.vmapped import VmapExecutor
 
 CLIENTS = 40
 EQUAL, WIDEST, MASKED = "equal widths only", "all padded to the widest", "full model, masked"

@@ -10,7 +10,7 @@ from rich.console import Console
 from rich.table import Table
 
 from benchmarks.timing import Rows
-from wirelessfl.errors import ConfigError
+from wirelessfl.base.errors import ConfigError
 
 _DIGITS = {"mean_ratio": 5, "min_ratio": 4}  # significant digits; 3 cannot resolve ratios near 1
 

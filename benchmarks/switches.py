@@ -19,7 +19,7 @@ from typing import Any
 
 ROOT = Path(__file__).parents[1]
 PACKAGES = ("channels", "solvers", "wirelessfl")
-BUILDING = ("wirelessfl/setup/building.py", "build_resolved")
+BUILDING = ("wirelessfl/runs/build/building.py", "build_resolved")
 """File and function with which the building of a run begins."""
 MODULE = "<module>"
 """Name of the code that an import executes."""

@@ -21,16 +21,16 @@ from torch.utils.data import DataLoader, TensorDataset
 from channels.arrays import IntArray
 from channels.streams import Stream
 from wirelessfl.algorithms.fedavg import FedAvg
+from wirelessfl.base.errors import DataError
 from wirelessfl.data import load_dataset
 from wirelessfl.data.files import find_place
-from wirelessfl.errors import DataError
 from wirelessfl.models import FCNN, LeNet5
-from wirelessfl.submodels import Dealing, deal_masks, extract, make_partition
-from wirelessfl.submodels.partition import even_sizes
+from wirelessfl.models.submodels import Dealing, deal_masks, extract, make_partition
+from wirelessfl.models.submodels.partition import even_sizes
 from wirelessfl.training.batches import BatchSource
 from wirelessfl.training.executor import Executor, Job, TrainingData
 from wirelessfl.training.objective import Objective
-from wirelessfl.training.workers.allocator import freed_memory_kept
+from wirelessfl.training.workers.fork_server import freed_memory_kept
 
 CLIENTS, SAMPLES, STEPS, BATCH, LR = 60, 1000, 20, 50, 0.01
 

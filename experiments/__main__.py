@@ -15,8 +15,8 @@ from experiments.paper import exit_code
 from experiments.queue import entries, gpu_entries, run_queue
 from experiments.seal import seal_all
 from experiments.studies import SCALES
+from wirelessfl.base.errors import ConfigError
 from wirelessfl.cli.parser import Parser
-from wirelessfl.errors import ConfigError
 
 
 def main(words: Sequence[str] | None = None) -> int:

@@ -23,8 +23,8 @@ from pathlib import Path
 from experiments.claims import Assessed
 from experiments.evidence import Evidence
 from experiments.studies import Results
-from wirelessfl.errors import ConfigError
-from wirelessfl.results.names import DATA, MODELS
+from wirelessfl.base.errors import ConfigError
+from wirelessfl.results.selection import DATA, MODELS
 
 DOCS = Path(__file__).parents[1] / "docs"
 FIGURES = DOCS / "figures"

@@ -15,9 +15,9 @@ from experiments.papers import papers
 from experiments.queue import Entry, entries, stored
 from experiments.runs import Store, make_runs
 from experiments.studies import Scale
-from wirelessfl.errors import ConfigError
+from wirelessfl.base.errors import ConfigError
 from wirelessfl.results.archive import Row, StoredRun
-from wirelessfl.runs.about import about
+from wirelessfl.runs.folder.about import about
 
 SAMPLE = 2
 """Runs per paper: those that took the fewest seconds."""

@@ -18,7 +18,7 @@ from typing import Any
 
 from experiments.evidence import Evidence
 from experiments.papers import papers
-from wirelessfl.errors import ConfigError
+from wirelessfl.base.errors import ConfigError
 from wirelessfl.results.intervals import Effect
 from wirelessfl.results.outcomes import (
     DECIDED,

@@ -23,7 +23,7 @@ from experiments.claims import (
     changes_of,
 )
 from experiments.papers import papers
-from wirelessfl.errors import ConfigError
+from wirelessfl.base.errors import ConfigError
 from wirelessfl.results.intervals import HIDDEN, Effect
 from wirelessfl.results.outcomes import Signs, outcome_of
 from wirelessfl.results.report import markdown

@@ -19,13 +19,13 @@ from rich.console import Console
 from rich.table import Table
 
 from experiments.runs import kept_run
+from wirelessfl.base.figures.curves import draw_bars, new_figure, save_figure, style
 from wirelessfl.cli.output import predictions_table
 from wirelessfl.cli.parser import Parser
-from wirelessfl.codesign.design import design
-from wirelessfl.codesign.design_tables import bought_table, chosen_table
-from wirelessfl.codesign.designs import Design
 from wirelessfl.config import Config
-from wirelessfl.figures import draw_bars, new_figure, save_figure, style
+from wirelessfl.designs.design import design
+from wirelessfl.designs.designs import Design
+from wirelessfl.designs.tables import bought_table, chosen_table
 from wirelessfl.observers import Console as Progress
 from wirelessfl.runs.predictions import predictions
 from wirelessfl.runs.run import run

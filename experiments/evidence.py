@@ -12,7 +12,7 @@ from experiments.runs import Store
 from experiments.studies import Results, Scale
 from wirelessfl.results.archive import StoredRun
 from wirelessfl.results.intervals import Costs, CostToTarget
-from wirelessfl.results.seeds import final_accuracy
+from wirelessfl.results.selection import final_accuracy
 
 T = TypeVar("T")
 

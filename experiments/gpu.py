@@ -18,8 +18,8 @@ from typing import NamedTuple, TextIO
 
 import torch
 
-from wirelessfl.errors import ConfigError
-from wirelessfl.runs.files import check_writable
+from wirelessfl.base.errors import ConfigError
+from wirelessfl.base.files import check_writable
 
 MINUTES = 40.0
 """Minutes after which the studies are interrupted; they go on with the next call."""

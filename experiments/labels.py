@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from experiments.studies import Case, Results
-from wirelessfl.figures import AtLeast
-from wirelessfl.results.names import DATA, MODELS, NAMES, UPLINKS
+from wirelessfl.base.figures.curves import AtLeast
+from wirelessfl.results.selection import DATA, MODELS, NAMES, UPLINKS
 
 WORDS = {
     "algorithm": "method",

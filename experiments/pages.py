@@ -15,7 +15,7 @@ from experiments.blocks import BLOCK, DOCS, OTHER, filled, pictures, tables_of
 from experiments.claims import RESULTS, TITLES, assess
 from experiments.evidence import Evidence
 from experiments.papers import papers
-from wirelessfl.figures import use_style
+from wirelessfl.base.figures.curves import use_style
 
 
 def evidence_of(name: str) -> Evidence:

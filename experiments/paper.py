@@ -12,10 +12,10 @@ from typing import NamedTuple, get_args
 from experiments.runs import Store
 from experiments.studies import SCALES, Results, Scale, Settings, Study
 from experiments.tables import not_run, outdated
+from wirelessfl.base.errors import ConfigError, DataError, TrainingError
+from wirelessfl.base.figures.curves import StyleName, use_style
+from wirelessfl.base.files import check_writable
 from wirelessfl.cli.parser import Parser
-from wirelessfl.errors import ConfigError, DataError, TrainingError
-from wirelessfl.figures import StyleName, use_style
-from wirelessfl.runs.files import check_writable
 
 Draw = Callable[[Results, Path], list[Path]]
 """Draws figures into a folder; returns their files."""
@@ -109,7 +109,7 @@ class Paper:
             data_dir: folder of the data sets.
             jobs: number of concurrent runs, one local process each.
             ray: address of a Ray cluster, or ``local``.
-            style: sizes of the figures, see ``wirelessfl.figures.STYLES``.
+            style: sizes of the figures, see ``wirelessfl.base.figures.curves.STYLES``.
 
         Returns:
             The runs behind each experiment, by name.

@@ -9,12 +9,12 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
+from wirelessfl.base.errors import ConfigError
 from wirelessfl.config import Config
-from wirelessfl.errors import ConfigError
-from wirelessfl.pricing.over import Radio
-from wirelessfl.pricing.over import over as over_radio
-from wirelessfl.pricing.same_training import TABLES, check_independent, repriced
 from wirelessfl.results.archive import StoredRun
+from wirelessfl.runs.pricing.over import Radio
+from wirelessfl.runs.pricing.over import over as over_radio
+from wirelessfl.runs.pricing.same_training import TABLES, check_independent, repriced
 
 
 def over(config: Config, **changes: Mapping[str, Any]) -> Config:

@@ -19,12 +19,12 @@ from experiments.paper import Paper
 from experiments.papers import papers
 from experiments.runs import Planned, Store, identity, make_runs, remove_finished
 from experiments.studies import Case, Scale
+from wirelessfl.base.errors import ConfigError, DataError
+from wirelessfl.base.files import check_writable
+from wirelessfl.base.wording import shown, suggestion
 from wirelessfl.data.files import find_place
-from wirelessfl.errors import ConfigError, DataError
 from wirelessfl.results.archive import StoredRun
-from wirelessfl.runs.files import check_writable
 from wirelessfl.runs.sweep import Failure, SweepError
-from wirelessfl.wording import shown, suggestion
 
 GPU = (
     "hist/table2",

@@ -13,13 +13,13 @@ from typing import Any, NamedTuple
 from rich.console import Console as Terminal
 
 from experiments import sealed
+from wirelessfl.base.errors import DataError
 from wirelessfl.cli.output import sweep_progress
 from wirelessfl.config import Config
-from wirelessfl.errors import DataError
 from wirelessfl.observers import Console
 from wirelessfl.results.archive import SUFFIX, StoredRun
 from wirelessfl.runs import kept
-from wirelessfl.runs.about import NUMERICS
+from wirelessfl.runs.folder.about import NUMERICS
 from wirelessfl.runs.result import RunResult
 from wirelessfl.runs.run import resume
 from wirelessfl.runs.sweep import sweep
@@ -40,7 +40,7 @@ class Planned(NamedTuple):
 
 
 def identity(config: Config) -> str:
-    """Name of the run with these settings, see ``wirelessfl.runs.settings_hash``."""
+    """Name of the run with these settings, see ``wirelessfl.runs.folder.fingerprints``."""
     return kept.kept_name(_executed(config))
 
 

@@ -19,7 +19,7 @@ from experiments.queue import check_names
 from experiments.runs import Store, identities
 from experiments.sealed import INDEX, Names, Settings, StudyTable
 from experiments.studies import Study
-from wirelessfl.errors import ConfigError, DataError
+from wirelessfl.base.errors import ConfigError, DataError
 from wirelessfl.results.archive import SUFFIX, StoredRun, write_compressed
 
 Cases = list[tuple[Settings, Names]]

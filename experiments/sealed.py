@@ -14,7 +14,7 @@ from functools import cache, cached_property
 from pathlib import Path
 from typing import Any
 
-from wirelessfl.errors import DataError
+from wirelessfl.base.errors import DataError
 from wirelessfl.results.archive import DAMAGED, SUFFIX, StoredRun, read_compressed
 
 FORMAT = 1

@@ -14,8 +14,7 @@ from experiments import sealed
 from experiments.runs import Planned, Store
 from wirelessfl.config import Config
 from wirelessfl.results.archive import StoredRun
-from wirelessfl.results.names import NAMES
-from wirelessfl.results.seeds import final_accuracy, first_reaching
+from wirelessfl.results.selection import NAMES, final_accuracy, first_reaching
 
 Scale = Literal["smoke", "small", "paper"]
 SCALES: tuple[Scale, ...] = get_args(Scale)

@@ -11,7 +11,7 @@ import pytest
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from wirelessfl.figure_marks import BAND, NOT_REACHED, NOT_RUN, marks_of
+from wirelessfl.base.figures.marks import BAND, NOT_REACHED, NOT_RUN, marks_of
 
 COARSE = 30
 """Resolution of rendered figures, in dots per inch."""
@@ -29,7 +29,7 @@ def recorded(laid_out: bool = True, rendered: bool = False) -> Iterator[dict[str
     """Collect the figures saved inside the context, by file name; the first one of each name.
 
     Only the .png file of a figure is written, empty unless ``rendered``. Both output files are
-    tested in tests/wirelessfl/test_figures.py.
+    tested in tests/wirelessfl/base/test_figures.py.
 
     Args:
         laid_out: whether to run the layout engine, which takes longer than drawing.

@@ -1,8 +1,7 @@
 """The executors that tests compare: each makes one for a task and data."""
 
-from wirelessfl.training.loop import LoopExecutor
+from wirelessfl.training.module_executors import LoopExecutor, VmapExecutor
 from wirelessfl.training.stacked import StackedExecutor
-from wirelessfl.training.vmapped import VmapExecutor
 
 EXECUTORS = {
     "loop": lambda task, data: LoopExecutor(task, data),

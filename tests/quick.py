@@ -28,7 +28,7 @@ def fewer_steps(steps: int = 16) -> Iterator[None]:
 @contextmanager
 def models_checked_once() -> Iterator[None]:
     """Try and trace each model of the package once in all tests, instead of in every run."""
-    from wirelessfl.setup import executors
+    from wirelessfl.runs.build import executors
     from wirelessfl.training import stacked, trial
 
     with pytest.MonkeyPatch.context() as patch:

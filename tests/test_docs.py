@@ -271,7 +271,7 @@ def test_the_example_of_submodels_runs(tmp_path, monkeypatch, capsys):
 def test_the_examples_of_sessions_run(tmp_path, monkeypatch, capsys):
     """The Python example, the trace and the custom warm start work."""
     from wirelessfl.cli import main
-    from wirelessfl.sessions.traces import read_trace
+    from wirelessfl.engine.sessions.traces import read_trace
 
     monkeypatch.chdir(tmp_path)
     monkeypatch.syspath_prepend(tmp_path)
@@ -344,7 +344,7 @@ def table_below(heading):
 
 def test_the_attributes_of_modules_are_those_of_the_table():
     """The table lists all optional attributes of models with their defaults."""
-    from wirelessfl.models.declared import Declared
+    from wirelessfl.models.shapes import Declared
 
     defaults = {name: default.strip("`") for name, _, default in table_below("## A model")}
     assert defaults == {f.name: repr(f.default) for f in fields(Declared)}
@@ -360,8 +360,8 @@ FIXED = {"topology", "rule", "label", "setting_owners", "all_settings"}
 def test_the_contract_is_that_of_the_table(kind):
     """The table lists all public names with arguments, and which are required."""
     from wirelessfl.algorithms import Algorithm
-    from wirelessfl.assigners import Assigner
-    from wirelessfl.registry import Choice
+    from wirelessfl.algorithms.assigners import Assigner
+    from wirelessfl.base.registry import Choice
 
     base, heading, elsewhere = {
         "Algorithm": (Algorithm, "### The contract", FIXED),

@@ -9,11 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from wirelessfl.checking.kinds import CHECKED, kind_of
+from wirelessfl.base.import_paths import is_import_path
+from wirelessfl.base.registry import import_path
 from wirelessfl.cli import main
 from wirelessfl.config import Config
-from wirelessfl.import_paths import is_import_path
-from wirelessfl.registry import import_path
+from wirelessfl.runs.checking.kinds import CHECKED, kind_of
 
 ROOT = Path(__file__).parents[1]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
@@ -59,10 +59,10 @@ def untrained(monkeypatch):
         ("runs.run", "run"),
         ("runs.sweep", "sweep"),
         ("runs.timeline", "timeline"),
-        ("pricing.round_timeline", "round_timeline"),
-        ("pricing.options", "plan"),
-        ("codesign.design", "design"),
-        ("codesign.pilots", "planned"),
+        ("runs.pricing.round_timeline", "round_timeline"),
+        ("runs.pricing.options", "plan"),
+        ("designs.design", "design"),
+        ("designs.pilots", "planned"),
         ("results.elsewhere", "price_over"),
     ):
         monkeypatch.setattr(importlib.import_module(f"wirelessfl.{module}"), name, read)

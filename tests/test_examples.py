@@ -28,7 +28,7 @@ PACKAGES = (
     "solvers.resource_blocks",
     "solvers.widths",
     "wirelessfl",
-    "wirelessfl.checking",
+    "wirelessfl.runs.checking",
     "wirelessfl.data",
     "wirelessfl.losses",
     "wirelessfl.metrics",

@@ -20,11 +20,10 @@ from tests.gate.running import Outcome
 from wirelessfl import Config
 from wirelessfl.algorithms import algorithm_classes, find_algorithm, find_local
 from wirelessfl.algorithms.fedavg import FedAvg
-from wirelessfl.config.choices import KINDS, OPTIONAL
-from wirelessfl.config.presets import PRESETS
+from wirelessfl.base.errors import ConfigError
+from wirelessfl.base.registry import Choice
+from wirelessfl.config.choices import KINDS, OPTIONAL, PRESETS
 from wirelessfl.config.sections import SECTIONS
-from wirelessfl.errors import ConfigError
-from wirelessfl.registry import Choice
 
 CLASSES = {
     "algorithm": algorithm_classes,

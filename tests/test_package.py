@@ -72,7 +72,7 @@ ABSENT = {
     "wirelessfl": "torch cvxpy gurobipy sklearn matplotlib ray",
     "wirelessfl.data": "sklearn pooch requests matplotlib scipy PIL",
     "wirelessfl.models": "transformers peft tokenizers pyarrow",
-    "wirelessfl.assignment.gaussian_process": "sklearn scipy.stats",  # by all commands
+    "wirelessfl.engine.assignment.bayes": "sklearn scipy.stats",  # by all commands
     "wirelessfl.runs.run": "cvxpy gurobipy sklearn matplotlib ray transformers peft",
 }
 """Slow modules that a package does not load, nor the packages before it."""
@@ -90,8 +90,9 @@ def test_imports_stay_quick(tmp_path):
 
 def test_a_copy_without_metadata_has_an_unknown_version(tmp_path):
     """The version is unknown with ``-S``, which hides installed distributions."""
-    (tmp_path / "wirelessfl").mkdir()
-    for name in ("__init__.py", "import_paths.py", "version.py"):
+    (tmp_path / "wirelessfl" / "base").mkdir(parents=True)
+    base = ("__init__", "import_paths", "packages")
+    for name in ("__init__.py", *(f"base/{module}.py" for module in base)):
         copy = tmp_path / "wirelessfl" / name
         copy.write_bytes((ROOT / "wirelessfl" / name).read_bytes())
     code = "import wirelessfl; print(wirelessfl.__version__, '__version__' in dir(wirelessfl))"

@@ -75,28 +75,30 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from wirelessfl import import_paths as import_paths  # lets every process import files by their path
+from wirelessfl.base import (
+    import_paths as import_paths,  # lets every process import files by their path
+)
 
 if TYPE_CHECKING:
     from channels import Note
-    from wirelessfl.checking import check
-    from wirelessfl.codesign.curves import Pilot, RoundsCurve, fit_rounds
-    from wirelessfl.codesign.design import design
-    from wirelessfl.codesign.designs import Design
-    from wirelessfl.codesign.pilots import Pilots, pilot
+    from wirelessfl.base.errors import ConfigError, DataError, TrainingError
     from wirelessfl.config import Config
     from wirelessfl.config.combinations import combinations
-    from wirelessfl.errors import ConfigError, DataError, TrainingError
-    from wirelessfl.pricing.network_prices import NetworkPrices
-    from wirelessfl.pricing.options import Option, Options, plan
-    from wirelessfl.pricing.prices import Prices
+    from wirelessfl.designs.curves import Pilot, RoundsCurve, fit_rounds
+    from wirelessfl.designs.design import design
+    from wirelessfl.designs.designs import Design
+    from wirelessfl.designs.pilots import Pilots, pilot
+    from wirelessfl.engine.rounds.client_log import ClientLog
+    from wirelessfl.engine.rounds.mask_sizes import model_mask_sizes
+    from wirelessfl.engine.rounds.redesign import Redesign, RoundSettings
     from wirelessfl.results import load, load_all
     from wirelessfl.results.price import price
     from wirelessfl.results.priced_runs import PricedNetworks, PricedRun
-    from wirelessfl.rounds.client_log import ClientLog
-    from wirelessfl.rounds.mask_sizes import model_mask_sizes
-    from wirelessfl.rounds.redesign import Redesign, RoundSettings
-    from wirelessfl.runs.client_log_file import read_client_log
+    from wirelessfl.runs.checking import check
+    from wirelessfl.runs.folder.client_log import read_client_log
+    from wirelessfl.runs.pricing.network_prices import NetworkPrices
+    from wirelessfl.runs.pricing.options import Option, Options, plan
+    from wirelessfl.runs.pricing.prices import Prices
     from wirelessfl.runs.result import RunResult
     from wirelessfl.runs.run import resume, run
     from wirelessfl.runs.sweep import sweep
@@ -140,34 +142,34 @@ if TYPE_CHECKING:
 
 _HOMES = {
     "Config": "wirelessfl.config",
-    "ConfigError": "wirelessfl.errors",
-    "DataError": "wirelessfl.errors",
-    "Pilot": "wirelessfl.codesign.curves",
-    "Pilots": "wirelessfl.codesign.pilots",
-    "NetworkPrices": "wirelessfl.pricing.network_prices",
+    "ConfigError": "wirelessfl.base.errors",
+    "DataError": "wirelessfl.base.errors",
+    "Pilot": "wirelessfl.designs.curves",
+    "Pilots": "wirelessfl.designs.pilots",
+    "NetworkPrices": "wirelessfl.runs.pricing.network_prices",
     "Note": "channels.notes",
     "PricedNetworks": "wirelessfl.results.priced_runs",
     "PricedRun": "wirelessfl.results.priced_runs",
-    "Option": "wirelessfl.pricing.options",
-    "Options": "wirelessfl.pricing.options",
-    "Design": "wirelessfl.codesign.designs",
-    "Prices": "wirelessfl.pricing.prices",
-    "RoundsCurve": "wirelessfl.codesign.curves",
-    "Redesign": "wirelessfl.rounds.redesign",
-    "RoundSettings": "wirelessfl.rounds.redesign",
-    "TrainingError": "wirelessfl.errors",
-    "check": "wirelessfl.checking",
+    "Option": "wirelessfl.runs.pricing.options",
+    "Options": "wirelessfl.runs.pricing.options",
+    "Design": "wirelessfl.designs.designs",
+    "Prices": "wirelessfl.runs.pricing.prices",
+    "RoundsCurve": "wirelessfl.designs.curves",
+    "Redesign": "wirelessfl.engine.rounds.redesign",
+    "RoundSettings": "wirelessfl.engine.rounds.redesign",
+    "TrainingError": "wirelessfl.base.errors",
+    "check": "wirelessfl.runs.checking",
     "combinations": "wirelessfl.config.combinations",
-    "design": "wirelessfl.codesign.design",
-    "fit_rounds": "wirelessfl.codesign.curves",
+    "design": "wirelessfl.designs.design",
+    "fit_rounds": "wirelessfl.designs.curves",
     "load": "wirelessfl.results",
     "load_all": "wirelessfl.results",
-    "model_mask_sizes": "wirelessfl.rounds.mask_sizes",
-    "pilot": "wirelessfl.codesign.pilots",
-    "plan": "wirelessfl.pricing.options",
+    "model_mask_sizes": "wirelessfl.engine.rounds.mask_sizes",
+    "pilot": "wirelessfl.designs.pilots",
+    "plan": "wirelessfl.runs.pricing.options",
     "price": "wirelessfl.results.price",
-    "ClientLog": "wirelessfl.rounds.client_log",
-    "read_client_log": "wirelessfl.runs.client_log_file",
+    "ClientLog": "wirelessfl.engine.rounds.client_log",
+    "read_client_log": "wirelessfl.runs.folder.client_log",
     "RunResult": "wirelessfl.runs.result",
     "resume": "wirelessfl.runs.run",
     "run": "wirelessfl.runs.run",
@@ -198,7 +200,7 @@ def check_packages() -> None:
 def __getattr__(name: str) -> Any:
     """Import a public name on first use, because torch takes a second to import."""
     if name == "__version__":
-        return str(import_module("wirelessfl.version").version())
+        return str(import_module("wirelessfl.base.packages").version())
     if name in _PACKAGES:
         return import_module(f"wirelessfl.{name}")
     if name not in _HOMES:

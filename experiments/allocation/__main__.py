@@ -14,10 +14,10 @@ from experiments.allocation.networks import NETWORKS
 from experiments.allocation.resource_blocks import Blocks
 from experiments.allocation.study import FILE, GROUP, PROBLEMS, Gap, load, measure, save
 from experiments.paper import exit_code
+from wirelessfl.base.errors import ConfigError
+from wirelessfl.base.figures.curves import line_look, new_figure, save_figure, style, use_style
 from wirelessfl.cli.parser import Parser
 from wirelessfl.data import load_dataset
-from wirelessfl.errors import ConfigError
-from wirelessfl.figures import line_look, new_figure, save_figure, style, use_style
 from wirelessfl.results.panels import same_limits
 from wirelessfl.results.report import markdown
 

@@ -13,14 +13,14 @@ from experiments.codesign.access import ACCESSES, NAMES, PRICED, access_of
 from experiments.labels import data_name
 from experiments.priced import priced
 from experiments.studies import Case, Results
-from wirelessfl.figure_marks import draw_bound
-from wirelessfl.figures import MARKERS, looks, save_figure, style
-from wirelessfl.results import names
+from wirelessfl.base.figures.curves import MARKERS, looks, save_figure, style
+from wirelessfl.base.figures.marks import draw_bound
+from wirelessfl.results import selection as names
 from wirelessfl.results.archive import StoredRun
 from wirelessfl.results.intervals import CostToTarget
 from wirelessfl.results.panels import PARTLY, grid, legend, same_limits
 from wirelessfl.results.report import markdown, reached, spread
-from wirelessfl.results.seeds import final_accuracy, first_reaching
+from wirelessfl.results.selection import final_accuracy, first_reaching
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -22,8 +22,8 @@ from experiments.decided.uplinks import SLOTS
 from experiments.evidence import Evidence
 from experiments.studies import Results
 from wirelessfl.results.archive import StoredRun
-from wirelessfl.results.names import DATA, NAMES
 from wirelessfl.results.report import markdown
+from wirelessfl.results.selection import DATA, NAMES
 
 FILE = Path(__file__).with_name("designs.json")
 SETTINGS = Path(__file__).with_name("settings") / "designs.toml"

@@ -15,11 +15,11 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 
 from channels.arrays import FloatArray
-from wirelessfl.codesign.curves.pilot import SCORE
-from wirelessfl.divergence import as_mean_value
-from wirelessfl.errors import ConfigError
-from wirelessfl.rounds.redesign import Redesign, RoundSettings, SoFar
-from wirelessfl.wording import shown
+from wirelessfl.base.errors import ConfigError
+from wirelessfl.base.rows import as_mean_value
+from wirelessfl.base.wording import shown
+from wirelessfl.designs.curves.pilot import SCORE
+from wirelessfl.engine.rounds.redesign import Redesign, RoundSettings, SoFar
 
 MORE_CLIENTS = np.array([True, True, False, False])
 """Whether more participants lower each overhead: CompT, TransT, CompL, TransL."""

@@ -24,8 +24,7 @@ from experiments.codesign.searches import GUIDED, TPE
 from experiments.codesign.stored import Found
 from experiments.codesign.sweep import reached
 from experiments.codesign.tables import excess
-from wirelessfl.figure_marks import AtLeast
-from wirelessfl.figures import (
+from wirelessfl.base.figures.curves import (
     COLOURS,
     NOT_REACHED,
     draw_bars,
@@ -34,8 +33,9 @@ from wirelessfl.figures import (
     new_figure,
     save_figure,
 )
-from wirelessfl.results.names import DATA
+from wirelessfl.base.figures.marks import AtLeast
 from wirelessfl.results.panels import grid, legend
+from wirelessfl.results.selection import DATA
 
 UNITS = {SECONDS: "seconds", JOULES: "joules per client"}
 SHORT = {

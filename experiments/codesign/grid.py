@@ -6,8 +6,8 @@ import math
 import statistics
 
 from experiments.studies import Results, Scale, Settings
-from wirelessfl.results.names import DATA, NAMES
 from wirelessfl.results.report import MISSING, markdown
+from wirelessfl.results.selection import DATA, NAMES
 
 STEPS = {"smoke": 60, "small": 4000, "paper": 20000}
 """Largest number of local steps per client."""

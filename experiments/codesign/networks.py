@@ -14,11 +14,11 @@ import numpy as np
 
 from channels.arrays import FloatArray
 from experiments.decided.uplinks import EQUAL, OMA, OPTIMAL, SLOTS
-from wirelessfl.codesign.sampled_rounds import SampledRounds
 from wirelessfl.config import Config
-from wirelessfl.pricing.same_training import repriced
+from wirelessfl.designs.sampled_rounds import SampledRounds
 from wirelessfl.results.archive import StoredRun
-from wirelessfl.setup.planners import plan_without_data
+from wirelessfl.runs.build.planners import plan_without_data
+from wirelessfl.runs.pricing.same_training import repriced
 
 UPLINKS = (SLOTS, EQUAL, OPTIMAL)
 """Names of the uplinks, see ``experiments.decided.uplinks``."""

@@ -10,8 +10,8 @@ from pathlib import Path
 from experiments.decided.oma import beside
 from experiments.evidence import Evidence
 from experiments.studies import Case, Results
-from wirelessfl.divergence import as_mean_value
-from wirelessfl.figures import save_figure
+from wirelessfl.base.figures.curves import save_figure
+from wirelessfl.base.rows import as_mean_value
 from wirelessfl.results.archive import StoredRun
 from wirelessfl.results.panels import draw_points, grid, legend
 from wirelessfl.results.report import markdown, spread

@@ -18,8 +18,8 @@ import wirelessfl
 from channels.arrays import FloatArray
 from experiments.decided.uplinks import AIR, BEST, OMA, SLOTS
 from experiments.priced import over
+from wirelessfl.base.figures.curves import new_figure, save_figure, style
 from wirelessfl.config import Config
-from wirelessfl.figures import new_figure, save_figure, style
 from wirelessfl.results.panels import legend
 from wirelessfl.results.report import markdown
 

@@ -19,11 +19,11 @@ from experiments.decided.uplinks import EQUAL, OMA, OPTIMAL, shown
 from experiments.evidence import Evidence
 from experiments.priced import over, priced
 from experiments.tables import table_of
+from wirelessfl.base.figures.curves import line_look, save_figure, style
 from wirelessfl.config import Config
-from wirelessfl.figures import line_look, save_figure, style
 from wirelessfl.results.archive import StoredRun
 from wirelessfl.results.panels import grid, legend
-from wirelessfl.results.seeds import first_reaching
+from wirelessfl.results.selection import first_reaching
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

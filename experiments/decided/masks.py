@@ -9,11 +9,10 @@ from experiments.decided import oma
 from experiments.decided.uplinks import OPTIMAL, SLOTS
 from experiments.labels import data_name
 from experiments.studies import Results
-from wirelessfl.figures import save_figure
-from wirelessfl.results.names import NAMES
+from wirelessfl.base.figures.curves import save_figure
 from wirelessfl.results.panels import draw_points, grid, legend
 from wirelessfl.results.report import cost_text, markdown, reached, spread
-from wirelessfl.results.seeds import first_reaching
+from wirelessfl.results.selection import NAMES, first_reaching
 
 OPTIMIZED = "HIST, optimized masks"
 

@@ -19,13 +19,12 @@ from experiments.evidence import Evidence
 from experiments.hist.__main__ import PAPER as HIST
 from experiments.priced import priced
 from experiments.studies import Case, Results
-from wirelessfl.figure_marks import mean_or_bound
-from wirelessfl.figures import save_figure
+from wirelessfl.base.figures.curves import save_figure
+from wirelessfl.base.figures.marks import mean_or_bound
 from wirelessfl.results.archive import StoredRun
-from wirelessfl.results.names import NAMES
 from wirelessfl.results.panels import draw_points, grid, legend, room, same_limits
 from wirelessfl.results.report import MISSING, markdown
-from wirelessfl.results.seeds import first_reaching
+from wirelessfl.results.selection import NAMES, first_reaching
 
 FILE = Path(__file__).with_name("oma.json")
 """Seconds of the runs of scale ``small``, in the repository."""

@@ -9,7 +9,7 @@ from pathlib import Path
 from experiments.labels import costs_of, data_name, seeds_text
 from experiments.studies import Case, Results
 from experiments.tables import table_of
-from wirelessfl.figures import draw_bars, save_figure
+from wirelessfl.base.figures.curves import draw_bars, save_figure
 from wirelessfl.results.panels import draw_points, grid, legend
 from wirelessfl.results.report import reached, spread
 

@@ -19,7 +19,7 @@ from experiments.dynamic_clients.tables import paper_of
 from experiments.evidence import Evidence
 from experiments.studies import Case, Results
 from wirelessfl.results.intervals import Effect, difference
-from wirelessfl.results.names import NAMES
+from wirelessfl.results.selection import NAMES
 from wirelessfl.theory.dynamic_clients import (
     RoundConstants,
     gradient_norm_bound,

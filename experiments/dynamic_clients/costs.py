@@ -17,10 +17,10 @@ from typing import NamedTuple
 
 from experiments.dynamic_clients.methods import SHOWN
 from experiments.studies import Case, Study
-from wirelessfl.errors import TrainingError
-from wirelessfl.results.names import DATA, NAMES
+from wirelessfl.base.errors import TrainingError
 from wirelessfl.results.report import markdown
-from wirelessfl.runs.about import about
+from wirelessfl.results.selection import DATA, NAMES
+from wirelessfl.runs.folder.about import about
 
 FILE = Path(__file__).with_name("costs.json")
 """The measurements of scale ``small``, in the repository."""

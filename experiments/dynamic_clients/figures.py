@@ -11,11 +11,11 @@ from experiments.dynamic_clients.measures import pairs, session_of
 from experiments.dynamic_clients.methods import ALGORITHMS, SHOWN
 from experiments.labels import data_name, seeds_text
 from experiments.studies import Results
-from wirelessfl.divergence import as_mean_value
-from wirelessfl.figures import new_figure, save_figure
-from wirelessfl.results.names import NAMES
+from wirelessfl.base.figures.curves import new_figure, save_figure
+from wirelessfl.base.rows import as_mean_value
 from wirelessfl.results.panels import draw_points, legend, same_limits
 from wirelessfl.results.report import markdown, spread
+from wirelessfl.results.selection import NAMES
 
 NUMBERS = (1, 2, 3)
 """Transitions over which gains are averaged."""

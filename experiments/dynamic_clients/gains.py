@@ -11,11 +11,11 @@ from experiments.dynamic_clients.measures import gain, mean_by_seed, pairs, sess
 from experiments.dynamic_clients.methods import ALGORITHMS, SHOWN
 from experiments.dynamic_clients.tables import paper_of
 from experiments.studies import Case, Results
-from wirelessfl.divergence import has_diverged
-from wirelessfl.figures import colour_of, new_figure, save_figure, style
-from wirelessfl.results.names import DATA, MODELS, NAMES
+from wirelessfl.base.figures.curves import colour_of, new_figure, save_figure, style
+from wirelessfl.base.rows import has_diverged
 from wirelessfl.results.panels import legend, same_limits
 from wirelessfl.results.report import markdown, spread
+from wirelessfl.results.selection import DATA, MODELS, NAMES
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

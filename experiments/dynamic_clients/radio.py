@@ -14,11 +14,11 @@ from typing import Any, NamedTuple
 from experiments.dynamic_clients.measures import session_of
 from experiments.dynamic_clients.methods import SHOWN
 from experiments.studies import Case, Results
-from wirelessfl.divergence import as_mean_value, has_diverged
-from wirelessfl.figures import save_figure
-from wirelessfl.results.names import DATA, NAMES
+from wirelessfl.base.figures.curves import save_figure
+from wirelessfl.base.rows import as_mean_value, has_diverged
 from wirelessfl.results.panels import draw_points, grid, legend, room, same_limits
 from wirelessfl.results.report import markdown, spread
+from wirelessfl.results.selection import DATA, NAMES
 
 NUMBERS = (1, 2, 3)
 """Transitions over which costs are averaged."""

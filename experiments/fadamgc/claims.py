@@ -22,8 +22,8 @@ from experiments.fadamgc.tables import (
 )
 from experiments.studies import Case, Results
 from wirelessfl.results.intervals import Costs, CostToTarget, Effect, contrast, over_best, ratio
-from wirelessfl.results.names import DATA, NAMES
 from wirelessfl.results.report import EDGE, at_edge
+from wirelessfl.results.selection import DATA, NAMES
 
 
 def fewest(

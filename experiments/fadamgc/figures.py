@@ -10,10 +10,16 @@ from experiments.fadamgc.tables import TARGETS, fastest, to_target
 from experiments.labels import costs_of, data_name, seeds_text
 from experiments.paper import Draw
 from experiments.studies import Case, Results
-from wirelessfl.figures import colour_of, line_look, new_figure, save_figure, whole_ticks
-from wirelessfl.results.names import DATA, NAMES
+from wirelessfl.base.figures.curves import (
+    colour_of,
+    line_look,
+    new_figure,
+    save_figure,
+    whole_ticks,
+)
 from wirelessfl.results.panels import draw_points, legend
 from wirelessfl.results.report import EDGE, at_edge
+from wirelessfl.results.selection import DATA, NAMES
 
 AXIS_LABELS = {"round": "rounds to the target", "sim_seconds": "simulated time to target (s)"}
 SHORT = {"round": "rounds", "sim_seconds": "simulated time (s)"}

@@ -6,7 +6,7 @@ import tomllib
 from pathlib import Path
 from typing import Any
 
-from wirelessfl.errors import ConfigError
+from wirelessfl.base.errors import ConfigError
 
 SETTINGS = Path(__file__).with_name("settings")
 METHODS = ("fedavg-m", "scaffold-m", "fedadam", "fedams", "local-adam", "fa-nt", "fadamgc")

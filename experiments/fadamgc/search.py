@@ -18,11 +18,11 @@ from typing import Any, NamedTuple
 
 from experiments.fadamgc.methods import METHODS, SETTINGS, with_tracking
 from experiments.runs import Planned, Store
+from wirelessfl.base.rows import as_mean_value
 from wirelessfl.config import Config
-from wirelessfl.divergence import as_mean_value
 from wirelessfl.results.archive import StoredRun
-from wirelessfl.results.names import NAMES
 from wirelessfl.results.report import EDGE, at_edge, markdown, with_edge
+from wirelessfl.results.selection import NAMES
 
 
 class Pair(NamedTuple):

@@ -12,10 +12,10 @@ from experiments.fadamgc.tables import PUBLISHED_MINUTES, PUBLISHED_ROUNDS
 from wirelessfl.algorithms import find_algorithm
 from wirelessfl.config import Config
 from wirelessfl.models import ResNet18
-from wirelessfl.pricing.price import price
-from wirelessfl.results.names import NAMES
+from wirelessfl.models.submodels import ParamSpec
 from wirelessfl.results.report import markdown
-from wirelessfl.submodels import ParamSpec
+from wirelessfl.results.selection import NAMES
+from wirelessfl.runs.pricing.price import price
 
 CLIENTS, SAMPLED, STEPS = 100, 10, 60
 GPU_STEP_SECONDS = 1e-3

@@ -10,9 +10,9 @@ from experiments.fadamgc.methods import METHODS
 from experiments.fadamgc.search import Pair, pair_text, score
 from experiments.labels import AXES, WORDS, shown
 from experiments.studies import Case, Results
-from wirelessfl.divergence import as_mean_value
-from wirelessfl.results.names import NAMES
+from wirelessfl.base.rows import as_mean_value
 from wirelessfl.results.report import markdown, reached
+from wirelessfl.results.selection import NAMES
 
 TARGETS = {
     "digits": 0.3,

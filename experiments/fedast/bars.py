@@ -13,7 +13,7 @@ from experiments.fedast.tasks import SHOWN, Goal, kind_of, label, names, target
 from experiments.labels import seeds_text
 from experiments.paper import Draw
 from experiments.studies import Results
-from wirelessfl.figures import draw_bars, save_figure, style
+from wirelessfl.base.figures.curves import draw_bars, save_figure, style
 from wirelessfl.results.intervals import ratio
 from wirelessfl.results.panels import grid, legend
 

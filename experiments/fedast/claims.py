@@ -23,9 +23,9 @@ from experiments.fedast.costs import (
 )
 from experiments.fedast.tables import PUBLISHED_GAINS
 from experiments.fedast.tasks import SHOWN, SYNCHRONOUS, Goal, is_central, kinds, names
-from wirelessfl.divergence import as_mean_value
+from wirelessfl.base.rows import as_mean_value
 from wirelessfl.results.intervals import Effect, contrast, difference, ratio
-from wirelessfl.results.names import NAMES
+from wirelessfl.results.selection import NAMES
 
 MAX_RATIO = 37
 """Largest R / b that works well (Appendix C.5)."""

@@ -10,7 +10,7 @@ from experiments.fedast.tasks import SHOWN, kind_of, kinds, label, names, target
 from experiments.labels import seeds_text
 from experiments.paper import Draw
 from experiments.studies import Results
-from wirelessfl.figures import draw_curves, save_figure
+from wirelessfl.base.figures.curves import draw_curves, save_figure
 from wirelessfl.results.panels import grid, legend, same_limits
 
 

@@ -10,10 +10,10 @@ import numpy as np
 
 from experiments.fedast.tasks import Goal, names, target
 from experiments.studies import Case, Results
-from wirelessfl.divergence import as_mean_value
-from wirelessfl.figure_marks import AtLeast, missed
+from wirelessfl.base.figures.marks import AtLeast, missed
+from wirelessfl.base.rows import as_mean_value
 from wirelessfl.results.archive import StoredRun
-from wirelessfl.results.seeds import LAST, first_reaching
+from wirelessfl.results.selection import LAST, first_reaching
 
 Rows = list[dict[str, Any]]
 

@@ -23,7 +23,7 @@ from experiments.fedast.tasks import (
 from experiments.labels import seeds_text
 from experiments.paper import Draw
 from experiments.studies import Results
-from wirelessfl.figures import colour_of, new_figure, save_figure, whole_ticks
+from wirelessfl.base.figures.curves import colour_of, new_figure, save_figure, whole_ticks
 from wirelessfl.results.panels import draw_points, grid, legend, same_limits
 
 if TYPE_CHECKING:

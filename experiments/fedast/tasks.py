@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from experiments.studies import Case, Settings
-from wirelessfl.tasks.delays import PUBLISHED_STEP_SECONDS
+from wirelessfl.air.delays import PUBLISHED_STEP_SECONDS
 
 LEVELS = ("lower", "main", "higher")
 Goal = str | Mapping[str, float] | None

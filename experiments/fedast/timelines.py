@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from wirelessfl.config import Config
-from wirelessfl.results.names import NAMES
+from wirelessfl.results.selection import NAMES
 from wirelessfl.runs.timeline import timeline
 
 SECONDS = 60.0

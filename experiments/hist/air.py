@@ -12,13 +12,13 @@ from experiments.hist.figures import QUANTITIES, TARGET, Lines, draw_by_place, f
 from experiments.labels import costs_of, data_name, seeds_text
 from experiments.runs import identity
 from experiments.studies import Case, Results
+from wirelessfl.base.figures.curves import new_figure, save_figure, style
+from wirelessfl.base.figures.marks import AtLeast, missed
 from wirelessfl.config import Config
-from wirelessfl.figure_marks import AtLeast, missed
-from wirelessfl.figures import new_figure, save_figure, style
-from wirelessfl.pricing.price import price
-from wirelessfl.pricing.prices import Prices
-from wirelessfl.results.names import NAMES, UPLINKS
 from wirelessfl.results.panels import draw_points, grid, legend, same_limits
+from wirelessfl.results.selection import NAMES, UPLINKS
+from wirelessfl.runs.pricing.price import price
+from wirelessfl.runs.pricing.prices import Prices
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -11,9 +11,9 @@ from experiments.hist.sizes import round_seconds
 from experiments.hist.tables import costs
 from experiments.studies import Case, Results
 from experiments.tables import table_of
-from wirelessfl.divergence import as_mean_value
-from wirelessfl.results.names import UPLINKS
+from wirelessfl.base.rows import as_mean_value
 from wirelessfl.results.report import accuracies, cost_text, markdown, reached, spread
+from wirelessfl.results.selection import UPLINKS
 
 
 def snr_rows(results: Results) -> str:

@@ -10,11 +10,11 @@ from typing import Any
 from experiments.hist.figures import QUANTITIES, TARGET, Lines, draw_by_place, facts
 from experiments.labels import costs_of
 from experiments.studies import Case, Results
-from wirelessfl.divergence import as_mean_value
-from wirelessfl.figures import new_figure, save_figure
-from wirelessfl.results.names import NAMES
+from wirelessfl.base.figures.curves import new_figure, save_figure
+from wirelessfl.base.rows import as_mean_value
 from wirelessfl.results.panels import legend
 from wirelessfl.results.report import markdown, reached, spread
+from wirelessfl.results.selection import NAMES
 
 SHARES = {"1/4": 0.25, "1/2": 0.5, "all": 1.0}
 """Fractions of the simulated time at which the table reports accuracies."""

@@ -19,7 +19,7 @@ from wirelessfl.results.intervals import (
     over_best,
     ratio,
 )
-from wirelessfl.results.names import NAMES
+from wirelessfl.results.selection import NAMES
 
 T = TypeVar("T")
 

@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Any
 
 from experiments.labels import SPREAD, costs_of, data_name, seeds_text
 from experiments.studies import Case, Results
-from wirelessfl.divergence import as_mean_value
-from wirelessfl.figure_style import looks
-from wirelessfl.figures import draw_curves, new_figure, save_figure
-from wirelessfl.results.names import NAMES
+from wirelessfl.base.figures.curves import draw_curves, new_figure, save_figure
+from wirelessfl.base.figures.style import looks
+from wirelessfl.base.rows import as_mean_value
 from wirelessfl.results.panels import Values, draw_points, grid, legend, room, same_limits
+from wirelessfl.results.selection import NAMES
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

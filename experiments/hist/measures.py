@@ -10,10 +10,10 @@ from experiments.evidence import by_seed, cost_to
 from experiments.hist.air import simulated_seconds
 from experiments.hist.figures import TARGET
 from experiments.studies import Case, Results
-from wirelessfl.divergence import as_mean_value
+from wirelessfl.base.rows import as_mean_value
 from wirelessfl.results.archive import StoredRun
 from wirelessfl.results.intervals import CostToTarget
-from wirelessfl.results.seeds import final_accuracy
+from wirelessfl.results.selection import final_accuracy
 
 T = TypeVar("T")
 SWAY = 10

@@ -10,9 +10,9 @@ import numpy as np
 from experiments.hist.figures import facts, floor
 from experiments.labels import SPREAD
 from experiments.studies import Case, Results
-from wirelessfl.figures import COLOURS, draw_curves, new_figure, save_figure, style
+from wirelessfl.base.figures.curves import COLOURS, draw_curves, new_figure, save_figure, style
 from wirelessfl.results.panels import legend, same_limits
-from wirelessfl.setup.planners import plan_without_data
+from wirelessfl.runs.build.planners import plan_without_data
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -11,8 +11,8 @@ from experiments.hist.tables import costs
 from experiments.labels import costs_of, data_name, seeds_text
 from experiments.studies import Case, Results
 from experiments.tables import table_of
-from wirelessfl.divergence import as_mean_value
-from wirelessfl.figures import Row, draw_curves, new_figure, save_figure
+from wirelessfl.base.figures.curves import Row, draw_curves, new_figure, save_figure
+from wirelessfl.base.rows import as_mean_value
 from wirelessfl.results.panels import legend, same_limits
 from wirelessfl.results.report import accuracies, spread
 

@@ -12,10 +12,10 @@ from experiments.hist.tables import costs
 from experiments.labels import costs_of
 from experiments.studies import Case, Results
 from experiments.tables import table_of
-from wirelessfl.figures import new_figure, save_figure
-from wirelessfl.results.names import NAMES
+from wirelessfl.base.figures.curves import new_figure, save_figure
 from wirelessfl.results.panels import legend
 from wirelessfl.results.report import spread
+from wirelessfl.results.selection import NAMES
 
 SIZES = {"uniform": "equal sizes", "optimized": "latency-optimised sizes"}
 COSTS = ("sim_seconds", "joules")

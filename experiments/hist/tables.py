@@ -12,7 +12,7 @@ from experiments.studies import Case, Results
 from experiments.tables import table_of
 from wirelessfl.results.intervals import Effect, difference, ratio
 from wirelessfl.results.report import accuracies, markdown, reached, spread
-from wirelessfl.results.seeds import first_reaching
+from wirelessfl.results.selection import first_reaching
 
 # For both targets, the global rounds derived from the published MB by the formula of Section VI-B2
 # (0: not derived), and the published MB. Keys: table, then split, N and algorithm.

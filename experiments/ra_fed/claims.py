@@ -12,8 +12,8 @@ from experiments.ra_fed.measures import SAME, gains
 from experiments.ra_fed.methods import MIXED, OURS, REFERENCE, dealt, share
 from experiments.studies import Case, Results
 from wirelessfl.results.intervals import Effect, difference
-from wirelessfl.results.names import DATA, NAMES
 from wirelessfl.results.outcomes import Signs
+from wirelessfl.results.selection import DATA, NAMES
 
 
 def settings_ahead(evidence: Evidence, *, method: str, others: Sequence[str]) -> list[Signs]:

@@ -31,10 +31,17 @@ from experiments.ra_fed.methods import (
     share,
 )
 from experiments.studies import Case, Results
-from wirelessfl.figures import colour_of, draw_bars, looks, new_figure, save_figure, style
-from wirelessfl.results.names import NAMES
+from wirelessfl.base.figures.curves import (
+    colour_of,
+    draw_bars,
+    looks,
+    new_figure,
+    save_figure,
+    style,
+)
 from wirelessfl.results.panels import draw_points, legend, same_limits
 from wirelessfl.results.report import EDGE, at_edge
+from wirelessfl.results.selection import NAMES
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

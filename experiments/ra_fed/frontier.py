@@ -11,13 +11,13 @@ from channels.arrays import FloatArray
 from experiments.ra_fed.methods import setting_of
 from experiments.studies import Case
 from solvers import coverage_frontier
+from wirelessfl.air.participants import draw_participants
+from wirelessfl.base.figures.curves import COLOURS, new_figure, save_figure
 from wirelessfl.config import Config
-from wirelessfl.figures import COLOURS, new_figure, save_figure
+from wirelessfl.models.submodels.budgets import levels_of
 from wirelessfl.results.panels import legend, room
 from wirelessfl.results.report import markdown
-from wirelessfl.rounds.participants import draw_participants
-from wirelessfl.setup.planners import plan_without_data
-from wirelessfl.submodels.budgets import levels_of
+from wirelessfl.runs.build.planners import plan_without_data
 
 ROUNDS = 100
 RANGE = (10, 90)

@@ -8,8 +8,8 @@ from typing import Any
 
 from experiments.ra_fed.methods import METHODS, OTHERS, REFERENCE, share
 from experiments.studies import Case, Results
-from wirelessfl.divergence import as_mean_value, has_diverged
-from wirelessfl.results.seeds import final_accuracy
+from wirelessfl.base.rows import as_mean_value, has_diverged
+from wirelessfl.results.selection import final_accuracy
 
 Rows = Sequence[dict[str, Any]]
 SAME = ("dataset", "split", "alpha", "shards", "model")

@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from experiments.studies import Case, Settings
-from wirelessfl.errors import ConfigError
-from wirelessfl.results.names import DATA, MODELS, NAMES
+from wirelessfl.base.errors import ConfigError
+from wirelessfl.results.selection import DATA, MODELS, NAMES
 
 SETTINGS = Path(__file__).with_name("settings")
 REFERENCE = "fedavg"

@@ -29,9 +29,8 @@ from experiments.ra_fed.methods import (
     share,
 )
 from experiments.studies import Case, Results
-from wirelessfl.results.names import NAMES
 from wirelessfl.results.report import markdown, reached, spread
-from wirelessfl.results.seeds import LAST
+from wirelessfl.results.selection import LAST, NAMES
 
 FINAL = (
     f"Final accuracy: mean of the last {LAST} evaluations in percent, ± the sample standard "

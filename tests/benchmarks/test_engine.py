@@ -14,9 +14,9 @@ from benchmarks.suite import bench
 from benchmarks.timing import AT_SGEMM
 from wirelessfl.cli import main
 from wirelessfl.models import ResNet18
-from wirelessfl.submodels import ParamSpec
+from wirelessfl.models.submodels import ParamSpec
+from wirelessfl.training.module_executors import VmapExecutor
 from wirelessfl.training.objective import Objective
-from wirelessfl.training.vmapped import VmapExecutor
 
 
 @pytest.fixture

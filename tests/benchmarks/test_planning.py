@@ -1,7 +1,7 @@
 """Planning benchmark: its rows, and that it plans all rounds."""
 
 from benchmarks import planning
-from wirelessfl.rounds.planner import Planner
+from wirelessfl.engine.rounds.planner import Planner
 
 
 def test_rows(monkeypatch):

@@ -8,9 +8,9 @@ import torch
 from benchmarks import submodels, suite, workloads
 from benchmarks.executors import FAST
 from wirelessfl.cli import main
+from wirelessfl.training.module_executors import VmapExecutor
 from wirelessfl.training.objective import Objective
 from wirelessfl.training.stacked import StackedExecutor
-from wirelessfl.training.vmapped import VmapExecutor
 
 CLIENTS = 8
 

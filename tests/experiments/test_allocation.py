@@ -10,8 +10,8 @@ from experiments.allocation import __main__ as command
 from experiments.allocation import baselines, resource_blocks, study
 from experiments.allocation.networks import NETWORKS, drawn
 from tests.drawn import recorded, titles
+from wirelessfl.base.errors import ConfigError
 from wirelessfl.data import load_dataset
-from wirelessfl.errors import ConfigError
 
 
 @pytest.fixture(scope="module")

@@ -19,7 +19,7 @@ from experiments.studies import SCALES, Results
 from wirelessfl.cli import main
 from wirelessfl.config import Config
 from wirelessfl.results.archive import StoredRun, effective
-from wirelessfl.runs.about import NUMERICS
+from wirelessfl.runs.folder.about import NUMERICS
 
 FILES = re.compile(r"^``` file=(\S+)\n(.*?)^```", re.MULTILINE | re.DOTALL)
 

@@ -26,7 +26,7 @@ from experiments.evidence import Evidence
 from experiments.pages import evidence_of, files
 from experiments.papers import papers
 from experiments.studies import Results
-from wirelessfl.errors import ConfigError
+from wirelessfl.base.errors import ConfigError
 from wirelessfl.results.intervals import Effect
 from wirelessfl.results.outcomes import Signs
 

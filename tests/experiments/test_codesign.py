@@ -25,11 +25,11 @@ from experiments.codesign.sweep import CRITERIA, PAIRS, TARGETS, GridRuns, Sweep
 from experiments.decided.uplinks import OPTIMAL, SLOTS
 from experiments.studies import SCALES, Results, Study
 from tests.drawn import recorded, titles
-from wirelessfl.codesign.pilots.pilot_plan import LARGEST
-from wirelessfl.codesign.pilots.pilot_runs import COUNT, STEPS
-from wirelessfl.codesign.pilots.points import PilotChoices, chosen_points, ramp
+from wirelessfl.base.figures.marks import AtLeast, marks_of
 from wirelessfl.config import Config
-from wirelessfl.figure_marks import AtLeast, marks_of
+from wirelessfl.designs.pilots.pilot_plan import LARGEST
+from wirelessfl.designs.pilots.pilot_runs import COUNT, STEPS
+from wirelessfl.designs.pilots.points import PilotChoices, chosen_points, ramp
 from wirelessfl.results.archive import StoredRun
 
 

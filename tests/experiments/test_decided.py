@@ -18,7 +18,7 @@ from experiments.studies import SCALES
 from tests.drawn import legend, ticks, titles
 from wirelessfl.config import Config
 from wirelessfl.results.archive import StoredRun
-from wirelessfl.results.seeds import first_reaching
+from wirelessfl.results.selection import first_reaching
 
 
 @pytest.fixture(scope="module")

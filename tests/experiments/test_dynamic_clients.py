@@ -19,11 +19,11 @@ from experiments.dynamic_clients.measures import (
 from experiments.dynamic_clients.methods import SHOWN, complete, per_session
 from experiments.studies import SCALES, Case, Results, Study
 from tests.drawn import facts, legend, lines, ticks, titles
-from wirelessfl.errors import TrainingError
+from wirelessfl.base.errors import TrainingError
 from wirelessfl.results.archive import StoredRun
-from wirelessfl.results.names import DATA, NAMES
 from wirelessfl.results.report import spread
-from wirelessfl.runs.about import NUMERICS
+from wirelessfl.results.selection import DATA, NAMES
+from wirelessfl.runs.folder.about import NUMERICS
 
 pytestmark = pytest.mark.thorough
 

@@ -14,8 +14,8 @@ from experiments.fadamgc.search import Pair, StepSearch, rates_lines, search_tab
 from experiments.runs import Store
 from experiments.studies import SCALES, Case, Results, Study
 from tests.drawn import facts, lines, marks, ticks
-from wirelessfl.models.gpt2_lora import GPT2LoRA
-from wirelessfl.results.names import NAMES
+from wirelessfl.models.built_in.gpt2_lora import GPT2LoRA
+from wirelessfl.results.selection import NAMES
 
 NOT_RUN = {"cifar", "cnn", "fig6", "fig7", "fig8", "fig9", "news"}
 """Experiments drawn and printed by functions that others use too: they add nothing to test."""

@@ -8,10 +8,10 @@ from experiments.fedast.tasks import names, target
 from experiments.fedast.timelines import timelines
 from experiments.studies import SCALES, Results
 from tests.drawn import AGAINST, legend, lines, titles
+from wirelessfl.base.figures.marks import AtLeast
 from wirelessfl.config import Config
-from wirelessfl.figure_marks import AtLeast
 from wirelessfl.results.archive import StoredRun
-from wirelessfl.results.names import NAMES
+from wirelessfl.results.selection import NAMES
 
 pytestmark = pytest.mark.thorough
 

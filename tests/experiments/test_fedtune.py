@@ -9,8 +9,8 @@ import wirelessfl
 from channels.streams import Stream
 from experiments.codesign.fedtune import FedTune
 from wirelessfl import RoundSettings
-from wirelessfl.errors import ConfigError
-from wirelessfl.rounds.redesign import Cost, SoFar
+from wirelessfl.base.errors import ConfigError
+from wirelessfl.engine.rounds.redesign import Cost, SoFar
 
 NAMES = ("comp_t", "trans_t", "comp_l", "trans_l")
 

@@ -8,8 +8,8 @@ import torch
 from experiments import gpu
 from experiments.__main__ import main
 from experiments.gpu import Step, run_for, run_gpu, run_step
+from wirelessfl.base.errors import ConfigError
 from wirelessfl.cli import main as command
-from wirelessfl.errors import ConfigError
 
 WAIT = "import time; time.sleep(600)"
 

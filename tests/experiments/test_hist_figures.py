@@ -10,7 +10,7 @@ from experiments.hist.__main__ import EXPERIMENTS, PAPER
 from experiments.hist.cells import accuracy_after, cells_table, mean_staleness, schedule_label
 from experiments.studies import SCALES, Results
 from tests.drawn import assert_curves, legend, lines, marks, recorded, ticks, titles
-from wirelessfl.figure_marks import AtLeast
+from wirelessfl.base.figures.marks import AtLeast
 from wirelessfl.results.archive import StoredRun
 
 pytestmark = pytest.mark.thorough

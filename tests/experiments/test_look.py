@@ -9,8 +9,15 @@ from experiments.labels import costs_of, seeds_text
 from experiments.paper import Experiment, Paper
 from experiments.studies import Case, Results, Study
 from tests.drawn import facts, legend, lines, marks
-from wirelessfl.figure_marks import BOUND, DOT, ONE, AtLeast, finish, marks_of
-from wirelessfl.figures import NOT_REACHED, NOT_RUN, colour_of, draw_bars, new_figure, save_figure
+from wirelessfl.base.figures.curves import (
+    NOT_REACHED,
+    NOT_RUN,
+    colour_of,
+    draw_bars,
+    new_figure,
+    save_figure,
+)
+from wirelessfl.base.figures.marks import BOUND, DOT, ONE, AtLeast, finish, marks_of
 from wirelessfl.results import panels
 
 

@@ -12,9 +12,9 @@ from experiments.claims import RESULTS
 from experiments.evidence import Evidence
 from experiments.papers import papers
 from experiments.runs import stored_file
-from wirelessfl.errors import ConfigError
+from wirelessfl.base.errors import ConfigError
 from wirelessfl.results.archive import StoredRun
-from wirelessfl.runs.about import NUMERICS
+from wirelessfl.runs.folder.about import NUMERICS
 
 WORDS = 2000
 """Most words of a results page, except that of all claims."""

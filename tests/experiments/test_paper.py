@@ -8,8 +8,8 @@ from experiments.evidence import Evidence
 from experiments.hist.__main__ import PAPER
 from experiments.ra_fed.__main__ import PAPER as RA_FED
 from experiments.runs import Planned, Store
+from wirelessfl.base.errors import ConfigError
 from wirelessfl.config import Config
-from wirelessfl.errors import ConfigError
 
 
 def test_finished_and_duplicate_runs_are_executed_once(tmp_path):

@@ -22,8 +22,8 @@ from experiments.queue import (
 )
 from experiments.runs import Planned, Store, identity
 from tests.launching import wait_until
+from wirelessfl.base.errors import ConfigError
 from wirelessfl.config import Config
-from wirelessfl.errors import ConfigError
 from wirelessfl.results.archive import StoredRun
 
 
@@ -183,7 +183,7 @@ from pathlib import Path
 from experiments.queue import Entry, run_queue
 from experiments.runs import Planned, Store
 from wirelessfl.config import Config
-from wirelessfl.errors import ConfigError
+from wirelessfl.base.errors import ConfigError
 
 root = Path(sys.argv[1])
 store = Store(root / "rows", root / "scratch")

@@ -26,11 +26,10 @@ from experiments.ra_fed.methods import METHODS, complete, share
 from experiments.studies import SCALES, Case, Results, Study
 from solvers import fastest_widths
 from tests.drawn import facts, legend, lines, ticks, titles
-from wirelessfl.errors import ConfigError
-from wirelessfl.results.names import NAMES
-from wirelessfl.results.seeds import LAST, final_accuracy
-from wirelessfl.setup import build
-from wirelessfl.submodels.budgets import levels_of
+from wirelessfl.base.errors import ConfigError
+from wirelessfl.models.submodels.budgets import levels_of
+from wirelessfl.results.selection import LAST, NAMES, final_accuracy
+from wirelessfl.runs.build import build
 
 pytestmark = pytest.mark.thorough
 

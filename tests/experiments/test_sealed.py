@@ -17,10 +17,10 @@ from experiments.runs import Store, stored_file
 from experiments.seal import check_cases, index_of, resolved, same, seal, unfinished
 from experiments.sealed import INDEX, StudyTable
 from experiments.studies import Case, Study
+from wirelessfl.base.errors import ConfigError, DataError
 from wirelessfl.config import Config
-from wirelessfl.errors import ConfigError, DataError
 from wirelessfl.results.archive import StoredRun, effective
-from wirelessfl.runs.about import NUMERICS
+from wirelessfl.runs.folder.about import NUMERICS
 
 ABOUT = {"numerics": NUMERICS, "torch": "2.0", "numpy": "2.1", "device_name": "CPU, fast"}
 

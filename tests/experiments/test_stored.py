@@ -8,10 +8,10 @@ import pytest
 
 import wirelessfl
 from experiments.runs import Planned, Store, make_runs, stored_file
+from wirelessfl.base.errors import DataError
 from wirelessfl.config import Config
-from wirelessfl.errors import DataError
 from wirelessfl.results.archive import StoredRun
-from wirelessfl.runs import about
+from wirelessfl.runs.folder import about
 from wirelessfl.runs.sweep import SweepError
 
 

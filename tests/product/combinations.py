@@ -11,8 +11,8 @@ from typing import Any
 
 from wirelessfl import Config
 from wirelessfl.algorithms import algorithm_classes
+from wirelessfl.base.errors import ConfigError
 from wirelessfl.config.choices import KINDS
-from wirelessfl.errors import ConfigError
 
 SMALL: dict[str, Any] = {
     "clients": 4,

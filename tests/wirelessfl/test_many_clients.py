@@ -7,7 +7,7 @@ import pytest
 import wirelessfl
 from channels.streams import Stream
 from wirelessfl.data.dealt_samples import DealtSamples
-from wirelessfl.submodels import dealt_capacities
+from wirelessfl.models.submodels import dealt_capacities
 
 FEW, MANY = 5_000, 45_000
 SPLIT = {"split": "iid", "samples_per_client": 6, "reuse": True}

@@ -9,7 +9,7 @@ import pytest
 import wirelessfl
 from wirelessfl import Config, Note
 from wirelessfl.cli import main
-from wirelessfl.pricing.round_timeline import round_timeline
+from wirelessfl.runs.pricing.round_timeline import round_timeline
 from wirelessfl.runs.timeline import timeline
 
 NARROW = {

@@ -8,8 +8,8 @@ from dataclasses import MISSING, fields
 from wirelessfl.algorithms.algorithm import Algorithm, Method
 from wirelessfl.algorithms.fedavg import FedAvg
 from wirelessfl.algorithms.hfedavg import HFedAvg
-from wirelessfl.errors import ConfigError
-from wirelessfl.registry import by_name, classes_in, subclass
+from wirelessfl.base.errors import ConfigError
+from wirelessfl.base.registry import by_name, classes_in, subclass
 
 LOCAL = FedAvg.name
 """The algorithm that cells run by default, unless ``local`` names another."""

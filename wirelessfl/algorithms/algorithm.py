@@ -14,15 +14,14 @@ from typing import ClassVar, Literal, Self
 
 import torch
 
-from wirelessfl.assigners import Assigner, NoAssigner
-from wirelessfl.errors import ConfigError
-from wirelessfl.import_paths import path_of
-from wirelessfl.registry import Choice
-from wirelessfl.submodels import Submodels
-from wirelessfl.training.cohort import State
+from wirelessfl.algorithms.assigners import Assigner, NoAssigner
+from wirelessfl.base.errors import ConfigError
+from wirelessfl.base.import_paths import path_of
+from wirelessfl.base.registry import Choice
+from wirelessfl.base.wording import count_of
+from wirelessfl.models.submodels import Submodels
 from wirelessfl.training.payloads import Payload, Received
-from wirelessfl.training.rules import ClientRule
-from wirelessfl.wording import count_of
+from wirelessfl.training.rules import ClientRule, State
 
 Topology = Literal["star", "cells"]
 WHOLE = NoAssigner()
@@ -53,7 +52,7 @@ class Method(Choice, ABC):
             raise ConfigError(
                 f"{path_of(cls)} defines {', '.join(ignored)}, but is no assigner, so that they "
                 "would be ignored: derive it from an assigner too, e.g. class "
-                f"{cls.__name__}(wirelessfl.assigners.Assigner, FedAvg)."
+                f"{cls.__name__}(wirelessfl.algorithms.assigners.Assigner, FedAvg)."
             )
 
     @property

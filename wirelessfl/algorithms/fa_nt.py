@@ -10,8 +10,8 @@ from pydantic import Field
 
 from wirelessfl.algorithms.local_adam import LocalAdam
 from wirelessfl.algorithms.tracking import TRACKING, Tracked
-from wirelessfl.needs import Fits
-from wirelessfl.training.cohort import Cohort, State
+from wirelessfl.base.needs import Fits
+from wirelessfl.training.rules import Cohort, State
 
 
 def _sent_exactly(run: Any, own: Any) -> bool:

@@ -10,8 +10,8 @@ import torch
 from pydantic import Field
 
 from wirelessfl.algorithms.fedavg import FedAvg
-from wirelessfl.training.cohort import State
 from wirelessfl.training.payloads import Received
+from wirelessfl.training.rules import State
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ import torch
 from pydantic import Field
 
 from wirelessfl.algorithms.fedadam import FedAdam
-from wirelessfl.training.cohort import State
+from wirelessfl.training.rules import State
 
 
 @dataclass(frozen=True)

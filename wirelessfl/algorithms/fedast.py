@@ -7,7 +7,7 @@ from typing import Annotated
 
 from pydantic import Field
 
-from wirelessfl.algorithms.task_rule import TaskRule
+from wirelessfl.algorithms.sync_st import TaskRule
 
 
 @dataclass(frozen=True)

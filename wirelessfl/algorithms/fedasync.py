@@ -8,10 +8,10 @@ from typing import Annotated, ClassVar
 import torch
 from pydantic import Field
 
-from wirelessfl.algorithms.task_rule import TaskRule, staleness
-from wirelessfl.needs import STALE
-from wirelessfl.training.cohort import Cohort, State
+from wirelessfl.algorithms.sync_st import TaskRule, staleness
+from wirelessfl.base.needs import STALE
 from wirelessfl.training.payloads import Payload, Received
+from wirelessfl.training.rules import Cohort, State
 
 
 @dataclass(frozen=True)

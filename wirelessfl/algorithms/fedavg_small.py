@@ -7,8 +7,8 @@ from typing import Annotated
 
 from pydantic import Field
 
+from wirelessfl.algorithms.assigners.ordered import Smallest
 from wirelessfl.algorithms.fedavg import FedAvg
-from wirelessfl.assigners.smallest import Smallest
 
 
 @dataclass(frozen=True)

@@ -7,8 +7,8 @@ from typing import Annotated
 
 from pydantic import Field
 
+from wirelessfl.algorithms.assigners.ordered import Rolling
 from wirelessfl.algorithms.fedavg import FedAvg
-from wirelessfl.assigners.rolling import Rolling
 
 
 @dataclass(frozen=True)

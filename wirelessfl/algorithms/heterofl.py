@@ -7,8 +7,8 @@ from typing import Annotated
 
 from pydantic import Field
 
+from wirelessfl.algorithms.assigners.ordered import Nested
 from wirelessfl.algorithms.fedavg import FedAvg
-from wirelessfl.assigners.nested import Nested
 
 
 @dataclass(frozen=True)

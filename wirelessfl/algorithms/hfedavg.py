@@ -10,13 +10,13 @@ import torch
 from pydantic import Field
 
 from wirelessfl.algorithms.algorithm import Algorithm, Method, Topology
+from wirelessfl.algorithms.assigners import Assigner
 from wirelessfl.algorithms.fedavg import FedAvg
-from wirelessfl.assigners import Assigner
-from wirelessfl.errors import ConfigError
-from wirelessfl.import_paths import path_of
-from wirelessfl.registry import Choice
-from wirelessfl.submodels import Submodels
-from wirelessfl.training.cohort import State
+from wirelessfl.base.errors import ConfigError
+from wirelessfl.base.import_paths import path_of
+from wirelessfl.base.registry import Choice
+from wirelessfl.models.submodels import Submodels
+from wirelessfl.training.rules import State
 
 USUAL = FedAvg()
 

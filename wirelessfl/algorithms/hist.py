@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from wirelessfl.algorithms.assigners.partition import CellPartition
 from wirelessfl.algorithms.hfedavg import HFedAvg
-from wirelessfl.assigners.partition import CellPartition
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ import torch
 from pydantic import Field
 
 from wirelessfl.algorithms.fedavg import Averaging
-from wirelessfl.training.cohort import Cohort, State
+from wirelessfl.training.rules import Cohort, State
 
 
 @dataclass(frozen=True)

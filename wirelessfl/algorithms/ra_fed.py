@@ -7,8 +7,8 @@ from typing import Annotated
 
 from pydantic import Field
 
+from wirelessfl.algorithms.assigners.arbitrary import Masked
 from wirelessfl.algorithms.fedavg import FedAvg
-from wirelessfl.assigners.masked import Masked
 
 
 @dataclass(frozen=True)

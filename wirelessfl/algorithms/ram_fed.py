@@ -9,8 +9,8 @@ import torch
 from pydantic import Field
 
 from wirelessfl.algorithms.ra_fed import RaFed
-from wirelessfl.training.cohort import State
 from wirelessfl.training.payloads import Payload, Received
+from wirelessfl.training.rules import State
 
 MEMORY = "memory"
 

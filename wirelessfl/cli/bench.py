@@ -7,9 +7,9 @@ import sys
 from importlib import import_module
 from pathlib import Path
 
+from wirelessfl.base.errors import ConfigError
+from wirelessfl.base.import_paths import expanded
 from wirelessfl.cli.parser import Parser
-from wirelessfl.errors import ConfigError
-from wirelessfl.import_paths import expanded
 
 HELP = "time the engine, whole commands, submodels, the simulator and the solvers"
 

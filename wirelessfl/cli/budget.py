@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING, Any
 
 from rich.table import Table
 
+from wirelessfl.base.errors import ConfigError
+from wirelessfl.base.terminal import Terminal, say
 from wirelessfl.cli.parser import Parser
-from wirelessfl.errors import ConfigError
-from wirelessfl.terminal import Terminal, say
 
 if TYPE_CHECKING:
     from channels import Access, LinkBudget, Network
+    from wirelessfl.air.uplinks import Uplink
     from wirelessfl.config import Config
-    from wirelessfl.uplinks import Uplink
 
 HELP = "print the link budget: wirelessfl budget --layout hexagonal [--flag value ...]"
 ALGORITHM = "hfedavg"
@@ -65,9 +65,9 @@ def budget_of(config: Config, upload_mib: float) -> tuple[Network, LinkBudget]:
     from channels import link_budget
     from channels.notes import Notes
     from channels.streams import Stream
-    from wirelessfl.setup.build_network import build_network
-    from wirelessfl.setup.plausible import implausible
-    from wirelessfl.wording import shown
+    from wirelessfl.base.wording import shown
+    from wirelessfl.runs.build.network import build_network
+    from wirelessfl.runs.build.plausible import implausible
 
     if not 0 < upload_mib < math.inf:
         raise ConfigError(f"upload_mib is {shown(upload_mib)}: give a finite number of MiB > 0.")
@@ -96,10 +96,10 @@ def accesses_of(uplink: Uplink) -> dict[str, Access]:
 
 def act(arguments: argparse.Namespace) -> int:
     """Print the link budget as a table or as JSON."""
+    from wirelessfl.base.wording import count_of
     from wirelessfl.cli.flags import given_flags, merged, tables_of
     from wirelessfl.config.tables import flag_places
-    from wirelessfl.pricing.same_training import TABLES
-    from wirelessfl.wording import count_of
+    from wirelessfl.runs.pricing.same_training import TABLES
 
     if arguments.algorithm is None and arguments.config is None:
         arguments.algorithm = ALGORITHM
@@ -137,7 +137,7 @@ def act(arguments: argparse.Namespace) -> int:
 
 def notes(network: Network, upload_mib: float) -> list[str]:
     """What the table's numbers mean, and what they leave out."""
-    from wirelessfl.wording import count_of
+    from wirelessfl.base.wording import count_of
 
     antennas = count_of(network.antennas, "antenna")
     lines = [

@@ -5,9 +5,9 @@ from __future__ import annotations
 import argparse
 import json
 
+from wirelessfl.base.errors import ConfigError
+from wirelessfl.base.terminal import say
 from wirelessfl.cli.parser import Parser
-from wirelessfl.errors import ConfigError
-from wirelessfl.terminal import say
 
 HELP = "test your own class or function: wirelessfl check my_rule:MyRule"
 
@@ -34,7 +34,7 @@ def add(parser: Parser) -> None:
 
 def act(arguments: argparse.Namespace) -> int:
     """Print one line per contract; 2 if one does not hold."""
-    from wirelessfl.checking import check
+    from wirelessfl.runs.checking import check
 
     settings = dict(_setting(words) for words in arguments.settings)
     reports = []

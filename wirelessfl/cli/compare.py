@@ -5,8 +5,8 @@ from __future__ import annotations
 import argparse
 import json
 
+from wirelessfl.base.terminal import say
 from wirelessfl.cli.parser import Parser, setting_names
-from wirelessfl.terminal import say
 
 HELP = "compare runs: wirelessfl compare RUN RUN ..."
 

@@ -6,8 +6,8 @@ import argparse
 
 import shtab
 
+from wirelessfl.base.terminal import say
 from wirelessfl.cli.parser import Parser
-from wirelessfl.terminal import say
 
 HELP = 'print a script that completes commands and flags: eval "$(wirelessfl completion bash)"'
 

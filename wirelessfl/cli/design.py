@@ -7,10 +7,10 @@ import json
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from wirelessfl.base.errors import ConfigError
+from wirelessfl.base.import_paths import expanded
+from wirelessfl.base.terminal import Terminal, say
 from wirelessfl.cli.parser import Parser, check_figure, integers, names, numbers
-from wirelessfl.errors import ConfigError
-from wirelessfl.import_paths import expanded
-from wirelessfl.terminal import Terminal, say
 
 if TYPE_CHECKING:
     from wirelessfl.config import Config
@@ -110,7 +110,7 @@ def add(parser: Parser) -> None:
 def act(arguments: argparse.Namespace) -> int:
     """Design a run, print the tables, write the configuration and the figure, and train it."""
     from wirelessfl.cli.flags import given_flags, merged, tables_of
-    from wirelessfl.codesign.design import design
+    from wirelessfl.designs.design import design
 
     flags, tables = given_flags(arguments), tables_of(arguments)
     for name in CHOSEN:
@@ -144,7 +144,7 @@ def act(arguments: argparse.Namespace) -> int:
             f"to train it: wirelessfl run --config {chosen.save(arguments.save)}{trusting}"
         )
     if arguments.picture is not None:
-        from wirelessfl.figures import save_figure
+        from wirelessfl.base.figures.curves import save_figure
 
         for file in save_figure(chosen.plot(), arguments.picture):
             console.tell(f"drawn: {file}")
@@ -159,7 +159,7 @@ def _trained(config: Config, arguments: argparse.Namespace) -> dict[str, Any] | 
     """Train the design; the summary is printed here unless it is part of JSON."""
     from wirelessfl.cli.output import watch
     from wirelessfl.runs.run import run
-    from wirelessfl.training.shards import ALONE
+    from wirelessfl.training.workers.shards import ALONE
 
     if config.run.workers is None:
         config = config.with_run({"workers": "auto"})
@@ -172,7 +172,7 @@ def _check_files(arguments: argparse.Namespace) -> None:
     Raises:
         ConfigError: one of them.
     """
-    from wirelessfl.runs.files import check_writable
+    from wirelessfl.base.files import check_writable
 
     if arguments.save is not None:
         if arguments.save.suffix != ".toml":

@@ -13,8 +13,8 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any
 
+from wirelessfl.base.terminal import say
 from wirelessfl.cli.parser import Parser
-from wirelessfl.terminal import say
 from wirelessfl.training.workers.processes import cores
 
 HELP = "print versions, devices, data sets, licences, and a five-second speed check"

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import argparse
 
+from wirelessfl.base.import_paths import expanded
+from wirelessfl.base.terminal import say
 from wirelessfl.cli.parser import Parser
-from wirelessfl.import_paths import expanded
-from wirelessfl.terminal import say
 
 HELP = "export parameters or rows: wirelessfl export RUN -o FILE"
 

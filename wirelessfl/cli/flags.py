@@ -14,16 +14,16 @@ from pydantic.fields import FieldInfo
 
 from channels.notes import Notes
 from wirelessfl.algorithms import algorithm_classes, find_algorithm
+from wirelessfl.base.errors import ConfigError
+from wirelessfl.base.import_paths import expanded
+from wirelessfl.base.registry import Choice
+from wirelessfl.base.wording import without_none
 from wirelessfl.config import Config
 from wirelessfl.config.choices import KINDS
 from wirelessfl.config.dropped import dropped_notes
 from wirelessfl.config.kinds import PARTS, chosen_classes, flag_names, section_homes
 from wirelessfl.config.sections import SECTIONS, WITHOUT_RESULTS
 from wirelessfl.config.tables import OF_FRAME, named_tables, read_toml
-from wirelessfl.errors import ConfigError
-from wirelessfl.import_paths import expanded
-from wirelessfl.registry import Choice
-from wirelessfl.wording import without_none
 
 SPAN, MOST = re.compile(r"\d{1,9}-\d{1,9}"), 4
 """A span such as 1-3, which is no list, and the most steps of it that a message lists."""

@@ -9,13 +9,13 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NoReturn
 
 from wirelessfl.algorithms import algorithm_classes
+from wirelessfl.base.terminal import say
 from wirelessfl.cli.flags import Flag, all_flags, flags_of, section_flags
 from wirelessfl.config.choices import KINDS
 from wirelessfl.config.kinds import chosen_classes, owner_names, words
+from wirelessfl.config.resolve import unused
 from wirelessfl.config.settings import Settings
 from wirelessfl.config.tables import named_tables
-from wirelessfl.config.unused import unused
-from wirelessfl.terminal import say
 
 HEADINGS: Mapping[str, Sequence[str]] = {
     "data": ("data",),

@@ -10,9 +10,9 @@ from typing import Any
 from rich.table import Table
 from rich.text import Text
 
+from wirelessfl.base.errors import ConfigError
+from wirelessfl.base.terminal import Terminal
 from wirelessfl.cli.parser import Parser
-from wirelessfl.errors import ConfigError
-from wirelessfl.terminal import Terminal
 
 HELP = "list algorithms, data sets, models and other choices: wirelessfl list [NAME]"
 Lines = Mapping[str, str]
@@ -43,7 +43,7 @@ def act(arguments: argparse.Namespace) -> int:
         return 0
     owners = [kind for kind, lines in names.items() if wanted in lines]
     if not owners:
-        from wirelessfl.wording import suggestion
+        from wirelessfl.base.wording import suggestion
 
         flags = _settings(wanted)
         if flags:
@@ -89,8 +89,8 @@ def _kinds() -> Iterator[tuple[str, Lines]]:
     from wirelessfl.config.choices import KINDS
     from wirelessfl.data import dataset_names
     from wirelessfl.data.choice import described
-    from wirelessfl.metrics import METRICS
     from wirelessfl.models import MODELS
+    from wirelessfl.models.metrics import METRICS
 
     yield "algorithm", {n: _first_line(c) for n, c in algorithm_classes().items()}
     yield "dataset", {name: described(name) for name in dataset_names()}
@@ -121,7 +121,7 @@ def _details(kind: str, name: str, line: str) -> Iterator[str]:
     from wirelessfl.cli.flags import flags_of
     from wirelessfl.cli.help import flag_line
     from wirelessfl.config.choices import KINDS
-    from wirelessfl.metrics import METRICS
+    from wirelessfl.models.metrics import METRICS
 
     known: dict[str, Any] = {"algorithm": algorithm_classes, "metric": METRICS.classes}
     classes = known[kind]() if kind in known else KINDS[kind].classes()

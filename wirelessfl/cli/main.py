@@ -13,12 +13,13 @@ from importlib import import_module
 from typing import TextIO
 
 import wirelessfl
-from wirelessfl import check_packages, import_paths
+from wirelessfl import check_packages
+from wirelessfl.base import import_paths
+from wirelessfl.base.errors import ConfigError, DataError, TrainingError, disk_full, out_of_memory
+from wirelessfl.base.packages import defer
+from wirelessfl.base.signals import Terminated
+from wirelessfl.base.terminal import OutputError, Stream, say, standard_streams
 from wirelessfl.cli.parser import Parser
-from wirelessfl.deferred import defer
-from wirelessfl.errors import ConfigError, DataError, TrainingError, disk_full, out_of_memory
-from wirelessfl.signals import Terminated
-from wirelessfl.terminal import OutputError, Stream, say, standard_streams
 from wirelessfl.training.workers.processes import launched
 
 USER_ERRORS = (ConfigError, DataError, TrainingError, ImportError)

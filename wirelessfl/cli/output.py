@@ -12,17 +12,17 @@ from typing import TYPE_CHECKING, Any
 from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table
 
-from wirelessfl.import_paths import short
-from wirelessfl.observers.console import DIVERGED, Console, metrics_of
-from wirelessfl.rounds.equal_shares import compared
-from wirelessfl.runs.directory import Row
+from wirelessfl.air.links import compared
+from wirelessfl.base.import_paths import short
+from wirelessfl.base.terminal import Terminal, say
+from wirelessfl.runs.folder.directory import Row
+from wirelessfl.runs.observers.console import DIVERGED, Console, metrics_of
 from wirelessfl.runs.predictions import prediction_rows, predictions
-from wirelessfl.runs.transitions import Transition
-from wirelessfl.terminal import Terminal, say
+from wirelessfl.runs.summaries import Transition
 
 if TYPE_CHECKING:
     from wirelessfl.runs.result import RunResult
-    from wirelessfl.training.shards import Shards
+    from wirelessfl.training.workers.shards import Shards
 
 ABSENT = dict.fromkeys(("accuracy", "validation_accuracy", "loss", "validation_loss"), DIVERGED)
 """Text of missing values by key of a summary; others are costs of a target not reached."""

@@ -9,9 +9,9 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NoReturn, TypeVar
 
-from wirelessfl.errors import ConfigError
-from wirelessfl.import_paths import expanded
-from wirelessfl.terminal import say
+from wirelessfl.base.errors import ConfigError
+from wirelessfl.base.import_paths import expanded
+from wirelessfl.base.terminal import say
 
 Number = TypeVar("Number", int, float)
 
@@ -53,7 +53,7 @@ def check_figure(name: str, path: Path) -> None:
     Raises:
         ConfigError: it has another suffix, or its folder cannot be written.
     """
-    from wirelessfl.runs.files import check_writable
+    from wirelessfl.base.files import check_writable
 
     if path.suffix not in (".png", ".pdf"):
         raise ConfigError(f"{name} is {path}: name a .png or .pdf; both are written.")
@@ -205,8 +205,8 @@ class Parser(argparse.ArgumentParser):
         word = next((word for word in words if word.startswith("-")), None)
         if word is None:
             self.error(f"unexpected argument {words[0]!r}")
+        from wirelessfl.base.wording import suggestion  # imports packages, which main checks first
         from wirelessfl.config.synonyms import synonym
-        from wirelessfl.wording import suggestion  # imports packages, which main checks first
 
         flag = word.partition("=")[0]
         known = [option for action in self._actions for option in action.option_strings]
@@ -218,7 +218,7 @@ class Parser(argparse.ArgumentParser):
     def _check_value(self, action: argparse.Action, value: Any) -> None:
         if action.choices is None or value in action.choices:
             return
-        from wirelessfl.wording import suggestion
+        from wirelessfl.base.wording import suggestion
 
         names = [str(choice) for choice in action.choices]
         kind = str(action.metavar or action.dest).lower()

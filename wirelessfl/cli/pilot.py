@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING, Any
 
 from rich.table import Table
 
+from wirelessfl.base.errors import ConfigError
+from wirelessfl.base.import_paths import expanded
+from wirelessfl.base.terminal import Terminal, say
 from wirelessfl.cli.parser import Parser, integers, numbers
-from wirelessfl.errors import ConfigError
-from wirelessfl.import_paths import expanded
-from wirelessfl.terminal import Terminal, say
 
 if TYPE_CHECKING:
-    from wirelessfl.codesign.pilots import Pilots
     from wirelessfl.config import Config
+    from wirelessfl.designs.pilots import Pilots
 
 HELP = "fit a learning curve to short runs: wirelessfl pilot hist --target 0.8"
 LISTS = {
@@ -81,8 +81,8 @@ def add(parser: Parser) -> None:
 
 def act(arguments: argparse.Namespace) -> int:
     """Train or read the pilots, and print them and the curve."""
+    from wirelessfl.base.wording import count_of
     from wirelessfl.cli.flags import given_flags, merged, tables_of
-    from wirelessfl.wording import count_of
 
     flags = given_flags(arguments)
     for name in REPLACED:
@@ -136,10 +136,10 @@ def _trained(
     config: Config, options: Mapping[str, Any], root: Path, jobs: int, console: Terminal
 ) -> Pilots:
     """The pilots, with bars on a terminal and otherwise a line per pilot."""
+    from wirelessfl.base.wording import count_of
     from wirelessfl.cli.output import sweep_progress
-    from wirelessfl.codesign.pilots import pilot, planned
-    from wirelessfl.observers.console import metrics_of
-    from wirelessfl.wording import count_of
+    from wirelessfl.designs.pilots import pilot, planned
+    from wirelessfl.runs.observers.console import metrics_of
 
     plan = planned(config, **options)
     runs = [

@@ -5,9 +5,9 @@ from __future__ import annotations
 import argparse
 import json
 
+from wirelessfl.base.errors import ConfigError
+from wirelessfl.base.terminal import say
 from wirelessfl.cli.parser import Parser
-from wirelessfl.errors import ConfigError
-from wirelessfl.terminal import say
 
 HELP = "compare accesses and masks by the costs of a round: wirelessfl plan hist [--flag value ...]"
 
@@ -33,7 +33,7 @@ def add(parser: Parser) -> None:
 def act(arguments: argparse.Namespace) -> int:
     """Print the options."""
     from wirelessfl.cli.flags import given_flags, merged, tables_of
-    from wirelessfl.pricing.options import ROUNDS, plan
+    from wirelessfl.runs.pricing.options import ROUNDS, plan
 
     flags = given_flags(arguments)
     if "out" in flags:

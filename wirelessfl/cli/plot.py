@@ -5,10 +5,10 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
+from wirelessfl.base.errors import ConfigError
+from wirelessfl.base.import_paths import expanded
+from wirelessfl.base.terminal import say
 from wirelessfl.cli.parser import Parser, check_figure
-from wirelessfl.errors import ConfigError
-from wirelessfl.import_paths import expanded
-from wirelessfl.terminal import say
 
 HELP = "plot runs: wirelessfl plot RUN ... -o FIG.pdf"
 
@@ -65,7 +65,7 @@ def add(parser: Parser) -> None:
 
 def act(arguments: argparse.Namespace) -> int:
     """Plot runs."""
-    from wirelessfl.figures import save_figure, use_style
+    from wirelessfl.base.figures.curves import save_figure, use_style
     from wirelessfl.results import load_all
 
     check_figure("output", arguments.output)

@@ -6,10 +6,10 @@ import argparse
 import json
 from pathlib import Path
 
+from wirelessfl.base.errors import ConfigError
+from wirelessfl.base.import_paths import expanded
+from wirelessfl.base.terminal import say
 from wirelessfl.cli.parser import Parser
-from wirelessfl.errors import ConfigError
-from wirelessfl.import_paths import expanded
-from wirelessfl.terminal import say
 
 HELP = "price a trained run over another radio: wirelessfl price RUN --uplink ofdma"
 
@@ -43,10 +43,10 @@ def add(parser: Parser) -> None:
 
 def act(arguments: argparse.Namespace) -> int:
     """Print a run beside its price."""
+    from wirelessfl.air.links import compared
     from wirelessfl.cli.flags import given_flags
     from wirelessfl.results.elsewhere import price_over
     from wirelessfl.results.load import load
-    from wirelessfl.rounds.equal_shares import compared
 
     run = load(arguments.directory, trust=arguments.trust)
     flags = given_flags(arguments)

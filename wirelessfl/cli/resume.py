@@ -5,8 +5,8 @@ from __future__ import annotations
 import argparse
 from functools import partial
 
+from wirelessfl.base.import_paths import expanded
 from wirelessfl.cli.parser import Parser
-from wirelessfl.import_paths import expanded
 
 HELP = "resume an interrupted run, or extend a run: wirelessfl resume DIR --rounds 50"
 
@@ -35,7 +35,7 @@ def act(arguments: argparse.Namespace) -> int:
     from wirelessfl.cli.output import watch
     from wirelessfl.runs.extension import Later
     from wirelessfl.runs.run import resume
-    from wirelessfl.training.shards import sharded
+    from wirelessfl.training.workers.shards import sharded
 
     later = Later(arguments.rounds, arguments.target, arguments.max_seconds)
     with sharded() as shards:

@@ -29,9 +29,9 @@ def act(arguments: argparse.Namespace) -> int:
     config = merged(tables, flags)
 
     from wirelessfl.cli.output import watch
+    from wirelessfl.runs.build.computing import fewer_workers
     from wirelessfl.runs.run import run  # loads PyTorch, for correct settings only
-    from wirelessfl.setup.computing import fewer_workers
-    from wirelessfl.training.shards import sharded
+    from wirelessfl.training.workers.shards import sharded
 
     if "workers" not in flags:  # a stored configuration may be from a larger machine
         config = fewer_workers(config)

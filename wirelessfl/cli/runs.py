@@ -7,9 +7,9 @@ import json
 from pathlib import Path
 from typing import Any
 
+from wirelessfl.base.import_paths import expanded
+from wirelessfl.base.terminal import say
 from wirelessfl.cli.parser import Parser
-from wirelessfl.import_paths import expanded
-from wirelessfl.terminal import say
 
 HELP = "list all runs below a folder: wirelessfl runs [DIR]"
 
@@ -33,8 +33,8 @@ def add(parser: Parser) -> None:
 
 def act(arguments: argparse.Namespace) -> int:
     """List all runs below a folder."""
+    from wirelessfl.base.text import rendered
     from wirelessfl.results.overview import listed
-    from wirelessfl.results.text import rendered
 
     lines = listed(arguments.directory)
     if arguments.json:

@@ -6,9 +6,9 @@ import argparse
 import json
 from typing import Any
 
+from wirelessfl.base.import_paths import expanded
+from wirelessfl.base.terminal import say
 from wirelessfl.cli.parser import Parser, check_figure
-from wirelessfl.import_paths import expanded
-from wirelessfl.terminal import say
 
 HELP = "show a run: wirelessfl show RUN"
 
@@ -33,9 +33,9 @@ def add(parser: Parser) -> None:
 
 def act(arguments: argparse.Namespace) -> int:
     """Show a run."""
+    from wirelessfl.base.text import rendered
     from wirelessfl.results.load import load
     from wirelessfl.results.overview import draw_partition, overview, size_text
-    from wirelessfl.results.text import rendered
     from wirelessfl.runs.predictions import prediction_rows
 
     run = load(arguments.run, trust=arguments.trust)

@@ -8,15 +8,15 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, get_origin
 
+from wirelessfl.base.errors import ConfigError
+from wirelessfl.base.import_paths import short
+from wirelessfl.base.signals import Terminated
+from wirelessfl.base.terminal import Terminal, say
 from wirelessfl.cli.parser import Parser
-from wirelessfl.errors import ConfigError
-from wirelessfl.import_paths import short
-from wirelessfl.signals import Terminated
-from wirelessfl.terminal import Terminal, say
 
 if TYPE_CHECKING:
     from wirelessfl.config import Config
-    from wirelessfl.runs.directory import Row
+    from wirelessfl.runs.folder.directory import Row
     from wirelessfl.runs.result import RunResult
 
 HELP = "run all combinations: wirelessfl sweep hist,hfedavg --cells 2,4 --seed 1,2,3"
@@ -78,8 +78,8 @@ def act(arguments: argparse.Namespace) -> int:
     from wirelessfl.config.combinations import configurations, points
     from wirelessfl.config.kinds import first_names
     from wirelessfl.config.sections import WITHOUT_RESULTS
-    from wirelessfl.observers.console import line_of
-    from wirelessfl.runs.priced import priced_from
+    from wirelessfl.runs.kept import priced_from
+    from wirelessfl.runs.observers.console import line_of
 
     named = any("algorithm=" in words for words in arguments.coupled)
     tables = tables_of(arguments, named=named)

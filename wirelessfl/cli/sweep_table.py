@@ -9,9 +9,9 @@ from typing import Any, Literal
 
 from rich.table import Table
 
+from wirelessfl.base.import_paths import short
+from wirelessfl.base.terminal import Terminal
 from wirelessfl.cli.output import TO_TARGET, TOTALS, cells_of, in_form, with_validation
-from wirelessfl.import_paths import short
-from wirelessfl.terminal import Terminal
 
 HEADINGS = {
     "uplink_mib": "MiB per client",

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import argparse
 
+from wirelessfl.base.terminal import say
 from wirelessfl.cli.parser import Parser
-from wirelessfl.terminal import say
 
 HELP = "table over seeds: wirelessfl table RUN ... --by algorithm"
 

@@ -6,10 +6,10 @@ import argparse
 import json
 from pathlib import Path
 
+from wirelessfl.base.errors import ConfigError
+from wirelessfl.base.import_paths import expanded
+from wirelessfl.base.terminal import say
 from wirelessfl.cli.parser import Parser, check_figure
-from wirelessfl.errors import ConfigError
-from wirelessfl.import_paths import expanded
-from wirelessfl.terminal import say
 from wirelessfl.training.workers.processes import launched
 
 HELP = "draw each client's work: wirelessfl timeline hist --rounds 1 [--flag value ...]"
@@ -45,7 +45,7 @@ def add(parser: Parser) -> None:
 def act(arguments: argparse.Namespace) -> int:
     """Simulate, draw, and print the summary."""
     from wirelessfl.cli.flags import given_flags, merged, tables_of
-    from wirelessfl.pricing.round_timeline import RoundTimeline, round_timeline
+    from wirelessfl.runs.pricing.round_timeline import RoundTimeline, round_timeline
     from wirelessfl.runs.timeline import SECONDS, Timeline
     from wirelessfl.runs.timeline import timeline as task_timeline
 

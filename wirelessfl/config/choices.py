@@ -1,29 +1,43 @@
-"""The choices of a run, and the kinds they belong to."""
+"""The choices of a run, and the kinds they belong to.
+
+What a run consists of: its regime, and the facts in which regimes differ.
+
+Default schedule and assignment of published methods, by the name of their algorithm.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from enum import StrEnum
 from typing import Annotated, Any, get_type_hints
 
+from wirelessfl.air.compression import COMPRESSIONS, Compression
+from wirelessfl.air.delays import DELAYS, DelayModel
+from wirelessfl.air.failures import FAILURES, Failures
+from wirelessfl.air.radio import (
+    FADINGS,
+    LAYOUTS,
+    PATH_LOSSES,
+    FadingModel,
+    LayoutModel,
+    PathLossModel,
+)
+from wirelessfl.air.uplinks import UPLINKS, Uplink
 from wirelessfl.algorithms import Method
-from wirelessfl.assigners import ASSIGNERS, Assigner
-from wirelessfl.assignment import ASSIGNMENTS, AssignmentRule
+from wirelessfl.algorithms.assigners import ASSIGNERS, Assigner
+from wirelessfl.algorithms.step_sizes import STEP_SIZES, StepSizes
+from wirelessfl.algorithms.warm_starts import WARM_STARTS, WarmStart
+from wirelessfl.base.errors import ConfigError
+from wirelessfl.base.registry import Kind
 from wirelessfl.data.choice import DATASETS, DatasetChoice
 from wirelessfl.data.splits import DATA_SPLITS, Split
-from wirelessfl.failures import FAILURES, Failures
-from wirelessfl.losses import LOSSES, Loss
+from wirelessfl.engine.assignment import ASSIGNMENTS, AssignmentRule
+from wirelessfl.engine.schedules import SCHEDULES, Schedule
+from wirelessfl.engine.selection import SELECTIONS, Selection
+from wirelessfl.engine.sessions.presence import PRESENCES, PresenceModel
 from wirelessfl.models.choice import MODEL_CHOICES, ModelChoice
-from wirelessfl.radio import FADINGS, LAYOUTS, PATH_LOSSES, FadingModel, LayoutModel, PathLossModel
-from wirelessfl.registry import Kind
-from wirelessfl.rounds.compression import COMPRESSIONS, Compression
-from wirelessfl.rounds.step_sizes import STEP_SIZES, StepSizes
-from wirelessfl.schedules import SCHEDULES, Schedule
-from wirelessfl.selection import SELECTIONS, Selection
-from wirelessfl.sessions.presence import PRESENCES, PresenceModel
-from wirelessfl.tasks.delays import DELAYS, DelayModel
-from wirelessfl.uplinks import UPLINKS, Uplink
-from wirelessfl.warm_starts import WARM_STARTS, WarmStart
+from wirelessfl.models.losses import LOSSES, Loss
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -95,3 +109,95 @@ DEFAULTS = {name: kind.default for name, kind in KINDS.items() if kind.default}
 """Default names. The algorithm determines the defaults of schedule and assignment."""
 OPTIONAL = ("assigner",)
 """Kinds without a table if the default is chosen."""
+
+
+class Regime(StrEnum):
+    """What a run consists of.
+
+    Code asks for the facts below, not for a regime. What needs an object for each regime, the
+    builders, has a table of them: ``runs/build/building.py``.
+    """
+
+    ROUNDS = "rounds"
+    """Rounds of one model."""
+    SESSIONS = "sessions"
+    """Sessions of such rounds, between which clients join and leave."""
+    TASKS = "tasks"
+    """Requests to clients, or rounds shared by tasks."""
+    CELLS = "cells"
+    """Rounds of cells, which the cloud merges asynchronously."""
+
+    @property
+    def common_rounds(self) -> bool:
+        """Whether the run is one sequence of rounds of one model at all nodes."""
+        return self is Regime.ROUNDS
+
+    @property
+    def synchronous(self) -> bool:
+        """Whether the order of the merges of a model does not depend on seconds."""
+        return self in (Regime.ROUNDS, Regime.SESSIONS)
+
+    @property
+    def in_sessions(self) -> bool:
+        """Whether clients join and leave between sessions, which count their own rounds."""
+        return self is Regime.SESSIONS
+
+    @property
+    def of_tasks(self) -> bool:
+        """Whether clients get work for one of several tasks, which can depend on accuracies."""
+        return self is Regime.TASKS
+
+    @property
+    def merges_cells(self) -> bool:
+        """Whether the cloud merges cells asynchronously, so that each has its own round."""
+        return self is Regime.CELLS
+
+
+@dataclass(frozen=True)
+class Preset:
+    """Defaults that the name of an algorithm implies; settings override them.
+
+    Args:
+        schedule: name of the schedule.
+        settings: settings of the schedule that differ from its defaults.
+        assignment: name of the assignment rule, used in rounds of several tasks.
+    """
+
+    schedule: str = "rounds"
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    assignment: str = "random"
+
+
+PRESETS: Mapping[str, Preset] = {
+    "fedast": Preset("buffered"),
+    "fedast-nobuffer": Preset("buffered", {"buffer": 1, "fixed_buffer": True}),
+    "fedasync": Preset("buffered", {"buffer": 1, "fixed_buffer": True}),
+    "fedbuff": Preset("buffered", {"buffer": 10}),
+    "sync-st": Preset("simultaneous", {"first": 30}),
+    "sync-bayes-st": Preset("simultaneous", {"first": 30}, "bayes"),
+    "sync-ucb-st": Preset("simultaneous", {"first": 30}, "bandit"),
+}
+"""Presets by algorithm; all other algorithms train one model in synchronous rounds by default."""
+
+
+def preset_of(algorithm: str) -> Preset:
+    """The defaults that the name of an algorithm implies."""
+    return PRESETS.get(algorithm, Preset())
+
+
+def check_local(table: Mapping[str, Any]) -> None:
+    """Refuse an algorithm inside cells whose name implies another schedule than ``rounds``.
+
+    Args:
+        table: the table of the algorithm.
+
+    Raises:
+        ConfigError: the algorithm's name implies such a schedule.
+    """
+    local = table.get("local", "")
+    if local in PRESETS:
+        raise ConfigError(
+            f'local is "{local}", which implies schedule "{PRESETS[local].schedule}", but the '
+            f'cells of algorithm "{table["name"]}" have synchronous edge rounds. Choose a '
+            "synchronous algorithm, such as fedavg."
+        )

@@ -10,13 +10,13 @@ from typing import Any
 import numpy as np
 
 from channels.notes import Notes
+from wirelessfl.base.errors import ConfigError
+from wirelessfl.base.import_paths import expanded
+from wirelessfl.base.wording import shown
 from wirelessfl.config.config import Config
 from wirelessfl.config.dropped import dropped_notes
 from wirelessfl.config.named import Trust
 from wirelessfl.config.tables import read_toml
-from wirelessfl.errors import ConfigError
-from wirelessfl.import_paths import expanded
-from wirelessfl.wording import shown
 
 Values = Mapping[str, Sequence[Any]]
 """Values of each setting, by flat name."""

@@ -13,8 +13,10 @@ from typing import Any
 import tomli_w
 
 from channels.concurrency import cached_property
+from wirelessfl.base.errors import ConfigError
+from wirelessfl.base.wording import shown
 from wirelessfl.config.named import Trust, import_paths
-from wirelessfl.config.resolve import check, filled
+from wirelessfl.config.resolve import check, filled, kept_tables, refusal, unused
 from wirelessfl.config.sections import SECTIONS
 from wirelessfl.config.settings import Place, Settings
 from wirelessfl.config.tables import (
@@ -26,13 +28,16 @@ from wirelessfl.config.tables import (
     tables_from_flags,
     unknown_setting,
 )
-from wirelessfl.config.task_settings import by_tasks, table_places, typed_table, with_table
 from wirelessfl.config.task_tables import ENDLESS, task_names
-from wirelessfl.config.tasks_together import check_end, check_tasks
+from wirelessfl.config.tasks import (
+    by_tasks,
+    check_end,
+    check_tasks,
+    table_places,
+    typed_table,
+    with_table,
+)
 from wirelessfl.config.typed_tables import typed
-from wirelessfl.config.unused import kept_tables, refusal, unused
-from wirelessfl.errors import ConfigError
-from wirelessfl.wording import shown
 
 ALGORITHM: Place = ("algorithm", "name")
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from wirelessfl.base.wording import shown
 from wirelessfl.config.config import Config
 from wirelessfl.config.kinds import chosen_classes, flag_homes
 from wirelessfl.config.tables import named_tables
-from wirelessfl.wording import shown
 
 
 def dropped_notes(tables: Mapping[str, Any], config: Config) -> list[str]:

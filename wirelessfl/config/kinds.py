@@ -7,6 +7,9 @@ from dataclasses import dataclass, field, fields, replace
 from functools import cache, cached_property, lru_cache
 from typing import Any, cast
 
+from wirelessfl.air.delays import DELAYS, DelayModel
+from wirelessfl.air.radio import LAYOUTS, LayoutModel, SectionVIC
+from wirelessfl.air.uplinks import UPLINKS, Uplink
 from wirelessfl.algorithms import (
     LOCAL,
     Algorithm,
@@ -15,20 +18,16 @@ from wirelessfl.algorithms import (
     find_algorithm,
     find_local,
 )
-from wirelessfl.config.choices import DEFAULTS, KINDS
-from wirelessfl.config.regimes import Regime
+from wirelessfl.base.errors import ConfigError
+from wirelessfl.base.needs import unmet
+from wirelessfl.base.registry import Choice
+from wirelessfl.base.wording import shown
+from wirelessfl.config.choices import DEFAULTS, KINDS, Regime
 from wirelessfl.config.sections import SECTIONS
 from wirelessfl.data.choice import given_dataset
-from wirelessfl.errors import ConfigError
-from wirelessfl.losses import GivenLoss
+from wirelessfl.engine.schedules import SCHEDULES, Schedule
 from wirelessfl.models.choice import GivenModel
-from wirelessfl.needs import unmet
-from wirelessfl.radio import LAYOUTS, LayoutModel, SectionVIC
-from wirelessfl.registry import Choice
-from wirelessfl.schedules import SCHEDULES, Schedule
-from wirelessfl.tasks.delays import DELAYS, DelayModel
-from wirelessfl.uplinks import UPLINKS, Uplink
-from wirelessfl.wording import shown
+from wirelessfl.models.losses import GivenLoss
 
 PARTS = {"local": "algorithm"}
 """Choices inside others, with the table of their settings."""

@@ -7,13 +7,13 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+from wirelessfl.base.errors import ConfigError
+from wirelessfl.base.import_paths import absolute, expanded, is_import_path
 from wirelessfl.config.choices import KINDS
 from wirelessfl.config.sections import PLACES
-from wirelessfl.config.sections.evaluation import listed
+from wirelessfl.config.sections.training import listed
 from wirelessfl.config.task_tables import parse_task
 from wirelessfl.data.files import is_folder_path
-from wirelessfl.errors import ConfigError
-from wirelessfl.import_paths import absolute, expanded, is_import_path
 
 OBJECTS = ("algorithm", "local", "network", "augment", *KINDS)
 """Settings that name an object, in a table of their own or in the table of a task."""

@@ -8,13 +8,13 @@ from dataclasses import fields
 from pathlib import Path
 from typing import Any, get_args
 
+from wirelessfl.base.errors import ConfigError
+from wirelessfl.base.import_paths import is_import_path, short
+from wirelessfl.base.wording import shown
 from wirelessfl.config.choices import KINDS
 from wirelessfl.config.kinds import algorithm_settings, owners, section_homes
 from wirelessfl.config.sections import SECTIONS
 from wirelessfl.data.files import dataset_title
-from wirelessfl.errors import ConfigError
-from wirelessfl.import_paths import is_import_path, short
-from wirelessfl.wording import shown
 
 ALGORITHM = ("algorithm", "local")
 

@@ -10,7 +10,11 @@ from pathlib import Path
 from typing import Any
 
 from wirelessfl.algorithms import LOCAL, find_algorithm
-from wirelessfl.config.choices import DEFAULTS, KINDS, OPTIONAL
+from wirelessfl.base.errors import ConfigError
+from wirelessfl.base.files import TEXT_BYTES, read_stored, why
+from wirelessfl.base.import_paths import expanded
+from wirelessfl.base.wording import nearest, shown, suggestion
+from wirelessfl.config.choices import DEFAULTS, KINDS, OPTIONAL, preset_of
 from wirelessfl.config.kinds import (
     Frame,
     chosen_classes,
@@ -29,14 +33,9 @@ from wirelessfl.config.named import (
     check_trust,
     with_absolute_paths,
 )
-from wirelessfl.config.presets import preset_of
 from wirelessfl.config.sections import SECTIONS
 from wirelessfl.config.synonyms import synonym
 from wirelessfl.config.task_tables import parse_task
-from wirelessfl.drafts import TEXT_BYTES, read_stored, why
-from wirelessfl.errors import ConfigError
-from wirelessfl.import_paths import expanded
-from wirelessfl.wording import nearest, shown, suggestion
 
 NAMED = ("algorithm", *KINDS, "task")
 """Flags that set a whole table, or its name."""

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from wirelessfl.base.errors import ConfigError
+from wirelessfl.base.wording import shown
 from wirelessfl.data.files import dataset_title
-from wirelessfl.errors import ConfigError
-from wirelessfl.wording import shown
 
 TASK_SETTINGS = {
     "data": ["validation_fraction", "augment"],

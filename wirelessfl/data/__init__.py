@@ -8,6 +8,11 @@ from collections.abc import Callable
 from typing import Any
 
 from channels.arrays import IntArray
+from wirelessfl.base.errors import ConfigError, DataError
+from wirelessfl.base.guard import calling, of_project
+from wirelessfl.base.import_paths import expanded, short
+from wirelessfl.base.registry import by_name
+from wirelessfl.base.wording import shown
 from wirelessfl.data.cifar import CIFAR10, CIFAR100
 from wirelessfl.data.client_samples import hold_out
 from wirelessfl.data.dataset import Dataset, Facts
@@ -24,11 +29,6 @@ from wirelessfl.data.text import TEXT_DATA
 from wirelessfl.data.tinyimagenet import FACTS as TINY_IMAGENET
 from wirelessfl.data.tinyimagenet import load_tiny_imagenet
 from wirelessfl.data.tokens import Tokenizer
-from wirelessfl.errors import ConfigError, DataError
-from wirelessfl.guard import calling, of_project
-from wirelessfl.import_paths import expanded, short
-from wirelessfl.registry import by_name
-from wirelessfl.wording import shown
 
 __all__ = [
     "SPLITS",

@@ -11,6 +11,9 @@ import torch
 from pydantic import Field
 
 from channels.concurrency import once
+from wirelessfl.base.errors import ConfigError
+from wirelessfl.base.needs import Needs
+from wirelessfl.base.registry import Choice, Kind
 from wirelessfl.data import (
     WITHOUT_IMAGES,
     Facts,
@@ -25,9 +28,6 @@ from wirelessfl.data.dataset import Dataset
 from wirelessfl.data.files import dataset_title
 from wirelessfl.data.pretrained import HUB_MODEL
 from wirelessfl.data.tokens import WordTokenizer
-from wirelessfl.errors import ConfigError
-from wirelessfl.needs import Needs
-from wirelessfl.registry import Choice, Kind
 
 PIXELS = Annotated[
     Literal["signed", "unit", "standard"],

@@ -16,10 +16,10 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from wirelessfl.base.errors import DataError
 from wirelessfl.data.dataset import Dataset, Facts, scale_pixels
 from wirelessfl.data.files import Place, Published, find_place, read_verified
 from wirelessfl.data.hub_images import HubImages
-from wirelessfl.errors import DataError
 
 _IMAGE = (3, 32, 32)
 _PIXELS = 3072

@@ -11,8 +11,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from channels.arrays import IntArray
 from channels.streams import Stream
+from wirelessfl.base.errors import DataError
 from wirelessfl.data.labels import checked_groups
-from wirelessfl.errors import DataError
 
 _BLOCK = 256
 

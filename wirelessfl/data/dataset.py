@@ -10,9 +10,9 @@ from numpy.typing import NDArray
 
 from channels.arrays import IntArray
 from channels.summaries import html_table
+from wirelessfl.base.errors import DataError
+from wirelessfl.base.wording import shown
 from wirelessfl.data.labels import check_values, checked_groups, derived_classes
-from wirelessfl.errors import DataError
-from wirelessfl.wording import shown
 
 SAMPLES = 8
 """Number of samples of a data set that replaces the real one."""

@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 
 from channels.arrays import FloatArray, IntArray
 from channels.streams import Stream
+from wirelessfl.base.errors import DataError
 from wirelessfl.data.client_samples import ClientSamples
-from wirelessfl.errors import DataError
 
 _KEPT_SAMPLES = 1 << 22
 BLOCK = 128

@@ -14,8 +14,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from wirelessfl.errors import DataError
-from wirelessfl.import_paths import expanded, has_separator, is_import_path, short
+from wirelessfl.base.errors import DataError
+from wirelessfl.base.import_paths import expanded, has_separator, is_import_path, short
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -165,7 +165,7 @@ def download(file: Published, place: Place, console: Console | None = None) -> b
     import pooch
     from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TransferSpeedColumn
 
-    from wirelessfl.terminal import Terminal
+    from wirelessfl.base.terminal import Terminal
 
     title = f"{place.dataset}/{file.name}"
     target = place.folder / file.name

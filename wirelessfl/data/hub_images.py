@@ -20,9 +20,9 @@ import torch
 from numpy.typing import NDArray
 
 from channels.arrays import IntArray
+from wirelessfl.base.errors import DataError
 from wirelessfl.data.dataset import Dataset, Facts, scale_pixels
 from wirelessfl.data.files import find_place, part_files, reading_parquet
-from wirelessfl.errors import DataError
 
 if TYPE_CHECKING:
     from PIL import Image
@@ -307,7 +307,7 @@ def decoding_progress(
     """
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 
-    from wirelessfl.terminal import Terminal
+    from wirelessfl.base.terminal import Terminal
 
     console = console or Terminal(stderr=True)
     columns = (TextColumn("{task.description}", markup=False), BarColumn(), MofNCompleteColumn())

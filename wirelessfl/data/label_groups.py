@@ -19,11 +19,11 @@ from numpy.typing import ArrayLike, NDArray
 from channels.arrays import IntArray
 from channels.streams import Stream
 from channels.validation import checked_cells
+from wirelessfl.base.errors import DataError
 from wirelessfl.data.client_samples import GroupedSamples
 from wirelessfl.data.labels import cells_of_clients, checked_labels, checked_number
 from wirelessfl.data.splits import Samples, Split, split
 from wirelessfl.data.splits.label_splits import deal_evenly
-from wirelessfl.errors import DataError
 
 
 @dataclass(frozen=True, eq=False)

@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 from channels import even_cells
 from channels.arrays import IntArray
 from channels.validation import checked_cells, whole_number
-from wirelessfl.errors import DataError
+from wirelessfl.base.errors import DataError
 
 NAMED = 5
 """Maximum number of labels, or of ranges of labels, that a message names."""

@@ -16,9 +16,9 @@ from numpy.typing import NDArray
 
 from channels.arrays import FloatArray, IntArray
 from channels.streams import Stream
+from wirelessfl.base.errors import DataError
 from wirelessfl.data.dataset import Dataset, Facts, scale_pixels
 from wirelessfl.data.files import Published, find_place, read_verified
-from wirelessfl.errors import DataError
 
 _NAMES = (
     "train-images-idx3-ubyte.gz",

@@ -13,11 +13,11 @@ from typing import Any
 import numpy as np
 import torch
 
+from wirelessfl.base.errors import ConfigError, DataError
+from wirelessfl.base.guard import calling, described
+from wirelessfl.base.wording import shown
 from wirelessfl.data.dataset import Dataset, check_dense
 from wirelessfl.data.samples import collected, is_image_folder, is_samples, read_images
-from wirelessfl.errors import ConfigError, DataError
-from wirelessfl.guard import calling, described
-from wirelessfl.wording import shown
 
 KEYS = ("train_inputs", "train_labels", "test_inputs", "test_labels")
 TEST_SPLITS = ("test", "validation", "valid", "val")

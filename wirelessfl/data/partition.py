@@ -12,12 +12,12 @@ import torch
 from numpy.typing import ArrayLike, NDArray
 
 from channels.arrays import IntArray
+from wirelessfl.base.errors import ConfigError, DataError
+from wirelessfl.base.figures.curves import save_figure
+from wirelessfl.base.guard import described
+from wirelessfl.base.import_paths import expanded
 from wirelessfl.data.client_samples import ClientSamples
 from wirelessfl.data.picture import draw_shares
-from wirelessfl.errors import ConfigError, DataError
-from wirelessfl.figures import save_figure
-from wirelessfl.guard import described
-from wirelessfl.import_paths import expanded
 
 LARGEST_BYTES = 20_000_000
 """Maximum size of stored indices."""
@@ -121,7 +121,7 @@ class ClientPartition(Sequence[IntArray]):
         if self._samples is None or self._offsets is None:
             raise DataError(
                 "the indices of the samples were not stored, because there are too many: use "
-                "counts, or build the run by wirelessfl.setup.build(config)."
+                "counts, or build the run by wirelessfl.runs.build.build(config)."
             )
         if not -len(self) <= client < len(self):
             raise DataError(f"client is {client}: choose one from 0 to {len(self) - 1}.")

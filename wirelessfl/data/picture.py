@@ -12,9 +12,9 @@ import torch
 from numpy.typing import ArrayLike, NDArray
 
 from channels.arrays import IntArray
+from wirelessfl.base.errors import DataError
+from wirelessfl.base.figures.curves import new_figure, style
 from wirelessfl.data.labels import cells_of_clients, checked_indices, checked_labels
-from wirelessfl.errors import DataError
-from wirelessfl.figures import new_figure, style
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

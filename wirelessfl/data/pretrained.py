@@ -9,8 +9,8 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from wirelessfl.errors import ConfigError
-from wirelessfl.import_paths import expanded
+from wirelessfl.base.errors import ConfigError
+from wirelessfl.base.import_paths import expanded
 
 HUB_MODEL = "gpt2"
 """The default model: the smallest GPT-2, with 124 million parameters."""

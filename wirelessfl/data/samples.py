@@ -13,11 +13,11 @@ import numpy as np
 import torch
 
 from channels.streams import Stream
+from wirelessfl.base.errors import DataError
+from wirelessfl.base.guard import calling, described
+from wirelessfl.base.torch_state import seeded_generators
 from wirelessfl.data.dataset import Dataset, check_dense, scale_pixels
 from wirelessfl.data.files import dataset_title
-from wirelessfl.errors import DataError
-from wirelessfl.generators import seeded_generators
-from wirelessfl.guard import calling, described
 
 IMAGES = ("image", "img", "pixel_values", "inputs", "input", "features", "x")
 LABELS = ("label", "labels", "fine_label", "target", "targets", "y")

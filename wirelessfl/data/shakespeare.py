@@ -17,11 +17,11 @@ import torch
 from numpy.typing import NDArray
 
 from channels.arrays import IntArray
+from wirelessfl.base.errors import DataError
 from wirelessfl.data.dataset import Dataset, Facts
 from wirelessfl.data.files import find_place
 from wirelessfl.data.labels import checked_number
 from wirelessfl.data.text_files import read_text
-from wirelessfl.errors import DataError
 
 NAME = "shakespeare"
 LENGTH = 80

@@ -13,6 +13,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Literal
 
+from wirelessfl.base.errors import DataError
 from wirelessfl.data.dataset import Dataset, Facts
 from wirelessfl.data.files import Place, find_place, part_files
 from wirelessfl.data.pretrained import HUB_MODEL
@@ -32,7 +33,6 @@ from wirelessfl.data.tokens import (
     WordTokenizer,
     digest_of,
 )
-from wirelessfl.errors import DataError
 
 _PUBLISHED: Mapping[str, tuple[str, ...]] = {
     "tsv": ("train.tsv", "dev.tsv"),

@@ -11,8 +11,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from wirelessfl.base.errors import DataError
 from wirelessfl.data.files import reading_parquet
-from wirelessfl.errors import DataError
 
 
 @dataclass(frozen=True)

@@ -22,10 +22,10 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from wirelessfl.base.errors import DataError
 from wirelessfl.data.dataset import Dataset, Facts, scale_pixels
 from wirelessfl.data.files import find_place
 from wirelessfl.data.hub_images import BLOCK, decoding_progress
-from wirelessfl.errors import DataError
 
 if TYPE_CHECKING:
     from rich.console import Console

@@ -20,9 +20,9 @@ import numpy as np
 import torch
 from safetensors import SafetensorError, safe_open
 
+from wirelessfl.base.errors import ConfigError
 from wirelessfl.data import files
 from wirelessfl.data.pretrained import language_package, load_pretrained, pretrained_folder
-from wirelessfl.errors import ConfigError
 
 
 class TokenIds(NamedTuple):

@@ -1,23 +1,4 @@
-"""Further metrics of rows. Files in this folder are discovered automatically.
+"""Public names of ``wirelessfl.models.metrics``."""
 
-A metric of one's own is a function ``f(outputs, labels) -> float``, or a list of numbers, of all
-test samples. It is named by its import path or given to ``wirelessfl.run``.
-"""
-
-from __future__ import annotations
-
-from wirelessfl.metrics.measures import Measures, label_shares
-from wirelessfl.metrics.metric import Metric, OwnMetric, Predicted
-from wirelessfl.metrics.names import METRICS, check_name, find_metric, smaller_is_better
-
-__all__ = [
-    "METRICS",
-    "Measures",
-    "Metric",
-    "OwnMetric",
-    "Predicted",
-    "check_name",
-    "find_metric",
-    "label_shares",
-    "smaller_is_better",
-]
+from wirelessfl.models.metrics import *  # noqa: F403, its names are in __all__
+from wirelessfl.models.metrics import __all__ as __all__

@@ -11,41 +11,37 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from channels.streams import Stream
-from wirelessfl.errors import ConfigError, out_of_memory
-from wirelessfl.generators import seeded_generators
-from wirelessfl.guard import NO_ERROR, ONE_LINE, located
+from wirelessfl.base.errors import ConfigError, out_of_memory
+from wirelessfl.base.guard import NO_ERROR, ONE_LINE, located
+from wirelessfl.base.registry import by_name
+from wirelessfl.base.torch_state import seeded_generators
+from wirelessfl.base.wording import shown
 from wirelessfl.models.built_in import BuiltIn
-from wirelessfl.registry import by_name
-from wirelessfl.wording import shown
 
 if TYPE_CHECKING:
-    from wirelessfl.models.cifar_cnn import CifarCNN
-    from wirelessfl.models.dropout import StreamDropout
-    from wirelessfl.models.fcnn import FCNN, MLP
-    from wirelessfl.models.fedast_cnn import FedASTCNN
-    from wirelessfl.models.gn_cnn import GroupNormCNN
-    from wirelessfl.models.gpt2_lora import GPT2LoRA
-    from wirelessfl.models.lenet5 import LeNet5
-    from wirelessfl.models.linear import LinearClassifier
-    from wirelessfl.models.lstm import LSTM
-    from wirelessfl.models.resnet18 import ResNet18
-    from wirelessfl.models.text_mean import TextMean
+    from wirelessfl.models.built_in.convolutional import CifarCNN, FedASTCNN, GroupNormCNN, LeNet5
+    from wirelessfl.models.built_in.dense import FCNN, MLP, LinearClassifier
+    from wirelessfl.models.built_in.gpt2_lora import GPT2LoRA
+    from wirelessfl.models.built_in.lstm import LSTM
+    from wirelessfl.models.built_in.resnet18 import ResNet18
+    from wirelessfl.models.built_in.text_mean import TextMean
+    from wirelessfl.models.parts import StreamDropout
 
 MODELS: Mapping[str, BuiltIn] = {
-    "fcnn": BuiltIn(f"{__name__}.fcnn", "FCNN"),
-    "mlp": BuiltIn(f"{__name__}.fcnn", "MLP"),
-    "linear": BuiltIn(f"{__name__}.linear", "LinearClassifier"),
-    "lenet5": BuiltIn(f"{__name__}.lenet5", "LeNet5"),
-    "cifar-cnn": BuiltIn(f"{__name__}.cifar_cnn", "CifarCNN"),
-    "fedast-cnn": BuiltIn(f"{__name__}.fedast_cnn", "FedASTCNN"),
-    "gn-cnn": BuiltIn(f"{__name__}.gn_cnn", "GroupNormCNN"),
-    "resnet18": BuiltIn(f"{__name__}.resnet18", "ResNet18"),
-    "lstm": BuiltIn(f"{__name__}.lstm", "LSTM"),
-    "text-mean": BuiltIn(f"{__name__}.text_mean", "TextMean", default_tokenizer="words"),
-    "gpt2-lora": BuiltIn(f"{__name__}.gpt2_lora", "GPT2LoRA"),
+    "fcnn": BuiltIn(f"{__name__}.built_in.dense", "FCNN"),
+    "mlp": BuiltIn(f"{__name__}.built_in.dense", "MLP"),
+    "linear": BuiltIn(f"{__name__}.built_in.dense", "LinearClassifier"),
+    "lenet5": BuiltIn(f"{__name__}.built_in.convolutional", "LeNet5"),
+    "cifar-cnn": BuiltIn(f"{__name__}.built_in.convolutional", "CifarCNN"),
+    "fedast-cnn": BuiltIn(f"{__name__}.built_in.convolutional", "FedASTCNN"),
+    "gn-cnn": BuiltIn(f"{__name__}.built_in.convolutional", "GroupNormCNN"),
+    "resnet18": BuiltIn(f"{__name__}.built_in.resnet18", "ResNet18"),
+    "lstm": BuiltIn(f"{__name__}.built_in.lstm", "LSTM"),
+    "text-mean": BuiltIn(f"{__name__}.built_in.text_mean", "TextMean", default_tokenizer="words"),
+    "gpt2-lora": BuiltIn(f"{__name__}.built_in.gpt2_lora", "GPT2LoRA"),
 }
 _HOMES = {model.name: model.module for model in MODELS.values()}
-_HOMES["StreamDropout"] = f"{__name__}.dropout"
+_HOMES["StreamDropout"] = f"{__name__}.parts"
 TAKERS = {
     "hidden": "fcnn",
     "dropout": "fcnn",
@@ -123,7 +119,7 @@ def _own_generator(factory: object, stream: Stream) -> AbstractContextManager[ob
     """For built-in models; users' callables may seed and read the global generator."""
     if not isinstance(factory, BuiltIn):
         return nullcontext()
-    from wirelessfl.models.initial_weights import OwnGenerator  # loads PyTorch
+    from wirelessfl.models.parts import OwnGenerator  # loads PyTorch
 
     return OwnGenerator(stream.key() >> 1)  # as ``seeded_generators``
 

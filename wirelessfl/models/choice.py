@@ -12,9 +12,9 @@ from pydantic import BeforeValidator, Field
 
 from channels.concurrency import once
 from channels.streams import Stream
+from wirelessfl.base.needs import Needs
+from wirelessfl.base.registry import Choice, Kind, by_name
 from wirelessfl.models import MODELS, build_model, parameters_of
-from wirelessfl.needs import Needs
-from wirelessfl.registry import Choice, Kind, by_name
 
 SETTINGS: Mapping[str, Any] = {
     "dropout": Annotated[float, Field(ge=0, lt=1, description="dropout probability")],

@@ -15,14 +15,14 @@ from itertools import groupby, islice
 from pathlib import Path
 from typing import Any
 
+from wirelessfl.base.errors import DataError
 from wirelessfl.config import Config
+from wirelessfl.config.resolve import kept_tables
 from wirelessfl.config.sections import WITHOUT_RESULTS
-from wirelessfl.config.unused import kept_tables
-from wirelessfl.errors import DataError
-from wirelessfl.runs.about import NUMERICS
-from wirelessfl.runs.directory import RunDirectory
+from wirelessfl.runs.folder.about import NUMERICS
+from wirelessfl.runs.folder.directory import RunDirectory
 from wirelessfl.runs.result import RunResult
-from wirelessfl.runs.transitions import Transition, transitions
+from wirelessfl.runs.summaries import Transition, transitions
 
 FORMAT = 1
 """Version of the files; incremented when their fields change."""
@@ -48,8 +48,8 @@ class StoredRun:
     Args:
         settings: all settings with an effect, by table, see ``effective``.
         rows: its rows, see ``wirelessfl.RunResult``, without wall-clock seconds.
-        about: versions, commit, date and device, see ``wirelessfl.runs.about``; ``numerics`` is
-            the version of the results.
+        about: versions, commit, date and device, see ``wirelessfl.runs.folder.about``;
+            ``numerics`` is the version of the results.
         machine: executor, chunk, workers and threads.
         seconds: wall-clock seconds of the run.
     """
@@ -90,7 +90,7 @@ class StoredRun:
 
     @cached_property
     def transitions(self) -> list[Transition]:
-        """Accuracy after each change of clients, see ``wirelessfl.runs.transitions``."""
+        """Accuracy after each change of clients, see ``wirelessfl.runs.summaries``."""
         return transitions(self.rows)
 
     def save(self, file: Path) -> None:

@@ -7,11 +7,12 @@ from dataclasses import dataclass
 from itertools import chain
 from typing import Any
 
-from wirelessfl.errors import ConfigError
-from wirelessfl.results.cases import Case
+from wirelessfl.base.errors import ConfigError
+from wirelessfl.base.rows import measured_field
+from wirelessfl.base.text import rendered
 from wirelessfl.results.intervals import CostToTarget, Effect, difference, ratio
 from wirelessfl.results.runs import Runs
-from wirelessfl.results.selection import order_key, value_text, varied
+from wirelessfl.results.selection import Case, order_key, value_text, varied
 from wirelessfl.results.tables import (
     COSTS,
     Table,
@@ -20,9 +21,7 @@ from wirelessfl.results.tables import (
     reaching,
     summarised,
 )
-from wirelessfl.results.text import rendered
-from wirelessfl.row_fields import measured_field
-from wirelessfl.runs.monitor import Monitor
+from wirelessfl.runs.engine import Monitor
 
 MIN_PAIRS = 2
 """Seeds that an interval needs."""

@@ -10,12 +10,16 @@ import torch
 
 from channels import Network
 from channels.notes import Notes
+from wirelessfl.base.errors import ConfigError
+from wirelessfl.base.wording import shown
 from wirelessfl.config import Config
 from wirelessfl.data import Data
-from wirelessfl.errors import ConfigError
-from wirelessfl.pricing.network_prices import Entry, network_prices
-from wirelessfl.pricing.over import Radio, over
-from wirelessfl.pricing.same_training import (
+from wirelessfl.results.priced_runs import PricedNetworks, PricedRun
+from wirelessfl.runs.build.given_objects import GivenObjects
+from wirelessfl.runs.folder.given_files import stored_network
+from wirelessfl.runs.pricing.network_prices import Entry, network_prices
+from wirelessfl.runs.pricing.over import Radio, over
+from wirelessfl.runs.pricing.same_training import (
     check_cells,
     check_independent,
     own_network,
@@ -23,11 +27,7 @@ from wirelessfl.pricing.same_training import (
     row_key,
     with_costs,
 )
-from wirelessfl.results.priced_runs import PricedNetworks, PricedRun
-from wirelessfl.runs.given_files import stored_network
 from wirelessfl.runs.result import RunResult
-from wirelessfl.setup.given_objects import GivenObjects
-from wirelessfl.wording import shown
 
 
 def price_over(run: RunResult, flags: Mapping[str, Any]) -> PricedRun:

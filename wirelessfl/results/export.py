@@ -12,15 +12,14 @@ from typing import Any
 
 import torch
 
-from wirelessfl.drafts import replacing
-from wirelessfl.errors import ConfigError
-from wirelessfl.observers.best_model import BEST, best_params
+from wirelessfl.base.errors import ConfigError
+from wirelessfl.base.files import check_writable, replacing
+from wirelessfl.base.packages import parquet
+from wirelessfl.base.wording import suggestion
 from wirelessfl.results.overview import about_of
 from wirelessfl.results.runs import Runs
-from wirelessfl.runs.extras import parquet
-from wirelessfl.runs.files import check_writable
+from wirelessfl.runs.observers.best_model import BEST, best_params
 from wirelessfl.runs.result import RunResult
-from wirelessfl.wording import suggestion
 
 PARAMETERS = (".safetensors", ".pt")
 ROWS = (".csv", ".parquet", ".jsonl")

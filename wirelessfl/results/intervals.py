@@ -15,7 +15,7 @@ from typing import Any, Literal
 
 from scipy.special import stdtrit
 
-from wirelessfl.results.seeds import place_reaching
+from wirelessfl.results.selection import place_reaching
 
 LEVEL = 0.95
 HIDDEN = 0.3

@@ -12,20 +12,20 @@ from typing import Any
 
 import torch
 
+from wirelessfl.base.errors import ConfigError
+from wirelessfl.base.files import DAMAGE, reading, why
+from wirelessfl.base.import_paths import expanded
+from wirelessfl.base.wording import shown
 from wirelessfl.config import Config
 from wirelessfl.config.named import Trust
 from wirelessfl.config.stored import check_stored
 from wirelessfl.config.tables import read_toml
-from wirelessfl.drafts import DAMAGE, reading, why
-from wirelessfl.errors import ConfigError
-from wirelessfl.import_paths import expanded
 from wirelessfl.results.runs import Runs
-from wirelessfl.runs.directory import CHECKPOINT, RunDirectory
-from wirelessfl.runs.fingerprints import check_fingerprint, fingerprint_of
+from wirelessfl.runs.build.arguments import path_of_run
+from wirelessfl.runs.folder.checkpoint import is_server_model, stored_params
+from wirelessfl.runs.folder.directory import CHECKPOINT, RunDirectory
+from wirelessfl.runs.folder.fingerprints import check_fingerprint, fingerprint_of
 from wirelessfl.runs.result import RunResult
-from wirelessfl.runs.stored_params import is_server_model, stored_params
-from wirelessfl.setup.arguments import path_of_run
-from wirelessfl.wording import shown
 
 RUN_FILES = frozenset(("config.toml", "about.json"))
 """Files of every run; a user's own ``config.toml`` is not a run."""

@@ -11,18 +11,18 @@ from pathlib import Path
 from typing import Any
 
 from wirelessfl.algorithms import LOCAL
+from wirelessfl.base.errors import ConfigError, DataError
+from wirelessfl.base.files import is_draft, stored_size
+from wirelessfl.base.import_paths import is_import_path
 from wirelessfl.config import Config
 from wirelessfl.config.choices import DEFAULTS, KINDS
 from wirelessfl.config.sections import PLACES, SECTIONS
 from wirelessfl.config.stored import plain
-from wirelessfl.drafts import is_draft, stored_size
-from wirelessfl.errors import ConfigError, DataError
-from wirelessfl.import_paths import is_import_path
 from wirelessfl.results.load import load, run_folders
 from wirelessfl.results.selection import MACHINE
-from wirelessfl.runs.client_log_file import read_client_log
-from wirelessfl.runs.directory import CLIENT_LOG, RunDirectory
-from wirelessfl.runs.given_files import read_partition
+from wirelessfl.runs.folder.client_log import read_client_log
+from wirelessfl.runs.folder.directory import CLIENT_LOG, RunDirectory
+from wirelessfl.runs.folder.given_files import read_partition
 from wirelessfl.runs.predictions import predictions
 from wirelessfl.runs.result import RunResult
 

@@ -11,23 +11,23 @@ import torch
 
 from channels import Network
 from channels.notes import Notes
+from wirelessfl.base.errors import ConfigError
+from wirelessfl.base.torch_state import own_modes
+from wirelessfl.base.wording import shown
 from wirelessfl.config import Config
 from wirelessfl.data import Data
-from wirelessfl.errors import ConfigError
-from wirelessfl.pricing.network_prices import NetworkPrices, network_prices
-from wirelessfl.pricing.over import Radio, over
-from wirelessfl.pricing.price import price as price_settings
-from wirelessfl.pricing.price import priced
-from wirelessfl.pricing.prices import Prices
-from wirelessfl.pricing.same_training import check_cells
 from wirelessfl.results.elsewhere import TrainedRun, entries_of
 from wirelessfl.results.load import load
 from wirelessfl.results.priced_runs import PricedNetworks, PricedRun
+from wirelessfl.runs.build.arguments import check_objects
+from wirelessfl.runs.build.given_objects import GivenObjects, configured
+from wirelessfl.runs.pricing.network_prices import NetworkPrices, network_prices
+from wirelessfl.runs.pricing.over import Radio, over
+from wirelessfl.runs.pricing.price import price as price_settings
+from wirelessfl.runs.pricing.price import priced
+from wirelessfl.runs.pricing.prices import Prices
+from wirelessfl.runs.pricing.same_training import check_cells
 from wirelessfl.runs.result import RunResult
-from wirelessfl.setup.arguments import check_objects
-from wirelessfl.setup.given_objects import GivenObjects, configured
-from wirelessfl.torch_modes import own_modes
-from wirelessfl.wording import shown
 
 Configured = Config | Mapping[str, Any] | str | Path
 """Settings of a run, or the path of their file."""

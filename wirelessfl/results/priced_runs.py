@@ -10,14 +10,14 @@ import numpy as np
 
 from channels import Network
 from channels.arrays import FloatArray
+from wirelessfl.base.errors import ConfigError
+from wirelessfl.base.text import rendered
+from wirelessfl.base.wording import shown
 from wirelessfl.config import Config
-from wirelessfl.errors import ConfigError
-from wirelessfl.pricing.network_prices import NetworkPrices
-from wirelessfl.pricing.same_training import of_radio
-from wirelessfl.results.text import rendered
-from wirelessfl.runs.monitor import Monitor
+from wirelessfl.runs.engine import Monitor
+from wirelessfl.runs.pricing.network_prices import NetworkPrices
+from wirelessfl.runs.pricing.same_training import of_radio
 from wirelessfl.runs.result import RunResult
-from wirelessfl.wording import shown
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -6,9 +6,9 @@ import statistics
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from wirelessfl.divergence import as_mean_value
-from wirelessfl.figure_marks import AtLeast, mean_or_bound, missed
-from wirelessfl.results.seeds import first_reaching
+from wirelessfl.base.figures.marks import AtLeast, mean_or_bound, missed
+from wirelessfl.base.rows import as_mean_value
+from wirelessfl.results.selection import first_reaching
 
 MISSING = "not reached"
 EDGE = "edge of the grid"

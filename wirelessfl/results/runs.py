@@ -5,12 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, overload
 
+from wirelessfl.base.errors import ConfigError
+from wirelessfl.base.figures.curves import StyleName
+from wirelessfl.base.packages import pandas
+from wirelessfl.base.wording import shown
 from wirelessfl.config.stored import plain
-from wirelessfl.errors import ConfigError
-from wirelessfl.figures import StyleName
-from wirelessfl.results.against import plotted_against
-from wirelessfl.results.cases import Case, cases_of
+from wirelessfl.results.panels import plotted_against
 from wirelessfl.results.selection import (
+    Case,
+    cases_of,
     check_names,
     check_types,
     matches,
@@ -18,10 +21,8 @@ from wirelessfl.results.selection import (
     telling,
 )
 from wirelessfl.results.tables import Table, summarised
-from wirelessfl.runs.extras import pandas
 from wirelessfl.runs.plots import plotted
 from wirelessfl.runs.result import RunResult
-from wirelessfl.wording import shown
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -1,17 +1,29 @@
-"""Settings in which stored runs differ, and selection and groups by settings."""
+"""Settings in which stored runs differ, and selection and groups by settings.
+
+Cases: runs that differ only in their seeds, with the rows of one model.
+
+What rows say about a run: its final accuracy, and where it reaches a target.
+
+Names of algorithms, data sets, models and uplinks in figures and tables.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+import math
+import statistics
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
+from wirelessfl.base.errors import ConfigError
+from wirelessfl.base.import_paths import short
+from wirelessfl.base.rows import as_mean_value
+from wirelessfl.base.wording import shown, suggestion
 from wirelessfl.config.sections import PLACES
 from wirelessfl.config.stored import is_setting, plain
-from wirelessfl.errors import ConfigError
-from wirelessfl.import_paths import short
 from wirelessfl.results import archive
+from wirelessfl.runs.engine import Monitor
 from wirelessfl.runs.result import RunResult
-from wirelessfl.wording import suggestion
 
 MACHINE = (*archive.MACHINE, "padding", "client_states")
 """Settings that say where and how a run is computed, not what."""
@@ -129,3 +141,215 @@ def label_text(names: Sequence[str], values: Sequence[Any]) -> str:
 def seeds_of(runs: Iterable[RunResult]) -> list[int]:
     """The seeds of runs, in order."""
     return [int(run.settings["seed"]) for run in runs]
+
+
+NAMES = {
+    "fa-nt": "FA-NT",
+    "fadamgc": "FAdamGC",
+    "fedacg": "FedACG",
+    "fedadagrad": "FedAdagrad",
+    "fedadam": "FedAdam",
+    "fedams": "FedAMS",
+    "fedast": "FedAST",
+    "fedast-nobuffer": "FedAST-NoBuffer",
+    "fedasync": "FedAsync",
+    "fedavg": "FedAvg",
+    "fedavg-m": "FedAvg-M",
+    "fedavg-small": "FedAvg-small",
+    "fedbuff": "FedBuff",
+    "fedprox": "FedProx",
+    "fedrolex": "FedRolex",
+    "fedyogi": "FedYogi",
+    "heterofl": "HeteroFL",
+    "hfedavg": "HFedAvg",
+    "hist": "HIST",
+    "local-adam": "LocalAdam",
+    "moon": "MOON",
+    "ra-fed": "RA-Fed",
+    "ram-fed": "RAM-Fed",
+    "scaffold": "SCAFFOLD",
+    "scaffold-m": "SCAFFOLD-M",
+    "sync-bayes-st": "Sync-Bayes-ST",
+    "sync-st": "Sync-ST",
+    "sync-ucb-st": "Sync-UCB-ST",
+}
+"""Names of the algorithms, as in their papers."""
+DATA = {
+    "ag-news": "AG News",
+    "cifar10": "CIFAR-10",
+    "cifar10-jpeg": "CIFAR-10 (JPEG copy)",
+    "cifar100": "CIFAR-100",
+    "digits": "digits",
+    "fashion-mnist": "Fashion-MNIST",
+    "mnist": "MNIST",
+    "svhn": "SVHN",
+    "tinyimagenet": "TinyImageNet",
+    "20newsgroups": "20 Newsgroups",
+    "qnli": "QNLI",
+    "qqp": "QQP",
+    "sst2": "SST-2",
+    "shakespeare": "Shakespeare",
+}
+"""Names of the data sets in figures and tables."""
+MODELS = {
+    "fcnn": "FCNN",
+    "mlp": "MLP",
+    "lenet5": "LeNet-5",
+    "gn-cnn": "CNN with group norm",
+    "cnn": "CNN",
+    "linear": "linear model",
+    "text-mean": "mean of embeddings",
+}
+UPLINKS = {"tdma": "OMA", "aircomp": "AirComp"}
+"""Names of uplinks: orthogonal multiple access is TDMA."""
+
+
+Row = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Case:
+    """Runs of one group, and the rows of one of their models.
+
+    Args:
+        names: settings that distinguish groups, by flag name.
+        values: their values.
+        runs: the runs.
+        task: the task whose rows are meant; None for runs of a single model.
+        label: label without names of papers, e.g. "hist, cells 2".
+    """
+
+    names: tuple[str, ...]
+    values: tuple[Any, ...]
+    runs: tuple[RunResult, ...]
+    task: str | None
+    label: str
+
+    @property
+    def title(self) -> str:
+        """The label in figures, with names as in papers, e.g. "HIST, cells 2"."""
+        first = self.values[0] if self.names[:1] == ("algorithm",) else None
+        name = NAMES.get(first) if isinstance(first, str) else None
+        return self.label if name is None else self.label.replace(str(first), name, 1)
+
+    @property
+    def rows(self) -> list[list[Row]]:
+        """The rows of each run."""
+        return [run.rows if self.task is None else run.rows_of(self.task) for run in self.runs]
+
+    @property
+    def settings(self) -> list[Mapping[str, Any]]:
+        """The settings of each run, by flag name."""
+        return [run.settings_of(self.task) for run in self.runs]
+
+    @property
+    def seeds(self) -> list[int]:
+        """The seed of each run."""
+        return seeds_of(self.runs)
+
+    @property
+    def notes(self) -> list[str]:
+        """Why the runs may not be comparable, in one line each."""
+        found = []
+        if mixed := telling(self.settings):
+            found.append(f"{self.label}: its runs differ in {', '.join(mixed)}, not only in seeds")
+        unfinished = sum(not run.finished for run in self.runs)
+        if unfinished:
+            found.append(f"{self.label}: {unfinished} of {len(self.runs)} runs unfinished")
+        return found
+
+
+def cases_of(runs: Sequence[RunResult], by: str | Sequence[str] | None) -> list[Case]:
+    """Groups of runs, one per task, in the order of their values.
+
+    Args:
+        runs: at least one run.
+        by: settings that distinguish groups, by flag name; None for all in which runs differ.
+
+    Raises:
+        ConfigError: a name is unknown.
+    """
+    every = [run.settings for run in runs]
+    if by is None:
+        names = telling(every) or ["algorithm"]
+    else:
+        if not isinstance(by, str | list | tuple) or not all(isinstance(n, str) for n in by):
+            raise ConfigError(f"by is {shown(by)}: name a setting, or a list of settings.")
+        names = [by] if isinstance(by, str) else list(by)
+        check_names(names, every)
+        if not names:
+            raise ConfigError("by is empty: name settings, or leave it out.")
+    groups: dict[str, list[RunResult]] = {}
+    for run in runs:
+        groups.setdefault(repr([run.settings.get(name) for name in names]), []).append(run)
+    found = []
+    ordered = sorted(
+        groups.values(), key=lambda own: [order_key(own[0].settings.get(name)) for name in names]
+    )
+    for own in ordered:
+        values = tuple(own[0].settings.get(name) for name in names)
+        label = label_text(names, values) or "runs"
+        by_task: dict[str | None, list[RunResult]] = {}
+        for run in own:
+            several: list[str | None] = [*run.tasks] if len(run.tasks) > 1 else [None]
+            for task in several:
+                by_task.setdefault(task, []).append(run)
+        for task, members in by_task.items():
+            own_settings = members[0].settings_of(task)
+            told = values if task is None else tuple(own_settings.get(name) for name in names)
+            text = label if task is None else f"{label_text(names, told) or 'runs'}, {task}"
+            found.append(Case(tuple(names), told, tuple(members), task, text))
+    return found
+
+
+LAST = 5
+"""Number of tests averaged for a final accuracy, because single tests vary by points."""
+
+
+def monitored(row: Mapping[str, Any]) -> float:
+    """The score of a row: its accuracy, on validation samples if there are any; else its loss."""
+    return Monitor.of(None, row).score(row)
+
+
+def final_accuracy(rows: Sequence[dict[str, Any]], count: int = LAST) -> float:
+    """Mean test accuracy of the last ``count`` tests in percent, without the initial model's.
+
+    Tests of a diverged model count as 0.
+    """
+    return 100 * statistics.mean(map(as_mean_value, rows[1:][-count:]))
+
+
+def place_reaching(
+    rows: Sequence[dict[str, Any]],
+    target: float,
+    tests: int = 1,
+    score: Callable[[Mapping[str, Any]], float] = monitored,
+) -> int | None:
+    """Where the mean score of the last tests is first at least ``target``.
+
+    Args:
+        rows: rows of a run or of one of its tasks.
+        target: the target, e.g. an accuracy in [0, 1].
+        tests: number of tests that are averaged, because a single one may reach the target by
+            chance.
+        score: the score of a row; by default its accuracy, on validation samples if there are any.
+
+    Returns:
+        Index of the row of the last of these tests; None if there is none.
+    """
+    if tests == 1:
+        return next((i for i, row in enumerate(rows) if score(row) >= target), None)
+    found: list[float] = []
+    for place, row in enumerate(rows):
+        found.append(score(row))
+        if place + 1 >= tests and math.fsum(found[-tests:]) / tests >= target:
+            return place
+    return None
+
+
+def first_reaching(
+    rows: Sequence[dict[str, Any]], accuracy: float, tests: int = 1
+) -> dict[str, Any] | None:
+    """The row at ``place_reaching``; None if there is none."""
+    place = place_reaching(rows, accuracy, tests)
+    return None if place is None else rows[place]

@@ -11,16 +11,19 @@ from dataclasses import dataclass
 from html import escape
 from typing import Any
 
-from wirelessfl.divergence import as_mean_value
-from wirelessfl.errors import ConfigError
-from wirelessfl.results.cases import Case
-from wirelessfl.results.seeds import place_reaching
-from wirelessfl.results.selection import value_text
-from wirelessfl.results.text import LATEX, rendered
-from wirelessfl.rounds.equal_shares import EQUAL_SHARES, costly
-from wirelessfl.row_fields import is_accuracy, measured_field, numeric_fields, unknown_field
-from wirelessfl.runs.monitor import Monitor
-from wirelessfl.wording import shown, suggestion
+from wirelessfl.air.links import EQUAL_SHARES, costly
+from wirelessfl.base.errors import ConfigError
+from wirelessfl.base.rows import (
+    as_mean_value,
+    is_accuracy,
+    measured_field,
+    numeric_fields,
+    unknown_field,
+)
+from wirelessfl.base.text import LATEX, rendered
+from wirelessfl.base.wording import shown, suggestion
+from wirelessfl.results.selection import Case, place_reaching, value_text
+from wirelessfl.runs.engine import Monitor
 
 COSTS = {
     "rounds": ("round", "rounds"),

@@ -1,29 +1,185 @@
-"""The models, schedule and handler of a run as one: rows, checkpoints and parameters."""
+"""The models, schedule and handler of a run as one: rows, checkpoints and parameters.
+
+The monitored field of rows: target, patience and the best model refer to it.
+
+Fields of rows that come from evaluations.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import math
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any
 
+import torch
 from torch import Tensor
 
-from wirelessfl.guard import of_project
-from wirelessfl.runs.client_log_file import ClientLogFile
-from wirelessfl.runs.directory import CLIENT_LOG, Row
-from wirelessfl.runs.fingerprints import (
+from wirelessfl.base.errors import ConfigError, TrainingError
+from wirelessfl.base.guard import of_project
+from wirelessfl.base.rows import has_diverged
+from wirelessfl.base.wording import shown
+from wirelessfl.engine.events import Event, Reached, Report
+from wirelessfl.engine.loop import begin
+from wirelessfl.engine.server.learner import Learner
+from wirelessfl.models.metrics import Measures, smaller_is_better
+from wirelessfl.models.metrics.names import VALIDATION as HELD
+from wirelessfl.runs.build.setups import Goal, Setup
+from wirelessfl.runs.folder.checkpoint import named_params, tensor_mark
+from wirelessfl.runs.folder.client_log import ClientLogFile
+from wirelessfl.runs.folder.directory import CLIENT_LOG, Row
+from wirelessfl.runs.folder.fingerprints import (
     data_fingerprint,
     digest,
     model_fingerprint,
     network_fingerprint,
 )
-from wirelessfl.runs.rows import check_apart, evaluation_fields, finite, reached
-from wirelessfl.runs.stored_params import named_params, tensor_mark
-from wirelessfl.schedules.events import Event, Reached, Report
-from wirelessfl.schedules.loop import begin
-from wirelessfl.server.learner import Learner
-from wirelessfl.setup.setups import Setup
-from wirelessfl.wording import shown
+from wirelessfl.training.evaluation import Evaluated
+
+DEFAULTS = ("validation_accuracy", "accuracy", "validation_loss", "loss")
+"""Fields that are monitored by default: the first one that rows have."""
+
+
+@dataclass(frozen=True)
+class Monitor:
+    """A field of rows whose values are compared.
+
+    Args:
+        field: name of the field, e.g. "accuracy" or "validation_loss".
+        larger: whether larger values are better.
+    """
+
+    field: str
+    larger: bool = True
+
+    @classmethod
+    def of(cls, field: str | None, row: Mapping[str, Any]) -> Monitor:
+        """The monitor of a run.
+
+        Args:
+            field: the setting ``monitor``; None for the validation accuracy or, without a
+                validation set, the test accuracy. Without accuracies it is the loss.
+            row: a row of the run.
+        """
+        if field is None:
+            return _default(next((name for name in DEFAULTS if name in row), DEFAULTS[-1]))
+        return cls(field, not smaller_is_better(field))
+
+    def score(self, row: Mapping[str, Any]) -> float:
+        """The field's value, negated if smaller values are better; larger scores are better.
+
+        It is minus infinity if the model has diverged or the row has no value.
+
+        Raises:
+            ConfigError: the field has several values.
+        """
+        value = row.get(self.field)
+        if value is None or has_diverged(row):
+            return -math.inf
+        if isinstance(value, list):
+            raise ConfigError(
+                f"monitor is {self.field!r}, which has {len(value)} values: choose a field with "
+                "one value."
+            )
+        return float(value) if self.larger else -float(value)
+
+    def reached(self, row: Mapping[str, Any], target: float) -> bool:
+        """Whether a row is at least as good as ``target``, in the field's own units."""
+        score = self.score(row)
+        return score > -math.inf and score >= (target if self.larger else -target)
+
+
+@cache  # the rows of long runs are read again and again
+def _default(field: str) -> Monitor:
+    """The monitor of one of ``DEFAULTS``."""
+    return Monitor.of(field, {})
+
+
+VALIDATION = ("validation_accuracy", "validation_loss")
+"""Fields of rows that exist only if training samples are held out."""
+LOSSES = ("loss", "validation_loss")
+EXPLODED = 1e4
+"""A loss this many times that of the initial model, or of 1 if that is larger, has exploded."""
+
+
+def finite(value: float) -> float | None:
+    """``value``, or None if it is not finite, which JSON cannot represent."""
+    return value if math.isfinite(value) else None
+
+
+def reached(goal: Goal, row: Row) -> bool:
+    """Whether a row has reached the target of its model; it has not if there is none."""
+    return goal.target is not None and Monitor.of(goal.field, row).reached(row, goal.target)
+
+
+def evaluation_fields(
+    params: torch.Tensor, test: Evaluated, validation: Evaluated | None = None
+) -> Row:
+    """Fields of a row; losses are None if they or the model's parameters are not finite.
+
+    There is no accuracy if outputs are neither right nor wrong, as in regression.
+
+    Args:
+        params: parameters [P] of the full model.
+        test: accuracy, loss and metrics on test samples.
+        validation: the same on validation samples, if any.
+    """
+    whole = bool(params.isfinite().all())
+    row: Row = {}
+    for prefix, found in (("", test), (HELD, validation)):
+        if found is None:
+            continue
+        if found.accuracy is not None:
+            row[f"{prefix}accuracy"] = found.accuracy
+        row[f"{prefix}loss"] = finite(found.loss) if whole else None
+        row |= {f"{prefix}{name}": value for name, value in found.metrics.items()}
+    return row
+
+
+def drop_exploded(row: Row, first: Row) -> None:
+    """Replace losses that have exploded by None: the model has diverged.
+
+    Args:
+        row: the row, which is changed.
+        first: the first row of the same model.
+    """
+    for name in LOSSES:
+        value = row.get(name)
+        if value is not None and value > EXPLODED * max(first.get(name) or 0.0, 1.0):
+            row[name] = None
+
+
+def check_apart(uplink: Mapping[str, float], measures: Measures) -> None:
+    """Check that no metric has the name of a field that the uplink adds to rows.
+
+    Raises:
+        ConfigError: one has.
+    """
+    for metric in measures.metrics:
+        if metric.field in uplink:
+            raise ConfigError(
+                f"a metric is called {metric.field!r}, and so is a measurement of the uplink, "
+                "which is a field of rows already: give another name."
+            )
+
+
+def check_finite(row: Row) -> None:
+    """Check that sums over rounds have not overflowed; JSON has no infinity.
+
+    Raises:
+        TrainingError: simulated seconds or joules are infinite.
+    """
+    for name, remedy in (
+        ("sim_seconds", "Raise bandwidth_hz, snr_db or cpu_hz"),
+        ("joules", "Lower transmit_power_w or cycles_per_step, or raise bandwidth_hz"),
+    ):
+        if not math.isfinite(row[name]):
+            raise TrainingError(
+                f"{name} is {row[name]} in round {row['round']}: the sum over the rounds exceeds "
+                f"the largest number. {remedy}."
+            )
 
 
 class Engine:

@@ -12,23 +12,21 @@ from typing import Any
 from torch import Tensor
 
 from channels.notes import Notes
-from wirelessfl.divergence import has_diverged
-from wirelessfl.drafts import reading
-from wirelessfl.errors import ConfigError, TrainingError
-from wirelessfl.guard import title_of
-from wirelessfl.observers import EndOfTask, Observer, Running
-from wirelessfl.runs.about import CHECKPOINT_LAYOUT, NUMERICS, ROWS_SCHEMA
-from wirelessfl.runs.directory import CHECKPOINT, Row, RunDirectory
-from wirelessfl.runs.engine import Engine
-from wirelessfl.runs.fingerprints import check_fingerprint, settings_fingerprint
-from wirelessfl.runs.monitor import Monitor
+from wirelessfl.base.errors import ConfigError, TrainingError
+from wirelessfl.base.files import reading
+from wirelessfl.base.guard import title_of
+from wirelessfl.base.rows import has_diverged
+from wirelessfl.base.signals import ended_by, handled_by
+from wirelessfl.base.torch_state import torch_settings
+from wirelessfl.engine.events import Event, Reached, Report, Stop
+from wirelessfl.engine.loop import refuse, simulate
+from wirelessfl.runs.engine import Engine, Monitor, check_finite, drop_exploded
+from wirelessfl.runs.folder.about import CHECKPOINT_LAYOUT, NUMERICS, ROWS_SCHEMA
+from wirelessfl.runs.folder.directory import CHECKPOINT, Row, RunDirectory
+from wirelessfl.runs.folder.fingerprints import check_fingerprint, settings_fingerprint
+from wirelessfl.runs.observers import EndOfTask, Observer, Running
 from wirelessfl.runs.observing import Observers, monitor_of
-from wirelessfl.runs.rows import check_finite, drop_exploded
-from wirelessfl.schedules.events import Event, Reached, Report, Stop
-from wirelessfl.schedules.loop import refuse, simulate
-from wirelessfl.signals import ended_by, handled_by
-from wirelessfl.training.torch_settings import torch_settings
-from wirelessfl.training.workers.allocator import freed_memory_kept
+from wirelessfl.training.workers.fork_server import freed_memory_kept
 
 RowCallback = Callable[[Row], None]
 

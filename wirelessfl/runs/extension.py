@@ -16,16 +16,16 @@ from typing import Any
 
 from torch import Tensor
 
+from wirelessfl.base.errors import ConfigError
+from wirelessfl.base.wording import shown
 from wirelessfl.config import Config
-from wirelessfl.errors import ConfigError
-from wirelessfl.metrics import smaller_is_better
-from wirelessfl.observers.best_model import best_file, best_row
-from wirelessfl.runs.about import NUMERICS
-from wirelessfl.runs.directory import Row, RunDirectory
-from wirelessfl.runs.fingerprints import fingerprint_of
-from wirelessfl.runs.monitor import Monitor
-from wirelessfl.schedules import Rounds
-from wirelessfl.wording import shown
+from wirelessfl.engine.schedules import Rounds
+from wirelessfl.models.metrics import smaller_is_better
+from wirelessfl.runs.engine import Monitor
+from wirelessfl.runs.folder.about import NUMERICS
+from wirelessfl.runs.folder.directory import Row, RunDirectory
+from wirelessfl.runs.folder.fingerprints import fingerprint_of
+from wirelessfl.runs.observers.best_model import best_file, best_row
 
 SECTIONS = {"rounds": "training", "max_seconds": "training", "target": "evaluation"}
 """Tables of the settings that an extension changes."""

@@ -7,14 +7,14 @@ from contextlib import contextmanager
 from functools import partial
 from typing import Any
 
+from wirelessfl.base.errors import ConfigError
+from wirelessfl.base.guard import calling, of_project, title_of, wrong_result
+from wirelessfl.base.wording import shown
 from wirelessfl.config import Config
-from wirelessfl.errors import ConfigError
-from wirelessfl.guard import calling, of_project, title_of, wrong_result
-from wirelessfl.observers import BestModel, EarlyStopping, Observer, Running, tracker
-from wirelessfl.observers.observer import EndOfTask
-from wirelessfl.runs.directory import Row
-from wirelessfl.runs.monitor import Monitor
-from wirelessfl.wording import shown
+from wirelessfl.runs.engine import Monitor
+from wirelessfl.runs.folder.directory import Row
+from wirelessfl.runs.observers import BestModel, EarlyStopping, Observer, Running, tracker
+from wirelessfl.runs.observers.observer import EndOfTask
 
 
 def check_observers(observers: object) -> None:

@@ -9,17 +9,17 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from channels.arguments import is_number
-from wirelessfl.figure_marks import EM, HANDLE, LINE, SPACING, TALL, entries, legend_above
-from wirelessfl.figures import STYLES, StyleName, draw_curves, new_figure, use_style
-from wirelessfl.figures import style as current_style
-from wirelessfl.row_fields import (
+from wirelessfl.base.figures.curves import STYLES, StyleName, draw_curves, new_figure, use_style
+from wirelessfl.base.figures.curves import style as current_style
+from wirelessfl.base.figures.marks import EM, HANDLE, LINE, SPACING, TALL, entries, legend_above
+from wirelessfl.base.rows import (
     field_of,
     is_accuracy,
     measured_field,
     numeric_fields,
     unknown_field,
 )
-from wirelessfl.wording import shown, suggestion
+from wirelessfl.base.wording import shown, suggestion
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from wirelessfl.runs.monitor import Monitor
+from wirelessfl.runs.engine import Monitor
 from wirelessfl.runs.result import RunResult
 
 NAMES = ("rounds", "seconds", "joules", "accuracy")

@@ -14,21 +14,20 @@ import torch
 from channels.concurrency import cached_property
 from channels.notes import Notes
 from channels.streams import Stream
+from wirelessfl.base.errors import ConfigError
+from wirelessfl.base.import_paths import expanded, short
+from wirelessfl.base.packages import pandas
+from wirelessfl.base.wording import count_of, shown, suggestion
 from wirelessfl.config import Config
 from wirelessfl.config.stored import dataset_of, settings_by_flag
 from wirelessfl.config.task_tables import ENDLESS
 from wirelessfl.data.partition import ClientPartition
-from wirelessfl.errors import ConfigError
-from wirelessfl.import_paths import expanded, short
-from wirelessfl.runs.directory import Row, RunDirectory
-from wirelessfl.runs.extras import pandas
-from wirelessfl.runs.fingerprints import named_change
-from wirelessfl.runs.given_files import read_partition
+from wirelessfl.runs.folder.checkpoint import checked_task, stored_model, task_params
+from wirelessfl.runs.folder.directory import Row, RunDirectory
+from wirelessfl.runs.folder.fingerprints import named_change
+from wirelessfl.runs.folder.given_files import read_partition
 from wirelessfl.runs.plots import plotted
-from wirelessfl.runs.stored_params import checked_task, stored_model, task_params
-from wirelessfl.runs.summaries import summary_of, summary_of_tasks
-from wirelessfl.runs.transitions import Transition, transitions
-from wirelessfl.wording import count_of, shown, suggestion
+from wirelessfl.runs.summaries import Transition, summary_of, summary_of_tasks, transitions
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -83,7 +82,7 @@ class RunResult:
             ``loss``, mean test cross-entropy, None if it or a parameter is not finite; with
             validation data ``validation_accuracy`` and ``validation_loss``, the same on the
             held-out training samples; ``numerics``, the version of the results
-            (``wirelessfl.runs.about``); ``wall_seconds`` since the start.
+            (``wirelessfl.runs.folder.about``); ``wall_seconds`` since the start.
             Rows of tasks also have ``task``, ``version``, ``staleness_mean`` and ``staleness_max``
             since the task's previous row, the number of active ``requests``, ``buffer``,
             ``allocation``, ``updates`` and ``lost``. In rows of asynchronous cells ``round`` counts
@@ -222,7 +221,7 @@ class RunResult:
                 code without being trusted.
             DataError: the data set must be loaded to build the model, but is missing.
         """
-        from wirelessfl.setup.task_schedules import task_stream  # loads PyTorch
+        from wirelessfl.runs.build.task_schedules import task_stream  # loads PyTorch
 
         if module is not None and not self._titled:
             return stored_model(None, self.params, Stream(0), module)
@@ -280,7 +279,7 @@ class RunResult:
             options: see ``wirelessfl.runs.plots.plotted``.
 
         Returns:
-            The figure; ``wirelessfl.figures.save_figure`` saves it.
+            The figure; ``wirelessfl.base.figures.curves.save_figure`` saves it.
 
         Raises:
             ValueError: there are no rows, or none has the field.
@@ -308,7 +307,7 @@ class RunResult:
         return [row for row in self.rows if row.get("task") == task]
 
     def transitions(self, first: int = 10, tolerance: float = 0.01) -> list[Transition]:
-        """Accuracy after each change of clients, see ``wirelessfl.runs.transitions``.
+        """Accuracy after each change of clients, see ``wirelessfl.runs.summaries``.
 
         Args:
             first, tolerance: as there.

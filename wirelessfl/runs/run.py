@@ -12,41 +12,50 @@ from torch import Tensor, nn
 
 from channels import Network
 from channels.notes import Notes
+from wirelessfl.base.errors import ConfigError, DataError, TrainingError
+from wirelessfl.base.files import NotWrittenError, reading
+from wirelessfl.base.import_paths import is_import_path
+from wirelessfl.base.torch_state import own_modes, torch_settings
 from wirelessfl.config import Config
 from wirelessfl.config.named import Trust
 from wirelessfl.data import Data
-from wirelessfl.drafts import NotWrittenError, reading
-from wirelessfl.errors import ConfigError, DataError, TrainingError
-from wirelessfl.import_paths import is_import_path
-from wirelessfl.observers import Observer, default_observers
-from wirelessfl.rounds.redesign import Redesign
-from wirelessfl.runs.about import about
-from wirelessfl.runs.directory import CHECKPOINT, RunDirectory
+from wirelessfl.engine.rounds.redesign import Redesign
+from wirelessfl.runs.build.arguments import check_objects, path_of_run
+from wirelessfl.runs.build.building import build_resolved
+from wirelessfl.runs.build.computing import default_threads, fewer_workers, without_gpu
+from wirelessfl.runs.build.given_objects import (
+    GivenMetrics,
+    GivenObjects,
+    configured,
+    naming_network,
+)
+from wirelessfl.runs.build.setups import Setup
 from wirelessfl.runs.engine import Engine
 from wirelessfl.runs.execution import Execution, RowCallback
 from wirelessfl.runs.extension import Later, extended
-from wirelessfl.runs.fingerprints import (
+from wirelessfl.runs.folder.about import about
+from wirelessfl.runs.folder.checkpoint import stored_params
+from wirelessfl.runs.folder.directory import CHECKPOINT, RunDirectory
+from wirelessfl.runs.folder.fingerprints import (
     check_fingerprint,
     named_change,
     settings_fingerprint,
     unnoticed,
 )
-from wirelessfl.runs.given_again import check_same_names, with_stored
-from wirelessfl.runs.given_files import changed_object, given_hashes, not_stored
-from wirelessfl.runs.new_directory import new_directory
+from wirelessfl.runs.folder.given_files import (
+    changed_object,
+    check_same_names,
+    given_hashes,
+    not_stored,
+    with_stored,
+)
+from wirelessfl.runs.folder.new_directory import new_directory
+from wirelessfl.runs.observers import Observer, default_observers
 from wirelessfl.runs.observing import check_observers, configured_observers
 from wirelessfl.runs.result import RunResult
-from wirelessfl.runs.stored_params import stored_params
-from wirelessfl.setup.arguments import check_objects, path_of_run
-from wirelessfl.setup.building import build_resolved
-from wirelessfl.setup.computing import default_threads, fewer_workers, without_gpu
-from wirelessfl.setup.given_objects import GivenMetrics, GivenObjects, configured, naming_network
-from wirelessfl.setup.setups import Setup
-from wirelessfl.torch_modes import own_modes
 from wirelessfl.training.augmentation import AugmentFunction
-from wirelessfl.training.shards import ALONE, Shards
-from wirelessfl.training.torch_settings import torch_settings
 from wirelessfl.training.workers.fork_server import leave_if_child
+from wirelessfl.training.workers.shards import ALONE, Shards
 from wirelessfl.training.workers.workers_executor import WorkerDiedError
 
 
@@ -88,7 +97,7 @@ def run(
             ``downlink_mbps``, ``backhaul_mbps`` and, with shifted-exponential delays,
             ``step_seconds``.
         loss: replaces the configured loss: its name, or a function f(outputs, labels) that returns
-            the loss of each sample, or a scalar, see ``wirelessfl.losses.own``.
+            the loss of each sample, or a scalar, see ``wirelessfl.models.losses.own``.
         metrics: further metrics of the rows: functions f(outputs, labels) by name, or a list of
             names of metrics and of functions, see ``wirelessfl.metrics``.
         split: indices of the training samples of each client; replaces the configured split. There
@@ -106,8 +115,9 @@ def run(
             the class ``wirelessfl.Note``. They are also stored, see ``RunResult.notes``.
         observers: see the run's rows and parameters, and may end it, see ``wirelessfl.observers``.
             In a notebook, ``Console`` is one of them by default.
-        shards: the processes that share the clients, from ``wirelessfl.training.shards.sharded``
-            in a script started by ``torchrun``; the first process writes the folder.
+        shards: the processes that share the clients, from
+            ``wirelessfl.training.workers.shards.sharded`` in a script started by
+            ``torchrun``; the first process writes the folder.
 
     Raises:
         ConfigError: invalid settings; raised before anything is written.

@@ -11,22 +11,21 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from channels.notes import Notes
+from wirelessfl.base.errors import ConfigError, TrainingError
+from wirelessfl.base.files import check_writable
+from wirelessfl.base.import_paths import expanded
+from wirelessfl.base.signals import end, handled_by
+from wirelessfl.base.wording import shown
 from wirelessfl.config import Config
 from wirelessfl.config.sections import WITHOUT_RESULTS
-from wirelessfl.errors import ConfigError, TrainingError
-from wirelessfl.import_paths import expanded
-from wirelessfl.runs.directory import Row, RunDirectory
-from wirelessfl.runs.files import check_writable
-from wirelessfl.runs.in_processes import in_processes
+from wirelessfl.runs.folder.directory import Row, RunDirectory
+from wirelessfl.runs.folder.fingerprints import settings_hash
 from wirelessfl.runs.kept import is_finished, kept_folder, training_key, why_failed
-from wirelessfl.runs.on_ray import on_ray
+from wirelessfl.runs.pools import in_processes, on_ray
 from wirelessfl.runs.result import RunResult
 from wirelessfl.runs.run import resume
-from wirelessfl.runs.settings_hash import settings_hash
-from wirelessfl.signals import end, handled_by
 from wirelessfl.training.workers.fork_server import leave_if_child
 from wirelessfl.training.workers.processes import launched
-from wirelessfl.wording import shown
 
 ROOT = Path("runs/sweep")
 LISTED = 3  # runs named per reason of a failure

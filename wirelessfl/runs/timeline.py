@@ -10,27 +10,26 @@ from typing import TYPE_CHECKING, Any
 from channels.arguments import is_number
 from channels.notes import Notes
 from channels.streams import Stream
+from wirelessfl.air.delays import Elements
+from wirelessfl.base.errors import ConfigError
+from wirelessfl.base.figures.curves import COLOURS, new_figure, save_figure, style
+from wirelessfl.base.figures.marks import Span as Bar
+from wirelessfl.base.figures.marks import draw_spans
+from wirelessfl.base.registry import by_name
+from wirelessfl.base.torch_state import own_modes
+from wirelessfl.base.wording import shown
 from wirelessfl.config import Config
 from wirelessfl.data import find_dataset
-from wirelessfl.errors import ConfigError
-from wirelessfl.figure_bars import Span as Bar
-from wirelessfl.figure_bars import draw_spans
-from wirelessfl.figures import COLOURS, new_figure, save_figure, style
+from wirelessfl.engine.events import Report
+from wirelessfl.engine.loop import begin, simulate
+from wirelessfl.engine.tasks.handler import Merged, Records, Span, Untrained
 from wirelessfl.models import MODELS
-from wirelessfl.registry import by_name
-from wirelessfl.schedules.events import Report
-from wirelessfl.schedules.loop import begin, simulate
-from wirelessfl.setup.build_network import build_network
-from wirelessfl.setup.given_objects import NOTHING, configured
-from wirelessfl.setup.plausible import implausible
-from wirelessfl.setup.step_costs import StepCost
-from wirelessfl.setup.task_schedules import build_delays, build_times
-from wirelessfl.setup.untrained import UntrainedModel
-from wirelessfl.tasks.delays import Elements
-from wirelessfl.tasks.model import Untrained
-from wirelessfl.tasks.records import Merged, Records, Span
-from wirelessfl.torch_modes import own_modes
-from wirelessfl.wording import shown
+from wirelessfl.runs.build.given_objects import NOTHING, configured
+from wirelessfl.runs.build.network import build_network
+from wirelessfl.runs.build.planners import UntrainedModel
+from wirelessfl.runs.build.plausible import implausible
+from wirelessfl.runs.build.structure import StepCost
+from wirelessfl.runs.build.task_schedules import build_delays, build_times
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -157,7 +156,7 @@ def timeline(config: Config, seconds: float) -> Timeline:
         raise ConfigError(
             f"this timeline shows requests to clients or rounds of tasks, but algorithm "
             f"{config.named('algorithm')!r} with schedule {config.named('schedule')!r} has "
-            "neither. Call wirelessfl.pricing.round_timeline.round_timeline, or `wirelessfl "
+            "neither. Call wirelessfl.runs.pricing.round_timeline.round_timeline, or `wirelessfl "
             "timeline`."
         )
     if not (is_number(seconds) and 0 < seconds < float("inf")):

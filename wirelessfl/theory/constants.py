@@ -19,7 +19,7 @@ from torch.nn import functional as F
 from channels.arrays import IntArray
 from channels.streams import Stream
 from wirelessfl.data.dataset import widened
-from wirelessfl.submodels.flat import ParamSpec, call_with, slots
+from wirelessfl.models.submodels.flat import ParamSpec, call_with, slots
 from wirelessfl.theory.hist import Constants
 
 Loss = Callable[[Tensor, Tensor], Tensor]

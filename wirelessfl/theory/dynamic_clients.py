@@ -50,7 +50,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from channels.arrays import FloatArray, IntArray
-from wirelessfl.returned import check_count, check_number
+from wirelessfl.base.guard import check_count, check_number
 
 
 def data_deviation(samples: ArrayLike) -> float:

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from channels.arrays import FloatArray
-from wirelessfl.returned import check_count, check_number
+from wirelessfl.base.guard import check_count, check_number
 
 
 def buffer_seconds(*, buffer: int, requests: int, rate_hz: float) -> float:

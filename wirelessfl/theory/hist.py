@@ -15,7 +15,7 @@ from dataclasses import asdict, dataclass, fields
 import numpy as np
 from numpy.typing import ArrayLike
 
-from wirelessfl.returned import check_count, check_number
+from wirelessfl.base.guard import check_count, check_number
 
 # A step size computed from the limit itself may exceed it by rounding.
 _ROUNDING = 1 + 4 * sys.float_info.epsilon

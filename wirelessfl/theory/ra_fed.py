@@ -56,7 +56,7 @@ import math
 import sys
 from dataclasses import asdict, dataclass, fields
 
-from wirelessfl.returned import check_count, check_number
+from wirelessfl.base.guard import check_count, check_number
 
 # A step size computed from the limit itself may exceed it by rounding.
 _ROUNDING = 1 + 4 * sys.float_info.epsilon

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike
 
-from wirelessfl.returned import check_number
+from wirelessfl.base.guard import check_number
 
 
 def minimum_coverage(masks: ArrayLike) -> int:

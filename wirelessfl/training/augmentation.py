@@ -7,12 +7,12 @@ from dataclasses import dataclass
 
 import torch
 
-from wirelessfl.errors import ConfigError, TrainingError
-from wirelessfl.generators import other_states, torch_state
-from wirelessfl.guard import calling, described
-from wirelessfl.import_paths import is_import_path, module_and_name
-from wirelessfl.registry import import_path
-from wirelessfl.wording import shown
+from wirelessfl.base.errors import ConfigError, TrainingError
+from wirelessfl.base.guard import calling, described
+from wirelessfl.base.import_paths import is_import_path, module_and_name
+from wirelessfl.base.registry import import_path
+from wirelessfl.base.torch_state import other_states, torch_state
+from wirelessfl.base.wording import shown
 
 AugmentFunction = Callable[["torch.Tensor", "torch.Generator"], "torch.Tensor"]
 WANTED = "a function f(x, generator) of a client's samples x [batch, ...] and a torch.Generator"

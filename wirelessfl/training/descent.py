@@ -7,9 +7,9 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor, fx
 
+from wirelessfl.training.recording import Function as Program
 from wirelessfl.training.recording import (
     NotRecordableError,
-    Program,
     compiled,
     memory_of,
     tape_of,

@@ -13,15 +13,14 @@ import torch
 from torch import Tensor
 
 from channels.arrays import BoolArray, IntArray
+from wirelessfl.base.errors import ConfigError
+from wirelessfl.base.guard import calling
+from wirelessfl.base.wording import shown
 from wirelessfl.data.dataset import widened
-from wirelessfl.errors import ConfigError
-from wirelessfl.guard import calling
-from wirelessfl.submodels import ParamSpec
+from wirelessfl.models.submodels import ParamSpec
 from wirelessfl.training.batches import Batch, Batches, BatchSource
-from wirelessfl.training.cohort import Cohort, Factors, Penalty, State
 from wirelessfl.training.objective import Objective
-from wirelessfl.training.rules import ClientRule, check_result
-from wirelessfl.wording import shown
+from wirelessfl.training.rules import ClientRule, Cohort, Factors, Penalty, State, check_result
 
 KEPT = "kept: "
 """Prefix of the tensors that a client keeps, as opposed to those that it sends."""

@@ -12,8 +12,8 @@ from torch.overrides import TorchFunctionMode
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils.flop_counter import flop_registry
 
+from wirelessfl.base.torch_state import kept_generators
 from wirelessfl.data.dataset import widened
-from wirelessfl.generators import kept_generators
 from wirelessfl.training.batches import Batch
 from wirelessfl.training.objective import Objective
 

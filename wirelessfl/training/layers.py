@@ -15,8 +15,8 @@ from typing import ClassVar
 import torch
 from torch import Tensor, nn
 
-from wirelessfl.models.dropout import StreamDropout
-from wirelessfl.training.image_products import Windows, convolved, gradients
+from wirelessfl.models.parts import StreamDropout
+from wirelessfl.training.image_layers import Windows, convolved, gradients
 
 Params = Mapping[str, Tensor]
 """Parameters [clients, *shape] by name."""

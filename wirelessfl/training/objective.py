@@ -11,14 +11,14 @@ import torch
 from torch import Tensor, nn
 from torch.func import functional_call, grad, vmap
 
-from wirelessfl.errors import ConfigError
-from wirelessfl.losses import CrossEntropy, Loss
-from wirelessfl.models.declared import Declared
-from wirelessfl.models.dropout import StreamDropout
-from wirelessfl.submodels import ParamSpec
-from wirelessfl.submodels.flat import call_with, slots
+from wirelessfl.base.errors import ConfigError
+from wirelessfl.models.losses import CrossEntropy, Loss
+from wirelessfl.models.parts import StreamDropout
+from wirelessfl.models.shapes import Declared
+from wirelessfl.models.submodels import ParamSpec
+from wirelessfl.models.submodels.flat import call_with, slots
 from wirelessfl.training.batches import Batch
-from wirelessfl.training.cohort import (
+from wirelessfl.training.rules import (
     NO_TERMS,
     Anchors,
     Factors,

@@ -9,7 +9,7 @@ from typing import Literal
 import torch
 
 from channels.arrays import IntArray
-from wirelessfl.submodels.merging import covered_mean
+from wirelessfl.models.submodels.extract import covered_mean
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ from typing import ClassVar
 
 import torch
 
-from wirelessfl.training.cohort import Cohort, Outputs, Penalty
+from wirelessfl.training.rules import Cohort, Outputs, Penalty
 
 TEACHER = "teacher"
 """Name of the additional model that the server sends for distillation."""

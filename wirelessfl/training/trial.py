@@ -8,15 +8,14 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from wirelessfl.errors import ConfigError
-from wirelessfl.guard import described
-from wirelessfl.losses import LOSSES, CrossEntropy, Loss, Probe
-from wirelessfl.submodels import NeuronMap, Partition, Submodels, extract, extract_neurons
-from wirelessfl.submodels.tracing import first_sentence
+from wirelessfl.base.errors import ConfigError
+from wirelessfl.base.guard import described
+from wirelessfl.models.losses import LOSSES, CrossEntropy, Loss, Probe
+from wirelessfl.models.submodels import NeuronMap, Partition, Submodels, extract, extract_neurons
+from wirelessfl.models.submodels.tracing import first_sentence
 from wirelessfl.training.batches import Batch
+from wirelessfl.training.module_checks import check_registered, output_of, trial_pass
 from wirelessfl.training.objective import Objective
-from wirelessfl.training.side_effects import output_of, trial_pass
-from wirelessfl.training.unregistered import check_registered
 
 
 def check_model(

@@ -11,9 +11,8 @@ from torch import Tensor, nn
 from torch.nn.modules.conv import _ConvNd
 
 from wirelessfl.training.executor import Executor, Job
-from wirelessfl.training.loop import LoopExecutor
+from wirelessfl.training.module_executors import LoopExecutor, VmapExecutor
 from wirelessfl.training.objective import Objective
-from wirelessfl.training.vmapped import VmapExecutor
 
 CANDIDATES = (1, 6, 10, 20, 60, 200)
 LARGEST_BYTES = 1 << 23

@@ -11,10 +11,10 @@ from torch.nn import functional as F
 import wirelessfl
 from channels.streams import Stream
 from wirelessfl.algorithms.fedavg import FedAvg
-from wirelessfl.errors import ConfigError
+from wirelessfl.base.errors import ConfigError
 from wirelessfl.models import FCNN, build_model
-from wirelessfl.setup import build
-from wirelessfl.submodels import ParamSpec
+from wirelessfl.models.submodels import ParamSpec
+from wirelessfl.runs.build import build
 from wirelessfl.training.executor import Job
 from wirelessfl.training.payloads import Payload
 

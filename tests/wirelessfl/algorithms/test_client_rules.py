@@ -20,10 +20,10 @@ from wirelessfl.algorithms.fedyogi import FedYogi
 from wirelessfl.algorithms.local_adam import LocalAdam
 from wirelessfl.algorithms.scaffold import Scaffold
 from wirelessfl.algorithms.scaffold_m import ScaffoldM
+from wirelessfl.algorithms.step_sizes import Decay, with_step_size
 from wirelessfl.config import Config
-from wirelessfl.rounds.step_sizes import Decay, with_step_size
-from wirelessfl.training.cohort import Cohort
 from wirelessfl.training.payloads import Received
+from wirelessfl.training.rules import Cohort
 
 CLIENTS, SIZE, STEPS = 5, 3, 4
 DICE = torch.Generator().manual_seed(4)

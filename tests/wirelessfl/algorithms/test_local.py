@@ -7,17 +7,17 @@ import torch
 
 import wirelessfl
 from wirelessfl.algorithms import Algorithm, algorithm_classes, find_algorithm
+from wirelessfl.algorithms.assigners.narrow import Narrow
 from wirelessfl.algorithms.fadamgc import FAdamGC
 from wirelessfl.algorithms.fedavg import FedAvg
 from wirelessfl.algorithms.hfedavg import HFedAvg
 from wirelessfl.algorithms.hist import Hist
-from wirelessfl.assigners.narrow import Narrow
+from wirelessfl.base.errors import ConfigError
 from wirelessfl.cli import main
 from wirelessfl.config import Config
-from wirelessfl.config.presets import PRESETS
-from wirelessfl.errors import ConfigError
+from wirelessfl.config.choices import PRESETS
 from wirelessfl.models import FCNN
-from wirelessfl.setup import build
+from wirelessfl.runs.build import build
 
 LOCALS = [
     name

@@ -10,10 +10,10 @@ from torch.func import functional_call
 from torch.nn import functional as F
 
 import wirelessfl
+from wirelessfl.engine.server.upload import Weights
 from wirelessfl.models import FCNN
-from wirelessfl.server.weights import Weights
-from wirelessfl.setup import build
-from wirelessfl.submodels import ClientSubmodels
+from wirelessfl.models.submodels import ClientSubmodels
+from wirelessfl.runs.build import build
 from wirelessfl.training.executor import Chunk
 
 LR, STEPS = 0.1, 3

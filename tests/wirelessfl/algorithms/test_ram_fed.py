@@ -5,10 +5,10 @@ import pytest
 import torch
 
 import wirelessfl
-from wirelessfl.errors import ConfigError
+from wirelessfl.base.errors import ConfigError
 from wirelessfl.models import FCNN
-from wirelessfl.runs.directory import RunDirectory
-from wirelessfl.setup import build
+from wirelessfl.runs.build import build
+from wirelessfl.runs.folder.directory import RunDirectory
 from wirelessfl.training.executor import Chunk
 
 FLAGS = {"capacities": (0.7, 0.4, 0.2), "clients_per_round": 3}

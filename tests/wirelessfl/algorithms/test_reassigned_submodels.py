@@ -11,12 +11,12 @@ from hypothesis import strategies as st
 
 from channels import Network
 from channels.streams import Stream
+from wirelessfl.air.plan import WholeModel
 from wirelessfl.algorithms import find_algorithm
-from wirelessfl.errors import ConfigError
+from wirelessfl.base.errors import ConfigError
+from wirelessfl.engine.rounds.planner import Planner
 from wirelessfl.models import FCNN
-from wirelessfl.rounds.plan import WholeModel
-from wirelessfl.rounds.planner import Planner
-from wirelessfl.submodels import ParamSpec, make_partition
+from wirelessfl.models.submodels import ParamSpec, make_partition
 
 
 @st.composite

@@ -11,7 +11,7 @@ from wirelessfl.algorithms import Algorithm, find_algorithm
 from wirelessfl.algorithms.fedavg import FedAvg
 from wirelessfl.algorithms.fedprox import FedProx
 from wirelessfl.algorithms.hist import Hist
-from wirelessfl.errors import ConfigError, TrainingError
+from wirelessfl.base.errors import ConfigError, TrainingError
 
 
 @dataclass(frozen=True)
@@ -48,7 +48,7 @@ def train(config, toy, monkeypatch):
 
     def run(rule, *, on_row=None, **settings):
         monkeypatch.setattr(
-            "wirelessfl.registry.import_path", lambda kind, path: globals()[path.split(":")[1]]
+            "wirelessfl.base.registry.import_path", lambda kind, path: globals()[path.split(":")[1]]
         )
         more = {"hidden": (5,), "clients": 4, "chunk": 2, "rounds": 1} | settings
         return wirelessfl.run(config(path_of(rule), **more), data=toy, on_row=on_row)
@@ -84,7 +84,7 @@ def test_an_error_of_the_caller_keeps_the_run(train, tmp_path):
 
 
 def test_a_missing_method_is_named(monkeypatch):
-    monkeypatch.setattr("wirelessfl.registry.import_path", lambda kind, path: NoMerge)
+    monkeypatch.setattr("wirelessfl.base.registry.import_path", lambda kind, path: NoMerge)
     message = "'my:NoMerge' lacks merge, which wirelessfl.algorithms.Algorithm requires: define it"
     with pytest.raises(ConfigError, match=re.escape(message)):
         find_algorithm("my:NoMerge")

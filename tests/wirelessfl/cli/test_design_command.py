@@ -22,7 +22,7 @@ def _folder(tmp_path, monkeypatch):
 def test_a_design_is_trained_and_compared(capsys):
     """With code of one's own, which the printed command trusts."""
     files = "--save design.toml --picture design.png".split()
-    own = ["--loss", "tests.wirelessfl.losses.own_functions:per_sample"]
+    own = ["--loss", "tests.wirelessfl.models.losses.own_functions:per_sample"]
     assert main([*SMALL, *own, "--target", "0.3", *files]) == 0
     printed = capsys.readouterr()
     assert "4 pilots" in printed.out

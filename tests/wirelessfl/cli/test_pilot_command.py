@@ -6,7 +6,7 @@ from contextlib import suppress
 import pytest
 
 from wirelessfl.cli import main
-from wirelessfl.codesign.curves import Pilot
+from wirelessfl.designs.curves import Pilot
 
 SMALL = "pilot hist --cells 2 --clients 4 --hidden 6 --batch-size 8 --threads 1 --steps 8".split()
 SMALL += "--local-steps 1,3 --edge-rounds 1,2".split()
@@ -15,7 +15,7 @@ SMALL += "--local-steps 1,3 --edge-rounds 1,2".split()
 @pytest.fixture
 def fits(monkeypatch):
     """The pilots and targets of fits; each fails with an error of the user."""
-    from wirelessfl.errors import ConfigError
+    from wirelessfl.base.errors import ConfigError
 
     found = []
 
@@ -23,7 +23,7 @@ def fits(monkeypatch):
         found.append((pilots, targets))
         raise ConfigError("no pilot reaches it.")
 
-    monkeypatch.setattr("wirelessfl.codesign.curves.fit_rounds", fit)
+    monkeypatch.setattr("wirelessfl.designs.curves.fit_rounds", fit)
     return found
 
 

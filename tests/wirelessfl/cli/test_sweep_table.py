@@ -5,11 +5,11 @@ import re
 
 import pytest
 
+from wirelessfl.base.errors import ConfigError
 from wirelessfl.cli import main
 from wirelessfl.cli.output import TOTALS, cells_of
 from wirelessfl.cli.sweep import coupled_settings
 from wirelessfl.cli.sweep_table import print_tables, sorted_by_cost
-from wirelessfl.errors import ConfigError
 
 SMALL = "--clients 4 --rounds 1 --local-steps 1 --batch-size 8 --threads 1".split()
 

@@ -5,8 +5,8 @@ import itertools
 import pytest
 
 import wirelessfl
+from wirelessfl.base.errors import ConfigError
 from wirelessfl.config import Config
-from wirelessfl.errors import ConfigError
 
 POINTS = [{"cells": 2, "bandwidth_hz": 10e6}, {"cells": 3, "bandwidth_hz": 5e6}]
 

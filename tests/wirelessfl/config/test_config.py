@@ -5,14 +5,14 @@ import tomllib
 
 import pytest
 
+from wirelessfl.air.uplinks import UPLINKS
 from wirelessfl.algorithms import Algorithm
+from wirelessfl.base.errors import ConfigError
+from wirelessfl.base.registry import classes_in
 from wirelessfl.config import Config
 from wirelessfl.config.choices import KINDS
 from wirelessfl.config.kinds import chosen_classes, flag_homes
 from wirelessfl.config.tables import named_tables, tables_from_flags
-from wirelessfl.errors import ConfigError
-from wirelessfl.registry import classes_in
-from wirelessfl.uplinks import UPLINKS
 
 PROMISED = (
     "dataset data_dir model cells clients local_steps edge_rounds rounds lr batch_size split alpha "
@@ -159,7 +159,7 @@ from typing import Annotated
 from pydantic import Field
 from wirelessfl.algorithms.fedavg import FedAvg
 from wirelessfl.training.payloads import Payload
-from wirelessfl.uplinks.tdma import Tdma
+from wirelessfl.air.uplinks.tdma import Tdma
 
 @dataclass(frozen=True)
 class EachUpdate(FedAvg):

@@ -8,9 +8,9 @@ import pytest
 
 import channels
 import wirelessfl
+from wirelessfl.base.import_paths import absolute, expanded
 from wirelessfl.cli import main
 from wirelessfl.config import Config
-from wirelessfl.import_paths import absolute, expanded
 from wirelessfl.results import load_all
 
 UNDECODABLE = os.fsdecode(b"caf\xe9")

@@ -11,11 +11,11 @@ import pytest
 from pydantic.fields import FieldInfo
 
 from wirelessfl.algorithms import algorithm_classes
+from wirelessfl.base.errors import ConfigError
+from wirelessfl.base.wording import shown, without_none
 from wirelessfl.config import Config
 from wirelessfl.config.choices import KINDS
 from wirelessfl.config.sections import SECTIONS
-from wirelessfl.errors import ConfigError
-from wirelessfl.wording import shown, without_none
 
 SIGNS = {"ge": ">=", "gt": ">", "le": "<=", "lt": "<"}
 OWN_MESSAGES = {

@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 
 from wirelessfl.config import Config
-from wirelessfl.runs.settings_hash import settings_hash
+from wirelessfl.runs.folder.fingerprints import settings_hash
 
 PACKAGE = """
-from wirelessfl.needs import CHANNEL
-from wirelessfl.registry import Kind
+from wirelessfl.base.needs import CHANNEL
+from wirelessfl.base.registry import Kind
 from weather.models import Weather
 
 WEATHERS = Kind("weather", __name__, Weather, default="dry", needs=(CHANNEL,),
@@ -22,7 +22,7 @@ MODELS = """
 from dataclasses import dataclass
 from typing import Annotated
 from pydantic import Field
-from wirelessfl.registry import Choice
+from wirelessfl.base.registry import Choice
 
 
 @dataclass(frozen=True)
@@ -70,7 +70,7 @@ sys.meta_path.insert(0, Finder())
 import wirelessfl
 from wirelessfl.cli import main
 from wirelessfl.config import Config
-from wirelessfl.runs.settings_hash import settings_hash
+from wirelessfl.runs.folder.fingerprints import settings_hash
 
 small = {"clients": 2, "rounds": 1, "local_steps": 1, "threads": 1, "out": "run"}
 result = wirelessfl.run(Config.from_flags("fedavg", weather="rain", rain_mm=9, **small))

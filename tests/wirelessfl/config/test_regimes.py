@@ -5,8 +5,8 @@ from pathlib import Path
 
 import wirelessfl
 from wirelessfl.config import Config
-from wirelessfl.config.regimes import Regime
-from wirelessfl.setup.building import BUILDERS
+from wirelessfl.config.choices import Regime
+from wirelessfl.runs.build.building import BUILDERS
 
 
 def test_each_regime_has_a_builder():
@@ -37,4 +37,4 @@ def test_no_code_outside_the_configuration_tests_the_name_of_a_regime():
         for line in path.read_text().splitlines()
         if tested.search(line)
     ]
-    assert found == ["codesign/families.py: if found.regime != config.regime:"]
+    assert found == ["designs/spaces.py: if found.regime != config.regime:"]

@@ -8,14 +8,14 @@ from torch.nn.functional import cross_entropy
 
 import wirelessfl
 from channels import Network
+from wirelessfl.base.errors import ConfigError
 from wirelessfl.cli import main
 from wirelessfl.config import Config, settings
-from wirelessfl.config.build_choices import build_choices
 from wirelessfl.config.settings import Settings
+from wirelessfl.config.typed_tables import build_choices
 from wirelessfl.data import load_dataset
-from wirelessfl.errors import ConfigError
 from wirelessfl.models import FCNN
-from wirelessfl.setup.given_objects import GivenObjects, configured
+from wirelessfl.runs.build.given_objects import GivenObjects, configured
 
 SMALL = ["--cells", "2", "--clients", "4", "--rounds", "2", "--local-steps", "1", "--quiet"]
 

@@ -13,13 +13,13 @@ from typing import Any, Literal, get_args, get_origin, get_type_hints
 import pytest
 
 from wirelessfl.algorithms import algorithm_classes
+from wirelessfl.base.needs import SEVERAL_TASKS, needs_of
+from wirelessfl.base.registry import Choice
+from wirelessfl.base.wording import without_none
 from wirelessfl.config import Config
 from wirelessfl.config.choices import KINDS
 from wirelessfl.config.kinds import classes_of
 from wirelessfl.config.sections import SECTIONS
-from wirelessfl.needs import SEVERAL_TASKS, needs_of
-from wirelessfl.registry import Choice
-from wirelessfl.wording import without_none
 
 CLASSES: dict[str, Mapping[str, type[Choice]]] = {
     "algorithm": algorithm_classes(),

@@ -8,13 +8,13 @@ import pytest
 
 import wirelessfl
 from wirelessfl.algorithms import algorithm_classes
-from wirelessfl.assignment.bandit import Bandit
-from wirelessfl.assignment.bayes import Bayes
-from wirelessfl.assignment.random import Random
+from wirelessfl.base.errors import ConfigError
 from wirelessfl.config import Config
-from wirelessfl.config.presets import PRESETS
-from wirelessfl.errors import ConfigError
-from wirelessfl.schedules import Buffered, Rounds, Simultaneous
+from wirelessfl.config.choices import PRESETS
+from wirelessfl.engine.assignment.bandit import Bandit
+from wirelessfl.engine.assignment.bayes import Bayes
+from wirelessfl.engine.assignment.random import Random
+from wirelessfl.engine.schedules import Buffered, Rounds, Simultaneous
 
 TIMES = {"dataset": "digits", "step_seconds": 0.1}
 SMALL = TIMES | {"clients": 6, "rounds": 2}
@@ -287,7 +287,7 @@ def test_a_latency_model_of_ones_own_is_named(tmp_path):
     file = tmp_path / "own.py"
     file.write_text(
         "from dataclasses import dataclass\n"
-        "from wirelessfl.tasks.delays.shifted_exponential import ShiftedExponentialDelays\n\n\n"
+        "from wirelessfl.air.delays import ShiftedExponentialDelays\n\n\n"
         "@dataclass(frozen=True)\n"
         "class Own(ShiftedExponentialDelays):\n"
         '    """Own."""\n'

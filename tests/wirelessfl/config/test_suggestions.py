@@ -8,11 +8,11 @@ from pydantic import Field
 from pydantic.fields import FieldInfo
 
 from channels.streams import Stream
+from wirelessfl.base.errors import ConfigError, DataError
+from wirelessfl.base.wording import nearest, needed, shown, suggestion
 from wirelessfl.cli import main
 from wirelessfl.config import Config
 from wirelessfl.data import split
-from wirelessfl.errors import ConfigError, DataError
-from wirelessfl.wording import nearest, needed, shown, suggestion
 
 LEAKS = re.compile(r"Input should|_parsing|extra_forbidden|valid (integer|number|string)|pydantic")
 

@@ -4,13 +4,13 @@ import pytest
 
 from wirelessfl import Config
 from wirelessfl.algorithms import algorithm_classes
+from wirelessfl.base.errors import ConfigError
+from wirelessfl.base.wording import FOREIGN
 from wirelessfl.cli.flags import all_flags
 from wirelessfl.cli.main import main
 from wirelessfl.config.choices import KINDS
 from wirelessfl.config.kinds import listed
 from wirelessfl.config.synonyms import ADVICE, SYNONYMS, VALUES, synonym
-from wirelessfl.errors import ConfigError
-from wirelessfl.foreign_words import FOREIGN
 
 KNOWN = {flag.name for flag in all_flags()} | {*KINDS}
 

@@ -5,12 +5,12 @@ import re
 import pytest
 
 import wirelessfl
+from wirelessfl.base.errors import ConfigError
 from wirelessfl.cli import main
 from wirelessfl.config import Config
 from wirelessfl.config.task_tables import ENDLESS
-from wirelessfl.errors import ConfigError
+from wirelessfl.runs.folder.fingerprints import settings_hash
 from wirelessfl.runs.kept import kept_run
-from wirelessfl.runs.settings_hash import settings_hash
 
 TWO = {
     "task": [

@@ -12,12 +12,12 @@ import tomli_w
 
 import wirelessfl
 from wirelessfl.algorithms import algorithm_classes
+from wirelessfl.base.errors import ConfigError
 from wirelessfl.cli import main
 from wirelessfl.config import Config
 from wirelessfl.config.choices import DEFAULTS, KINDS
 from wirelessfl.config.named import import_paths
 from wirelessfl.config.sections import SECTIONS
-from wirelessfl.errors import ConfigError
 
 ROOT = Path(__file__).parents[3]
 TEXT = re.compile(r"\bstr\b|Path|Literal")

@@ -11,10 +11,10 @@ import pytest
 
 from tests.wirelessfl.config.effects import FIELDS, FLAGS, SECTIONS, STARS, effects
 from wirelessfl.algorithms import algorithm_classes
+from wirelessfl.base.errors import ConfigError
 from wirelessfl.cli.flags import Flag
 from wirelessfl.config import Config
 from wirelessfl.config.choices import KINDS
-from wirelessfl.errors import ConfigError
 
 VALUES = {
     "samples_per_client": 5, "min_samples": 2, "cells": 2, "snr_db": 20.0, "cpu_hz": (1e9, 2e9),

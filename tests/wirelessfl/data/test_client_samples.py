@@ -8,12 +8,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from channels import Stream
+from wirelessfl.base.errors import DataError
 from wirelessfl.data import partition, split
 from wirelessfl.data.client_samples import ClientSamples, ListedSamples, RemainingSamples, hold_out
 from wirelessfl.data.dealt_samples import deal_fixed_sizes
 from wirelessfl.data.partition import COUNTED, ClientPartition
 from wirelessfl.data.picture import label_counts
-from wirelessfl.errors import DataError
 
 LABELS = Stream(1).generator().integers(0, 7, 600)
 

@@ -7,12 +7,12 @@ import numpy as np
 import pytest
 import torch
 
+from wirelessfl.base.errors import ConfigError, DataError
 from wirelessfl.config import Config
 from wirelessfl.data import Dataset, dataset_names, known_facts, load_dataset
 from wirelessfl.data.choice import DATASETS, given_dataset, scaled
 from wirelessfl.data.dataset import Facts, scale_pixels, widened
-from wirelessfl.errors import ConfigError, DataError
-from wirelessfl.setup import build
+from wirelessfl.runs.build import build
 
 
 def tiny(**changes):

@@ -9,9 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from channels import Stream
+from wirelessfl.base.errors import DataError
 from wirelessfl.data import split
 from wirelessfl.data.client_samples import ClientSamples
-from wirelessfl.errors import DataError
 
 STREAM = Stream(1, ("split",))
 LABELS = np.random.default_rng(0).permutation(np.repeat(np.arange(10), 600))

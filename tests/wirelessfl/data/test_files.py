@@ -16,10 +16,10 @@ import numpy as np
 import pytest
 from rich.console import Console
 
+from wirelessfl.base.errors import DataError
 from wirelessfl.data import files
 from wirelessfl.data.files import Place, Published, download, find_place, read_verified
 from wirelessfl.data.mnist import MnistLike
-from wirelessfl.errors import DataError
 
 CONTENT = np.random.default_rng(0).integers(0, 256, 300_000, dtype=np.uint8).tobytes()
 PACKED = gzip.compress(CONTENT)

@@ -15,10 +15,10 @@ from PIL import Image
 from pyarrow import parquet
 from rich.console import Console
 
+from wirelessfl.base.errors import DataError
 from wirelessfl.data import files, load_dataset
 from wirelessfl.data.cifar import CIFAR10, CIFAR100
 from wirelessfl.data.hub_images import CIFAR10_JPEG, FORMATS, SVHN, HubImages
-from wirelessfl.errors import DataError
 
 LABELS = {"train": [3, 0, 9, 1, 0], "test": [9, 2]}
 SMALL = replace(SVHN, counts=(5, 2))

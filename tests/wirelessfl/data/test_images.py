@@ -19,11 +19,11 @@ from hypothesis.extra import numpy as hnp
 from PIL import Image
 from rich.console import Console
 
+from wirelessfl.base.errors import DataError
 from wirelessfl.data import files, load_dataset, mnist
 from wirelessfl.data.cifar import CIFAR10, CIFAR100
 from wirelessfl.data.mnist import parse_idx
 from wirelessfl.data.tinyimagenet import load_tiny_imagenet
-from wirelessfl.errors import DataError
 
 
 def test_digits_are_those_of_scikit_learn_split_by_class():

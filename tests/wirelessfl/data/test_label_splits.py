@@ -8,12 +8,12 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from channels import Stream
+from wirelessfl.base.errors import DataError
 from wirelessfl.config import Config
 from wirelessfl.data import SPLITS, split
 from wirelessfl.data.picture import label_counts
 from wirelessfl.data.splits import DATA_SPLITS
 from wirelessfl.data.splits.label_splits import deal_evenly
-from wirelessfl.errors import DataError
 
 LABEL_SPLITS = ("two-shard", "half", "partial-overlap", "distinct")
 

@@ -11,13 +11,13 @@ from torch.utils.data import Dataset as TorchDataset
 from torch.utils.data import IterableDataset, TensorDataset
 
 import wirelessfl
+from wirelessfl.base.errors import ConfigError, DataError
+from wirelessfl.base.torch_state import other_states, torch_state
 from wirelessfl.cli import main
 from wirelessfl.config import Config
 from wirelessfl.data import Dataset, as_dataset, load_dataset
 from wirelessfl.data.labels import class_hint, label_notes
 from wirelessfl.data.own import range_note
-from wirelessfl.errors import ConfigError, DataError
-from wirelessfl.generators import other_states, torch_state
 
 RUN = "--clients 2 --rounds 1 --local-steps 1 --batch-size 2 --threads 1 --split iid".split()
 RANDOM = np.random.default_rng(3)

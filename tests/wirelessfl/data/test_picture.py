@@ -7,9 +7,9 @@ import pytest
 from matplotlib.figure import Figure
 
 from channels.streams import Stream
+from wirelessfl.base.errors import DataError
 from wirelessfl.data import draw_split, split
 from wirelessfl.data.picture import label_counts
-from wirelessfl.errors import DataError
 
 LABELS = np.random.default_rng(0).integers(0, 10, 3000)
 

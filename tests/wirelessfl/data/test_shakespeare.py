@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 import torch
 
+from wirelessfl.base.errors import DataError
 from wirelessfl.data import load_dataset
 from wirelessfl.data.shakespeare import (
     LETTERS,
@@ -12,7 +13,6 @@ from wirelessfl.data.shakespeare import (
     load_shakespeare,
     roles_of,
 )
-from wirelessfl.errors import DataError
 
 PLAY = """First Citizen:
 Speak, speak.

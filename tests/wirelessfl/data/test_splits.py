@@ -9,9 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from channels import Stream, even_cells
+from wirelessfl.base.errors import DataError
 from wirelessfl.data import SPLITS, split
 from wirelessfl.data.picture import label_counts
-from wirelessfl.errors import DataError
 
 STREAM = Stream(1, ("split",))
 LABELS = np.random.default_rng(0).permutation(np.repeat(np.arange(10), 600))

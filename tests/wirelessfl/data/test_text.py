@@ -10,10 +10,10 @@ import tarfile
 import pytest
 import torch
 
+from wirelessfl.base.errors import ConfigError, DataError
 from wirelessfl.data import Dataset, files, load_dataset, text_options, tokens
 from wirelessfl.data.text import TEXT_DATA
 from wirelessfl.data.text_files import read_tsv
-from wirelessfl.errors import ConfigError, DataError
 
 BY_NAME = {data.name: data for data in TEXT_DATA}
 LENGTH = 40

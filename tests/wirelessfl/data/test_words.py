@@ -5,10 +5,10 @@ import sys
 
 import pytest
 
+from wirelessfl.base.errors import ConfigError
 from wirelessfl.config import Config
 from wirelessfl.data import files, load_dataset
 from wirelessfl.data.tokens import DEFAULT_LIMIT, PAD_ID, UNKNOWN_ID, Tokenizer, WordTokenizer
-from wirelessfl.errors import ConfigError
 
 
 @pytest.fixture(autouse=True)

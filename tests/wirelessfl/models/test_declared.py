@@ -3,7 +3,7 @@
 from torch import nn
 
 from wirelessfl.models import LeNet5
-from wirelessfl.models.declared import Declared
+from wirelessfl.models.shapes import Declared
 
 
 def test_class_attributes_are_read():

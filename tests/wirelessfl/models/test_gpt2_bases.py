@@ -9,7 +9,7 @@ import torch
 from safetensors.torch import load_file, save_file
 
 from tests.wirelessfl.models.gpt2 import WORDS, make
-from wirelessfl.errors import ConfigError
+from wirelessfl.base.errors import ConfigError
 
 
 def copy_of(base, tmp_path):

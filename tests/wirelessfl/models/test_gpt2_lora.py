@@ -5,8 +5,8 @@ from types import SimpleNamespace
 import torch
 
 from tests.wirelessfl.models.gpt2 import LENGTH, PAD, make, texts
-from wirelessfl.setup.executors import _fitting
-from wirelessfl.submodels import ParamSpec
+from wirelessfl.models.submodels import ParamSpec
+from wirelessfl.runs.build.executors import _fitting
 from wirelessfl.training.batches import Batch
 from wirelessfl.training.objective import Objective
 from wirelessfl.training.recording import record

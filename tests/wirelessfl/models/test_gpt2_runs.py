@@ -9,12 +9,12 @@ import torch
 
 import wirelessfl
 from tests.wirelessfl.models.gpt2 import LENGTH, WORDS
+from wirelessfl.base.errors import ConfigError
 from wirelessfl.cli import main
 from wirelessfl.config import Config
 from wirelessfl.data import load_dataset
-from wirelessfl.errors import ConfigError
+from wirelessfl.runs.build import build
 from wirelessfl.runs.kept import is_finished, kept_run
-from wirelessfl.setup import build
 
 WITHOUT_MODEL = {"model": None, "pretrained": None, "lora_rank": None}
 WITHOUT_DATA = {"dataset": None, "max_length": None}

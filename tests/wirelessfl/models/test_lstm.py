@@ -8,13 +8,13 @@ import wirelessfl
 from channels.streams import Stream
 from tests.executors import ANY_MODULE
 from tests.wirelessfl.training.jobs import job_for, plain_loop, samples_of, updates
+from wirelessfl.base.errors import ConfigError
 from wirelessfl.config import Config
 from wirelessfl.data import Dataset
-from wirelessfl.errors import ConfigError
 from wirelessfl.models import LSTM, build_model
-from wirelessfl.setup import build
+from wirelessfl.runs.build import build
 from wirelessfl.training.batches import BatchSource
-from wirelessfl.training.evaluate import evaluate
+from wirelessfl.training.evaluation import evaluate
 from wirelessfl.training.executor import TrainingData
 from wirelessfl.training.objective import Objective
 from wirelessfl.training.stacked import why_not_stacked

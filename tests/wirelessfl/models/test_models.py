@@ -11,7 +11,7 @@ from torch.nn.utils import parameters_to_vector
 
 from channels.streams import Stream
 from tests.wirelessfl.training.jobs import job_for, plain_loop, training_data, updates
-from wirelessfl.errors import ConfigError
+from wirelessfl.base.errors import ConfigError
 from wirelessfl.models import (
     FCNN,
     MLP,
@@ -21,11 +21,10 @@ from wirelessfl.models import (
     StreamDropout,
     build_model,
 )
-from wirelessfl.submodels import make_partition
-from wirelessfl.training.loop import LoopExecutor
+from wirelessfl.models.submodels import make_partition
+from wirelessfl.training.module_executors import LoopExecutor, VmapExecutor
 from wirelessfl.training.stacked import StackedExecutor
 from wirelessfl.training.trial import check_partition
-from wirelessfl.training.vmapped import VmapExecutor
 
 
 @pytest.mark.parametrize(

@@ -6,8 +6,8 @@ import torch
 from channels.streams import Stream
 from tests.executors import ANY_MODULE
 from tests.wirelessfl.training.jobs import job_for, plain_loop, training_data, updates
+from wirelessfl.base.errors import ConfigError
 from wirelessfl.config import Config
-from wirelessfl.errors import ConfigError
 from wirelessfl.models import ResNet18, build_model
 from wirelessfl.training.objective import Objective
 from wirelessfl.training.trial import check_model, why_not_vmapped

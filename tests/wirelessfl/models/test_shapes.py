@@ -6,11 +6,10 @@ from channels.streams import Stream
 from wirelessfl import Config
 from wirelessfl.models import MODELS, build_model
 from wirelessfl.models.built_in import BuiltIn
-from wirelessfl.models.declared import Declared
-from wirelessfl.models.shapes import known_shapes
-from wirelessfl.setup.planners import plan_without_data
-from wirelessfl.submodels import ParamSpec, make_partition
-from wirelessfl.submodels.partition import partition_of
+from wirelessfl.models.shapes import Declared, known_shapes
+from wirelessfl.models.submodels import ParamSpec, make_partition
+from wirelessfl.models.submodels.partition import partition_of
+from wirelessfl.runs.build.planners import plan_without_data
 
 GREY, SMALL, COLOUR = (1, 28, 28), (1, 8, 8), (3, 32, 32)
 BUILT = [

@@ -13,13 +13,13 @@ import wirelessfl
 from channels.streams import Stream
 from tests.executors import ANY_MODULE
 from tests.wirelessfl.training.jobs import job_for, plain_loop, samples_of, updates
+from wirelessfl.base.errors import ConfigError
 from wirelessfl.cli import main
 from wirelessfl.config import Config
 from wirelessfl.data import Dataset, files
-from wirelessfl.errors import ConfigError
 from wirelessfl.models import build_model
-from wirelessfl.setup import build
-from wirelessfl.submodels import ParamSpec
+from wirelessfl.models.submodels import ParamSpec
+from wirelessfl.runs.build import build
 from wirelessfl.training.batches import BatchSource
 from wirelessfl.training.executor import TrainingData
 from wirelessfl.training.trial import check_model, why_not_vmapped

@@ -4,8 +4,8 @@ import pytest
 import torch
 
 from wirelessfl.config import Config
-from wirelessfl.runs.about import CHECKPOINT_LAYOUT, NUMERICS, ROWS_SCHEMA
-from wirelessfl.runs.directory import RunDirectory
+from wirelessfl.runs.folder.about import CHECKPOINT_LAYOUT, NUMERICS, ROWS_SCHEMA
+from wirelessfl.runs.folder.directory import RunDirectory
 
 FLAGS = {"clients": 4, "rounds": 3, "lr": 0.1}
 

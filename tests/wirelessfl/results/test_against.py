@@ -4,9 +4,9 @@ import pytest
 
 from tests.drawn import legend, lines, marks, ticks
 from wirelessfl import load_all
-from wirelessfl.errors import ConfigError
-from wirelessfl.figure_marks import BOUND, NOT_REACHED
-from wirelessfl.figures import colour_of
+from wirelessfl.base.errors import ConfigError
+from wirelessfl.base.figures.curves import colour_of
+from wirelessfl.base.figures.marks import BOUND, NOT_REACHED
 
 
 @pytest.fixture

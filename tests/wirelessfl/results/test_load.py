@@ -10,9 +10,9 @@ from torch import nn
 
 import wirelessfl
 from tests.wirelessfl.results.conftest import rows_of
-from wirelessfl.errors import ConfigError
+from wirelessfl.base.errors import ConfigError
 from wirelessfl.results.overview import state_of
-from wirelessfl.runs.directory import RunDirectory
+from wirelessfl.runs.folder.directory import RunDirectory
 
 
 def content(folder):

@@ -8,10 +8,10 @@ import pytest
 import channels
 import wirelessfl
 from channels.fading import Rician
+from wirelessfl.base.errors import ConfigError
 from wirelessfl.config import Config
-from wirelessfl.errors import ConfigError
 from wirelessfl.results import Runs
-from wirelessfl.setup import planners
+from wirelessfl.runs.build import planners
 
 SMALL = {"dataset": "digits", "rounds": 3, "local_steps": 1, "hidden": (8,), "threads": 1}
 CELLS = {"cells": 2, "clients": 6, "edge_rounds": 2, "backhaul_mbps": 1.0, "downlink_mbps": 9.0}

@@ -12,8 +12,8 @@ from scipy import stats
 from tests.drawn import lines
 from tests.wirelessfl.results.conftest import rows_of
 from wirelessfl import load, load_all
-from wirelessfl.errors import ConfigError
-from wirelessfl.figures import STYLES
+from wirelessfl.base.errors import ConfigError
+from wirelessfl.base.figures.curves import STYLES
 from wirelessfl.results import Runs
 from wirelessfl.results.comparison import compare
 from wirelessfl.runs.plots import plotted

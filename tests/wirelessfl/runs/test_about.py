@@ -13,8 +13,8 @@ import pytest
 import torch
 
 import wirelessfl
-from wirelessfl.runs.about import NUMERICS, ROWS_SCHEMA, commit
-from wirelessfl.runs.directory import RunDirectory
+from wirelessfl.runs.folder.about import NUMERICS, ROWS_SCHEMA, commit
+from wirelessfl.runs.folder.directory import RunDirectory
 
 
 def read(folder):

@@ -5,12 +5,12 @@ from types import SimpleNamespace
 import pytest
 
 from channels import Network
-from wirelessfl.errors import ConfigError
-from wirelessfl.runs.directory import RunDirectory
+from wirelessfl.base.errors import ConfigError
+from wirelessfl.runs.build import build
 from wirelessfl.runs.engine import Engine
 from wirelessfl.runs.execution import Execution
-from wirelessfl.setup import build
-from wirelessfl.training.shards import Shards
+from wirelessfl.runs.folder.directory import RunDirectory
+from wirelessfl.training.workers.shards import Shards
 
 
 @pytest.fixture

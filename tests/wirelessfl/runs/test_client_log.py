@@ -8,9 +8,9 @@ from channels.access import EqualSlots
 from channels.streams import Stream
 from tests.wirelessfl.runs.client_logs import SMALL, logged
 from wirelessfl import Config, read_client_log
-from wirelessfl.errors import ConfigError
-from wirelessfl.rounds.client_log import PARTS, ClientLog
-from wirelessfl.setup.planners import plan_without_data
+from wirelessfl.base.errors import ConfigError
+from wirelessfl.engine.rounds.client_log import PARTS, ClientLog
+from wirelessfl.runs.build.planners import plan_without_data
 
 CELLS = {"cells": 2, "backhaul_mbps": 100.0, "downlink_mbps": 50.0}
 CASES = {
@@ -159,7 +159,7 @@ def test_asynchronous_cells_have_a_log(tmp_path):
      ("HEAD\n1,x\n", "damaged")],
 )  # fmt: skip
 def test_a_missing_or_damaged_file_is_one_error(text, told, tmp_path):
-    from wirelessfl.rounds.client_log import COLUMNS
+    from wirelessfl.engine.rounds.client_log import COLUMNS
 
     if text is not None:
         (tmp_path / "clients.csv").write_text(text.replace("HEAD", ",".join(COLUMNS)))

@@ -12,12 +12,12 @@ import pytest
 import torch
 
 import wirelessfl
+from wirelessfl.base.errors import ConfigError
+from wirelessfl.base.stored_tensors import read_checkpoint, write_checkpoint
 from wirelessfl.config import Config
-from wirelessfl.errors import ConfigError
-from wirelessfl.runs.client_log_file import ClientLogFile
-from wirelessfl.runs.directory import RunDirectory
-from wirelessfl.runs.fingerprints import fingerprint_of
-from wirelessfl.stored_tensors import read_checkpoint, write_checkpoint
+from wirelessfl.runs.folder.client_log import ClientLogFile
+from wirelessfl.runs.folder.directory import RunDirectory
+from wirelessfl.runs.folder.fingerprints import fingerprint_of
 
 CHECKPOINT = "checkpoint.safetensors"
 
@@ -244,7 +244,7 @@ def test_only_regular_files_of_a_folder_are_opened(
         file = ClientLogFile(halted / name, True, lambda: None)
         acts = [lambda: file.restore([0, 0, 0]), lambda: wirelessfl.read_client_log(halted)]
     elif name == "partition.npz":
-        acts = [lambda: wirelessfl.runs.given_files.read_partition(halted)]
+        acts = [lambda: wirelessfl.runs.folder.given_files.read_partition(halted)]
     else:
         acts = [lambda: wirelessfl.resume(halted, data=toy)]
     if name in ("config.toml", "rows.jsonl", CHECKPOINT):

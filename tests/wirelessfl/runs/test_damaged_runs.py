@@ -9,9 +9,9 @@ from safetensors import SafetensorError
 from safetensors.torch import save_file
 
 import wirelessfl
-from wirelessfl.errors import ConfigError
-from wirelessfl.runs.directory import RunDirectory
-from wirelessfl.runs.rows_file import RowsFile
+from wirelessfl.base.errors import ConfigError
+from wirelessfl.runs.folder.directory import RunDirectory
+from wirelessfl.runs.folder.rows import RowsFile
 
 FILES = ("checkpoint.safetensors", "rows.jsonl", "config.toml")
 

@@ -14,14 +14,13 @@ from torch import nn
 import wirelessfl
 from tests.drawn import lines
 from wirelessfl import observers
+from wirelessfl.base.figures.curves import draw_curves, new_figure
+from wirelessfl.base.rows import as_mean_value, has_diverged
 from wirelessfl.cli.output import closing_table
-from wirelessfl.divergence import as_mean_value, has_diverged
-from wirelessfl.figures import draw_curves, new_figure
-from wirelessfl.runs.monitor import Monitor
-from wirelessfl.runs.rows import drop_exploded, evaluation_fields
+from wirelessfl.runs.engine import Monitor, drop_exploded, evaluation_fields
+from wirelessfl.runs.summaries import transitions
 from wirelessfl.runs.sweep import sweep
-from wirelessfl.runs.transitions import transitions
-from wirelessfl.training.evaluate import Evaluated
+from wirelessfl.training.evaluation import Evaluated
 
 REQUESTS = {"requests": 4, "buffer": 2, "eval_every": 1}
 REGIMES = {

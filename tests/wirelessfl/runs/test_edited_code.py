@@ -11,15 +11,14 @@ import pytest
 import torch
 
 import wirelessfl
+from wirelessfl.base.errors import ConfigError
+from wirelessfl.base.sources import NO_SOURCE, source_hashes
 from wirelessfl.cli import main
 from wirelessfl.config import Config
-from wirelessfl.errors import ConfigError
-from wirelessfl.runs import fingerprints
-from wirelessfl.runs.fingerprints import named_hashes
+from wirelessfl.runs.folder import fingerprints
+from wirelessfl.runs.folder.fingerprints import named_hashes, settings_hash
 from wirelessfl.runs.kept import is_finished, kept_folder, kept_run
-from wirelessfl.runs.settings_hash import settings_hash
 from wirelessfl.runs.sweep import SweepError, sweep
-from wirelessfl.sources import NO_SOURCE, source_hashes
 
 MODEL = """
 from torch import nn

@@ -6,7 +6,7 @@ import signal
 import pytest
 
 from tests.launching import holder, wait_for_rows, wait_until
-from wirelessfl.runs.directory import RunDirectory
+from wirelessfl.runs.folder.directory import RunDirectory
 
 WORDS = "--dataset digits --clients 8 --cells 2 --rounds 4000 --local-steps 4 --threads 1".split()
 WORDS += "--eval-every 1 --checkpoint-seconds 1e6".split()

@@ -7,11 +7,11 @@ import pytest
 import torch
 
 import wirelessfl
+from wirelessfl.base.errors import ConfigError
 from wirelessfl.cli import main
-from wirelessfl.errors import ConfigError
 from wirelessfl.observers import Observer
-from wirelessfl.runs.directory import RunDirectory
 from wirelessfl.runs.extension import Extension
+from wirelessfl.runs.folder.directory import RunDirectory
 
 
 def stored(path):

@@ -8,7 +8,7 @@ import pytest
 import torch
 from torch.nn import functional as F
 
-from wirelessfl.runs.given_code import function_hash
+from wirelessfl.runs.folder.given_code import function_hash
 
 BASE = "class Base:\n    def __call__(self, outputs, labels):\n        return outputs * {}\n"
 CHILD = "from base_of_loss import Base\n\nclass Child(Base):\n    pass\n"

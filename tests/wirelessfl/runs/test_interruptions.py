@@ -8,16 +8,16 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 import wirelessfl
-from wirelessfl.errors import ConfigError, TrainingError
-from wirelessfl.rounds.training import RoundTraining
-from wirelessfl.runs.directory import RunDirectory
+from wirelessfl.base.errors import ConfigError, TrainingError
+from wirelessfl.base.signals import ENDING, Terminated
+from wirelessfl.engine.server.learner import RoundTraining
+from wirelessfl.runs.build import build
+from wirelessfl.runs.build.given_objects import NOTHING
 from wirelessfl.runs.engine import Engine
 from wirelessfl.runs.execution import Execution
-from wirelessfl.runs.new_directory import new_directory
-from wirelessfl.setup import build
-from wirelessfl.setup.given_objects import NOTHING
-from wirelessfl.signals import ENDING, Terminated
-from wirelessfl.training.shards import Shards
+from wirelessfl.runs.folder.directory import RunDirectory
+from wirelessfl.runs.folder.new_directory import new_directory
+from wirelessfl.training.workers.shards import Shards
 
 NEVER = {"checkpoint_seconds": 1e6}  # no checkpoint but the first, the last, and those asked for
 

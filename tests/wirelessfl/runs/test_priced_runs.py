@@ -7,13 +7,12 @@ import pytest
 import torch
 
 import wirelessfl
+from wirelessfl.base.errors import ConfigError
 from wirelessfl.cli import main
 from wirelessfl.config import Config
-from wirelessfl.errors import ConfigError
 from wirelessfl.runs import kept
-from wirelessfl.runs.directory import RunDirectory
-from wirelessfl.runs.kept import kept_folder, kept_run, training_key
-from wirelessfl.runs.priced import price_run, priced_from
+from wirelessfl.runs.folder.directory import RunDirectory
+from wirelessfl.runs.kept import kept_folder, kept_run, price_run, priced_from, training_key
 from wirelessfl.runs.sweep import SweepError
 
 SMALL = {"dataset": "digits", "rounds": 2, "local_steps": 1, "clients": 6, "threads": 1}
@@ -51,8 +50,8 @@ RADIOS = {
         "hfedavg",
         CELLS
         | {"rounds": 9, "lr": 1.0, "patience": 1, "min_delta": 0.02, "monitor": "macro_f1"}
-        | {"metric": "macro-f1,tests.wirelessfl.losses.own_functions:top_two"}
-        | {"loss": "tests.wirelessfl.losses.own_functions:per_sample"},
+        | {"metric": "macro-f1,tests.wirelessfl.models.losses.own_functions:top_two"}
+        | {"loss": "tests.wirelessfl.models.losses.own_functions:per_sample"},
         [{}, {"uplink": "ofdma"}],
     ),
     "sessions": (
@@ -142,8 +141,8 @@ def test_what_trains_another_model_is_not_priced(algorithm, flags, varied):
 OWN = """
 from dataclasses import dataclass
 from wirelessfl.algorithms.fedavg import FedAvg
-from wirelessfl.assigners import Assigner
-from wirelessfl.uplinks.tdma import Tdma
+from wirelessfl.algorithms.assigners import Assigner
+from wirelessfl.air.uplinks.tdma import Tdma
 
 @dataclass(frozen=True)
 class Mine(FedAvg):

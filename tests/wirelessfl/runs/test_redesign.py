@@ -7,10 +7,10 @@ import pytest
 import torch
 
 import wirelessfl
-from wirelessfl.errors import ConfigError
-from wirelessfl.pricing.same_training import dependences
-from wirelessfl.rounds.redesign import Cost, RoundSettings
-from wirelessfl.runs.directory import RunDirectory
+from wirelessfl.base.errors import ConfigError
+from wirelessfl.engine.rounds.redesign import Cost, RoundSettings
+from wirelessfl.runs.folder.directory import RunDirectory
+from wirelessfl.runs.pricing.same_training import dependences
 
 DESIGN = ("local_steps", "edge_rounds", "clients_per_round")
 OPTIMAL = {"allocation": "optimal"}

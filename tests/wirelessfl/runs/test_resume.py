@@ -8,15 +8,15 @@ import pytest
 import torch
 
 import wirelessfl
+from wirelessfl.base.errors import ConfigError
 from wirelessfl.config import Config
-from wirelessfl.errors import ConfigError
 from wirelessfl.models import FCNN
-from wirelessfl.runs.about import CHECKPOINT_LAYOUT, ROWS_SCHEMA
-from wirelessfl.runs.directory import RunDirectory
+from wirelessfl.runs.build import build
+from wirelessfl.runs.build.computing import Computing
+from wirelessfl.runs.engine import Monitor
+from wirelessfl.runs.folder.about import CHECKPOINT_LAYOUT, ROWS_SCHEMA
+from wirelessfl.runs.folder.directory import RunDirectory
 from wirelessfl.runs.kept import is_finished, kept_run
-from wirelessfl.runs.monitor import Monitor
-from wirelessfl.setup import build
-from wirelessfl.setup.computing import Computing
 
 
 def test_resume_removes_rows_after_the_checkpoint(config, toy, same):

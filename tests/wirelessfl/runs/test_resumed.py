@@ -21,7 +21,7 @@ from tests.gate.configurations import (
 )
 from tests.launching import wait_for_rows
 from wirelessfl.config import Config
-from wirelessfl.runs.directory import RunDirectory
+from wirelessfl.runs.folder.directory import RunDirectory
 
 OTHERS = (
     *("fadamgc", "fa-nt", "fedams", "local-adam", "hist-scaffold-m", "patience", "select-age"),

@@ -10,9 +10,9 @@ import torch
 from safetensors import safe_open
 
 import wirelessfl
-from wirelessfl.errors import TrainingError
+from wirelessfl.base.errors import TrainingError
 from wirelessfl.models import FCNN
-from wirelessfl.setup import build
+from wirelessfl.runs.build import build
 
 
 @pytest.mark.thorough(every=8)
@@ -201,7 +201,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from channels import Access, Service
-from wirelessfl.uplinks import Uplink
+from wirelessfl.air.uplinks import Uplink
 
 
 class Slow(Access):

@@ -4,9 +4,9 @@ import json
 
 from wirelessfl.config import Config
 from wirelessfl.config.choices import DEFAULTS
-from wirelessfl.runs import settings_hash as module
+from wirelessfl.runs.folder import fingerprints as module
+from wirelessfl.runs.folder.fingerprints import non_defaults, settings_hash
 from wirelessfl.runs.kept import kept_run
-from wirelessfl.runs.settings_hash import non_defaults, settings_hash
 
 SMALL = {"clients": 4, "rounds": 1, "local_steps": 1}
 

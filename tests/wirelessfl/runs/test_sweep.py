@@ -12,13 +12,12 @@ import pytest
 
 import wirelessfl
 from tests.launching import holder, wait_until
+from wirelessfl.base.errors import ConfigError
 from wirelessfl.cli import main
 from wirelessfl.config import Config
-from wirelessfl.errors import ConfigError
-from wirelessfl.runs.directory import RunDirectory
-from wirelessfl.runs.kept import is_finished, kept_folder, kept_run
-from wirelessfl.runs.priced import priced_from
-from wirelessfl.runs.settings_hash import settings_hash
+from wirelessfl.runs.folder.directory import RunDirectory
+from wirelessfl.runs.folder.fingerprints import settings_hash
+from wirelessfl.runs.kept import is_finished, kept_folder, kept_run, priced_from
 from wirelessfl.runs.sweep import Failure, SweepError, sweep
 from wirelessfl.training.workers.fork_server import fork_server
 

@@ -15,9 +15,9 @@ from torch import nn
 
 import wirelessfl
 from tests.quick import fewer_steps
-from tests.wirelessfl.codesign.known import FEW, Known
 from tests.wirelessfl.conftest import without_wall
-from wirelessfl.errors import ConfigError
+from tests.wirelessfl.designs.known import FEW, Known
+from wirelessfl.base.errors import ConfigError
 
 SEEDS = (0, 1)
 SMALL: dict[str, Any] = {"clients": 4, "local_steps": 2, "rounds": 2, "batch_size": 8, "lr": 0.1}

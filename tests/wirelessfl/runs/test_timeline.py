@@ -3,8 +3,8 @@
 import pytest
 
 from tests.drawn import recorded
+from wirelessfl.engine.tasks.handler import Span
 from wirelessfl.runs.timeline import ROWS, Timeline
-from wirelessfl.tasks.records import Span
 
 
 @pytest.mark.thorough(every=8)

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from wirelessfl.runs.transitions import Transition, transitions
+from wirelessfl.runs.summaries import Transition, transitions
 
 
 def rows_of(*sessions):

@@ -12,14 +12,14 @@ from torch.nn import functional as F
 import wirelessfl
 from channels.streams import Stream
 from tests.gate.given import letters
+from wirelessfl.base.errors import DataError
+from wirelessfl.base.figures.curves import draw_curves, new_figure
 from wirelessfl.cli import main
 from wirelessfl.config import Config
 from wirelessfl.data import Dataset
 from wirelessfl.data.client_samples import hold_out
-from wirelessfl.errors import DataError
-from wirelessfl.figures import draw_curves, new_figure
-from wirelessfl.runs.monitor import Monitor
-from wirelessfl.setup import build
+from wirelessfl.runs.build import build
+from wirelessfl.runs.engine import Monitor
 
 FRACTION = 0.15  # 36 of the toy's 240 samples
 SPLITS = {

@@ -12,7 +12,7 @@ from torch.nn import functional as F
 
 from channels.streams import Stream
 from wirelessfl.models import FCNN
-from wirelessfl.submodels import ParamSpec
+from wirelessfl.models.submodels import ParamSpec
 from wirelessfl.theory import constants as estimates
 from wirelessfl.theory import estimate_constants, sgd_path
 

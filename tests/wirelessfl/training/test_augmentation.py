@@ -12,11 +12,11 @@ import wirelessfl
 from channels.streams import Stream
 from tests.executors import EXECUTORS
 from tests.wirelessfl.training.jobs import job_for, training_data, updates
+from wirelessfl.base.errors import ConfigError, TrainingError
 from wirelessfl.config import Config
-from wirelessfl.errors import ConfigError, TrainingError
 from wirelessfl.models import FCNN
 from wirelessfl.results.archive import effective
-from wirelessfl.setup import build
+from wirelessfl.runs.build import build
 from wirelessfl.training.augmentation import Augmentation
 from wirelessfl.training.stacked import StackedExecutor
 from wirelessfl.training.workers.workers_executor import why_no_workers

@@ -8,8 +8,8 @@ from torch import nn
 
 import wirelessfl
 from tests.wirelessfl.training.jobs import job_for, training_data, updates
-from wirelessfl.training.evaluate import evaluate
-from wirelessfl.training.loop import LoopExecutor
+from wirelessfl.training.evaluation import evaluate
+from wirelessfl.training.module_executors import LoopExecutor
 from wirelessfl.training.objective import Objective
 from wirelessfl.training.penalties import LogitDistillation
 from wirelessfl.training.trial import check_model, why_not_vmapped

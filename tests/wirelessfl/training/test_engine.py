@@ -12,16 +12,14 @@ from torch.nn import functional as F
 from tests.executors import EXECUTORS
 from tests.wirelessfl.training.jobs import job_for, plain_loop, samples, training_data, updates
 from wirelessfl.algorithms.fedavg import FedAvg
-from wirelessfl.errors import ConfigError, TrainingError
+from wirelessfl.base.errors import ConfigError, TrainingError
 from wirelessfl.models import FCNN, CifarCNN, LeNet5, StreamDropout
-from wirelessfl.submodels import extract, make_partition
-from wirelessfl.training.chain import NotAChainError, chain
-from wirelessfl.training.evaluate import evaluate
-from wirelessfl.training.loop import LoopExecutor
+from wirelessfl.models.submodels import extract, make_partition
+from wirelessfl.training.evaluation import evaluate
+from wirelessfl.training.module_executors import LoopExecutor, VmapExecutor
 from wirelessfl.training.objective import Objective
-from wirelessfl.training.stacked import StackedExecutor, why_not_stacked
+from wirelessfl.training.stacked import NotAChainError, StackedExecutor, chain, why_not_stacked
 from wirelessfl.training.trial import check_model, why_not_vmapped
-from wirelessfl.training.vmapped import VmapExecutor
 
 
 class Residual(nn.Module):

@@ -4,7 +4,7 @@ import pytest
 import torch
 from torch.nn import functional as F
 
-from wirelessfl.training.image_products import LONG_SUM, Windows, convolved, gradients
+from wirelessfl.training.image_layers import LONG_SUM, Windows, convolved, gradients
 
 SIDE_BY_SIDE = {"memory_format": torch.channels_last}
 

@@ -10,13 +10,13 @@ from torch.nn import functional as F
 
 import wirelessfl
 from channels.streams import Stream
+from wirelessfl.base.errors import ConfigError
 from wirelessfl.config import Config
-from wirelessfl.errors import ConfigError
 from wirelessfl.models import FCNN
+from wirelessfl.runs.build import build
 from wirelessfl.runs.timeline import timeline
-from wirelessfl.setup import build
 from wirelessfl.training.batches import BatchSource
-from wirelessfl.training.step_counts import StepCounts
+from wirelessfl.training.steps import StepCounts
 
 UNEQUAL = {"split": "dirichlet", "alpha": 0.5, "min_samples": 3}
 EQUAL = {"split": "iid", "samples_per_client": 24}

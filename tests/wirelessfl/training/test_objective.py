@@ -5,8 +5,8 @@ import torch
 from torch import nn
 
 from tests.wirelessfl.training.jobs import job_for, plain_loop, samples, training_data, updates
-from wirelessfl.errors import ConfigError
-from wirelessfl.training.loop import LoopExecutor
+from wirelessfl.base.errors import ConfigError
+from wirelessfl.training.module_executors import LoopExecutor
 from wirelessfl.training.objective import Objective
 from wirelessfl.training.trial import check_model, why_not_vmapped
 

@@ -17,13 +17,13 @@ from torch.nn import functional as F
 from tests.executors import EXECUTORS
 from tests.wirelessfl.training.jobs import job_for, training_data, updates
 from wirelessfl.algorithms.fedavg import FedAvg
-from wirelessfl.errors import ConfigError
+from wirelessfl.base.errors import ConfigError
 from wirelessfl.models import FCNN, LeNet5
-from wirelessfl.setup import build
-from wirelessfl.training.cohort import Outputs
+from wirelessfl.runs.build import build
+from wirelessfl.training.module_executors import VmapExecutor
 from wirelessfl.training.penalties import Contrast, LogitDistillation, RelationDistillation
+from wirelessfl.training.rules import Outputs
 from wirelessfl.training.stacked import StackedExecutor
-from wirelessfl.training.vmapped import VmapExecutor
 from wirelessfl.training.workers.workers_executor import WorkersExecutor
 
 SIZES = [20, 5, 50, 16, 33]

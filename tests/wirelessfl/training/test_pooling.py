@@ -8,11 +8,11 @@ from torch import nn
 from torch.nn import functional as F
 
 from wirelessfl.models import LeNet5
-from wirelessfl.submodels import ParamSpec
-from wirelessfl.training import pooling
-from wirelessfl.training.evaluate import evaluate
+from wirelessfl.models.submodels import ParamSpec
+from wirelessfl.training import image_layers as pooling
+from wirelessfl.training.evaluation import evaluate
+from wirelessfl.training.image_layers import FastPooling
 from wirelessfl.training.objective import Objective
-from wirelessfl.training.pooling import FastPooling
 from wirelessfl.training.recording import record
 
 IMAGES = torch.randn(5, 3, 8, 12, generator=torch.Generator().manual_seed(0))

@@ -7,9 +7,9 @@ from torch.nn import functional as F
 
 from tests.wirelessfl.training.jobs import job_for, plain_loop, training_data, updates
 from wirelessfl.training.descent import record_descent
+from wirelessfl.training.module_executors import VmapExecutor
 from wirelessfl.training.objective import Objective
 from wirelessfl.training.recording import NotRecordableError, record
-from wirelessfl.training.vmapped import VmapExecutor
 
 LR = 0.1
 

@@ -9,17 +9,16 @@ import torch
 from torch import nn
 
 import wirelessfl
+from wirelessfl.base.errors import ConfigError
 from wirelessfl.config import Config
-from wirelessfl.errors import ConfigError
 from wirelessfl.models import FCNN, LeNet5
-from wirelessfl.models.lstm import LSTM
-from wirelessfl.setup import build, computing, executors
+from wirelessfl.models.built_in.lstm import LSTM
+from wirelessfl.runs.build import build, computing, executors
 from wirelessfl.training import tuning
-from wirelessfl.training.loop import LoopExecutor
+from wirelessfl.training.module_executors import LoopExecutor, VmapExecutor
 from wirelessfl.training.objective import Objective
 from wirelessfl.training.stacked import StackedExecutor
 from wirelessfl.training.tuning import default_chunk, estimated_step_seconds
-from wirelessfl.training.vmapped import VmapExecutor
 
 SMALL = {"dataset": "digits", "local_steps": 2, "batch_size": 16, "hidden": (16,)}
 REGIMES = {

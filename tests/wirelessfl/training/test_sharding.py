@@ -16,8 +16,8 @@ from hypothesis import strategies as st
 
 from tests.launching import holder, wait_until
 from wirelessfl.cli import main
-from wirelessfl.runs.directory import RunDirectory
-from wirelessfl.training.shards import Shards, sharded
+from wirelessfl.runs.folder.directory import RunDirectory
+from wirelessfl.training.workers.shards import Shards, sharded
 
 TORCHRUN = ["--nproc-per-node", "2"]
 TORCHRUN += ["--rdzv-backend", "c10d", "--rdzv-endpoint", "localhost:0", "-m", "--"]

@@ -3,7 +3,7 @@
 import numpy as np
 import torch
 
-from wirelessfl.training.steps_done import StepsDone
+from wirelessfl.training.steps import StepsDone
 
 
 def test_steps_are_counted_copied_and_restored():

@@ -9,7 +9,7 @@ import torch
 from wirelessfl.config import Config
 from wirelessfl.data import Dataset
 from wirelessfl.models import FCNN
-from wirelessfl.setup import build
+from wirelessfl.runs.build import build
 
 if hasattr(libc := ctypes.CDLL(None), "mallopt"):
     libc.mallopt(-3, 1 << 16)  # M_MMAP_THRESHOLD: freed tensors are returned, and do not count

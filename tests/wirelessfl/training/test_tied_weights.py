@@ -10,9 +10,9 @@ from torch.nn import functional as F
 import wirelessfl
 from tests.executors import EXECUTORS
 from tests.wirelessfl.training.jobs import job_for, plain_loop, training_data, updates
-from wirelessfl.errors import ConfigError
-from wirelessfl.setup import build
-from wirelessfl.submodels import ParamSpec
+from wirelessfl.base.errors import ConfigError
+from wirelessfl.models.submodels import ParamSpec
+from wirelessfl.runs.build import build
 from wirelessfl.training.objective import Objective
 
 

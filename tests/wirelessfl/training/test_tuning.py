@@ -7,8 +7,8 @@ import torch
 from torch import nn
 
 from wirelessfl.models import FCNN, LeNet5, ResNet18
-from wirelessfl.setup.executors import GPU_CHUNK, _gpu_chunk
-from wirelessfl.training.loop import LoopExecutor
+from wirelessfl.runs.build.executors import GPU_CHUNK, _gpu_chunk
+from wirelessfl.training.module_executors import LoopExecutor, VmapExecutor
 from wirelessfl.training.objective import Objective
 from wirelessfl.training.tuning import (
     TENSOR_COPIES,
@@ -17,7 +17,6 @@ from wirelessfl.training.tuning import (
     estimated_step_seconds,
     fastest_chunk,
 )
-from wirelessfl.training.vmapped import VmapExecutor
 
 
 def test_chunk_sizes_to_try_are_bounded_by_memory_and_clients():

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from wirelessfl.config.sections.data import DataSection
-from wirelessfl.config.sections.evaluation import EvaluationSection
 from wirelessfl.config.sections.network import NetworkSection
-from wirelessfl.config.sections.run import RunSection
-from wirelessfl.config.sections.section import Section, read_value, types_in
-from wirelessfl.config.sections.sessions import SessionsSection
-from wirelessfl.config.sections.training import TrainingSection
+from wirelessfl.config.sections.section import RunSection, Section, read_value, types_in
+from wirelessfl.config.sections.training import (
+    DataSection,
+    EvaluationSection,
+    SessionsSection,
+    TrainingSection,
+)
 
 PLACES = ("out", "data_dir")
 """Settings that are paths of output and data."""

@@ -1,17 +1,178 @@
-"""Settings of cells and clients: their number, radio, devices and behaviour."""
+"""Settings of cells and clients: their number, radio, devices and behaviour.
+
+Settings of the clients' CPUs: the seconds and joules of local steps.
+
+Settings of what clients do: whether they are available, busy, or drop out.
+
+Settings of the radio channel.
+"""
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Annotated
 
 from pydantic import Field, field_validator
 
-from wirelessfl.config.sections.behaviour import BehaviourSection
-from wirelessfl.config.sections.devices import DevicesSection
-from wirelessfl.config.sections.radio import RadioSection
+from channels.decibels import (
+    LARGEST_DB,
+    LARGEST_NOISE_DBM_PER_HZ,
+    LARGEST_POWER_W,
+    THERMAL_DBM_PER_HZ,
+)
+from wirelessfl.air.uplinks.uplink import Coherence
+from wirelessfl.base.import_paths import absolute
+from wirelessfl.base.needs import (
+    BUILT,
+    CELLS,
+    DRAWN,
+    GIVEN,
+    LINKS,
+    ONE_SERVER,
+    RADIO,
+    REQUESTS,
+    TASK_ROUNDS,
+    TASKS,
+    Fits,
+    Needs,
+    Suits,
+    without,
+)
 from wirelessfl.config.sections.section import Section
-from wirelessfl.import_paths import absolute
-from wirelessfl.needs import BUILT, CELLS, GIVEN, LINKS
+
+
+def _unless_beta(need: Needs) -> Needs:
+    """The need of ``step_seconds``, which is beta of a latency model that replaces links."""
+    return Needs(lambda run, own: not run.radio or need.met(run, own), need.reason)
+
+
+STEP = tuple(map(_unless_beta, BUILT))
+SPEEDS = Suits(
+    lambda _, own: own.cpu_hz is None or 0 < own.cpu_hz[0] <= own.cpu_hz[1],
+    "cpu_hz is {own.cpu_hz}: give 0 < LOW <= HIGH, in Hz",
+)
+
+
+class DevicesSection(Section):
+    """CPU speeds, cycles and energy; defaults from Section VI-C of the HIST paper."""
+
+    cpu_hz: Annotated[tuple[float, float] | None, BUILT, LINKS, without("step_seconds"), SPEEDS] = (
+        Field(None, description="CPU speeds, Hz (default: 1-2 GHz in slow, 2-4 in fast cells)")
+    )
+    slowdown: Annotated[float, BUILT, CELLS, LINKS] = Field(
+        1.0,
+        ge=1,
+        description="slowdown of CPUs and bandwidth in half the cells",
+    )
+    cycles_per_step: Annotated[
+        float, BUILT, LINKS, without("step_seconds"), without("cycles_per_flop")
+    ] = Field(1e6, gt=0, description="CPU cycles per step of the full model")
+    cycles_per_flop: Annotated[float | None, BUILT, LINKS, without("step_seconds")] = Field(
+        None,
+        gt=0,
+        le=1e30,
+        description="CPU cycles per counted FLOP of a full-model step (default: not counted)",
+    )
+    step_seconds: Annotated[float | None, STEP] = Field(
+        None,
+        gt=0,
+        le=1e15,
+        description="seconds per full-model step (default: CPU cycles / CPU speed)",
+    )
+    switched_capacitance: Annotated[float, BUILT, LINKS] = Field(
+        1e-28, ge=0, le=1, description="kappa: a CPU cycle at f Hz uses kappa f^2 joules"
+    )
+
+
+FEWER = Fits(
+    lambda run, own: not run.settings.clients_known or (own.busy_clients or 0) <= own.clients,
+    "exceeds the {own.clients} clients: lower it",
+)
+
+
+class BehaviourSection(Section):
+    """Availability, busy clients and drop-outs."""
+
+    availability: Annotated[float, ONE_SERVER, TASK_ROUNDS] = Field(
+        1.0, gt=0, le=1, description="fraction of clients available in each round"
+    )
+    busy_clients: Annotated[int | None, ONE_SERVER, REQUESTS, FEWER] = Field(
+        None,
+        ge=1,
+        description="maximum number of busy clients; further requests are queued (default: all)",
+    )
+    drop_out: Annotated[float, ONE_SERVER, TASKS] = Field(
+        0.0, ge=0, lt=1, description="probability that a client fails to return a requested update"
+    )
+
+
+Gain = Annotated[float, Field(ge=-LARGEST_DB, le=LARGEST_DB)]
+FIXED_SNR = (
+    DRAWN,
+    Needs(
+        lambda run, _: not run.layout.positions,
+        'conflicts with layout "{run.layout.title}", whose distances give the SNR: choose layout '
+        '"section-vi-c"',
+    ),
+)
+NOISE = Needs(
+    lambda run, _: run.channel is not None or run.layout.positions,
+    'conflicts with layout "{run.layout.title}", which fixes the SNR: choose layout "disc", '
+    '"hexagonal" or "file"',
+)
+
+IN_WATTS = Suits(
+    lambda _, own: own.transmit_power_w <= LARGEST_POWER_W,
+    f"transmit_power_w is {{own.transmit_power_w:g}}: give at most {LARGEST_POWER_W:g} W (40 dBm). "
+    "For dBm, give transmit_power_dbm",
+)
+GAINS = Suits(
+    lambda _, own: own.path_gain_db is None or own.path_gain_db[0] <= own.path_gain_db[1],
+    "path_gain_db is {own.path_gain_db}: give LOW <= HIGH, in dB",
+)
+
+
+class RadioSection(Section):
+    """Band, powers, gains and noise; defaults from Section VI-C of the HIST paper."""
+
+    bandwidth_hz: Annotated[float, BUILT, RADIO] = Field(
+        9e6, gt=0, description="bandwidth per cell, Hz"
+    )
+    antennas: Annotated[int, BUILT, RADIO, DRAWN] = Field(
+        10, ge=1, le=1024, description="antennas per edge server"
+    )
+    antenna_correlation: Annotated[float, BUILT, RADIO, DRAWN] = Field(
+        0.0, ge=0, lt=1, description="correlation of neighbouring antennas"
+    )
+    transmit_power_w: Annotated[float, BUILT, RADIO, without("transmit_power_dbm"), IN_WATTS] = (
+        Field(0.1, gt=0, description="maximum transmit power per client, W (snr_db is at 0.1 W)")
+    )
+    transmit_power_dbm: Annotated[float | None, BUILT, RADIO] = Field(
+        None, ge=-100, le=40, description="transmit power per client, dBm (default: 20, i.e. 0.1 W)"
+    )
+    snr_db: Annotated[float | None, BUILT, RADIO, FIXED_SNR] = Field(
+        None,
+        description="transmit SNR at 20 dBm, dB (default: 30 slow, 40 fast cells)",
+    )
+    path_gain_db: Annotated[tuple[Gain, Gain] | None, BUILT, RADIO, FIXED_SNR, GAINS] = Field(
+        None, description="range of mean channel gains, dB, e.g. --path-gain-db=-20,20 (default: 0)"
+    )
+    noise_figure_db: Annotated[float, BUILT, RADIO, NOISE] = Field(
+        5.0, ge=0, le=60, description="noise figure of the edge servers' receivers, dB"
+    )
+    noise_dbm_per_hz: Annotated[float, BUILT, RADIO, NOISE] = Field(
+        THERMAL_DBM_PER_HZ,
+        ge=-LARGEST_DB,
+        le=LARGEST_NOISE_DBM_PER_HZ,
+        description="density of the thermal noise, dBm/Hz",
+    )
+    channel: Annotated[Path | None, BUILT, RADIO] = Field(
+        None,
+        description="recorded channels, .npz or .mat (default: drawn)",
+    )
+    coherence: Annotated[Coherence | None, CELLS, RADIO] = Field(
+        None, description="channel coherence interval (default: the uplink's)"
+    )
 
 
 class CellsSection(Section):

@@ -1,13 +1,24 @@
-"""Settings of training."""
+"""Settings of training.
+
+Settings of the samples.
+
+Settings of evaluation.
+
+Settings of sessions.
+"""
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+from pathlib import Path
+from typing import Annotated, Any, Literal, Self
 
-from pydantic import Field
+from pydantic import BeforeValidator, Field, field_validator, model_validator
 
+from wirelessfl.base.errors import ConfigError
+from wirelessfl.base.import_paths import absolute
+from wirelessfl.base.needs import CELLS, ROUNDS, SAMPLED, SESSIONS, Needs, beside, without
 from wirelessfl.config.sections.section import Section
-from wirelessfl.needs import CELLS, ROUNDS, SAMPLED, Needs, without
+from wirelessfl.engine.schedules import Rounds
 
 UNSAMPLED = Needs(
     lambda run, _: not run.regime.of_tasks or run.schedule.work != "requests",
@@ -102,4 +113,156 @@ class TrainingSection(Section):
     )
     weighting: Annotated[Literal["uniform", "samples"], MEAN] = Field(
         "uniform", description="weights of clients and cells in averages"
+    )
+
+
+SPLIT = Needs(
+    lambda run, _: run.settings.given.split is None,
+    "conflicts with split=..., which assigns samples to clients: choose one of them",
+)
+
+AUGMENT = Needs(
+    lambda run, _: run.settings.given.augment is None,
+    "conflicts with augment=..., which is given to wirelessfl.run: choose one of them",
+)
+
+
+class DataSection(Section):
+    """Where the data are, validation samples, and random changes of training samples."""
+
+    data_dir: Path | None = Field(
+        None,
+        description="folder of the data sets (default: $WIRELESSFL_DATA, or a cache)",
+    )
+    validation_fraction: Annotated[float, SPLIT] = Field(
+        0.0,
+        ge=0,
+        lt=1,
+        description="fraction of training data held out for validation",
+    )
+    augment: Annotated[str | None, AUGMENT] = Field(
+        None,
+        description="function f(x, generator) that changes the samples of each training batch at "
+        "random, module:function (default: none)",
+    )
+
+    @field_validator("augment")
+    @classmethod
+    def _absolute(cls, augment: str | None) -> str | None:
+        # A run may be resumed from another working directory.
+        return absolute(augment)  # type: ignore[no-any-return]
+
+
+WITHIN = Needs(
+    lambda run, _: run.schedule.work != "rounds",
+    'conflicts with schedule "{run.schedule.title}", which evaluates after whole rounds: choose '
+    'eval_every or schedule "buffered"',
+)
+FIRST = (
+    SESSIONS[1],
+    Needs(
+        lambda run, own: (own.eval_every or 1) > 1,
+        "conflicts with eval_every=1, which evaluates every round: raise eval_every",
+    ),
+)
+SAME_LABELS = Needs(
+    lambda run, _: run.sessions is None,
+    "conflicts with sessions, which test other labels in each session",
+)
+STOP = (
+    SAME_LABELS,
+    Needs(
+        lambda run, _: not run.regime.of_tasks,
+        'conflicts with schedule "{run.schedule.title}", under which a task always ends at its '
+        "target",
+    ),
+    beside("target"),
+)
+
+
+def listed(given: Any) -> Any:
+    """Parse a list, or a comma-separated string, of names; return other values unchanged."""
+    names = given.split(",") if isinstance(given, str) else given
+    if not isinstance(names, list | tuple) or not all(isinstance(name, str) for name in names):
+        return given
+    found = (absolute(part.strip()) for name in names for part in name.split(","))
+    return tuple(dict.fromkeys(name for name in found if name)) or given
+
+
+class EvaluationSection(Section):
+    """When models are evaluated, what is measured, and the target."""
+
+    eval_every: int | None = Field(
+        None,
+        ge=1,
+        description="rounds or merges between evaluations (default: 1 round or 20 merges)",
+    )
+    eval_seconds: Annotated[float | None, WITHIN] = Field(
+        None,
+        ge=1e-6,
+        description="simulated seconds between evaluations (default: none)",
+    )
+    eval_first: Annotated[int, FIRST] = Field(
+        0,
+        ge=0,
+        description="rounds at the start of each session that are always evaluated",
+    )
+    target: float | None = Field(
+        None,
+        description="target accuracy (on validation samples, if any), or value of --monitor: the "
+        "summary reports the cost of reaching it, and a task ends when it reaches it",
+    )
+    stop_at_target: Annotated[bool, STOP] = Field(
+        False,
+        description="end the run with the first evaluation that reaches the target",
+    )
+    metric: Annotated[tuple[str, ...] | None, BeforeValidator(listed)] = Field(
+        None,
+        description="further metrics of rows, e.g. macro-f1,my_module:my_metric",
+    )
+    monitor: str | None = Field(
+        None,
+        description="field of rows that the target refers to (default: accuracy)",
+    )
+    patience: Annotated[int | None, SAME_LABELS] = Field(
+        None,
+        ge=1,
+        description="evaluations without improvement until the end (default: never)",
+    )
+    min_delta: Annotated[float, SAME_LABELS, beside("patience")] = Field(
+        0.0, ge=0, description="smallest change that counts as an improvement"
+    )
+
+    @field_validator("monitor")
+    @classmethod
+    def _field(cls, monitor: str | None) -> str | None:
+        # The metric macro-f1 is the field macro_f1.
+        return None if monitor is None else monitor.replace("-", "_")
+
+    @model_validator(mode="after")
+    def _check_target(self) -> Self:
+        accuracy = self.monitor is None or self.monitor.endswith("accuracy")
+        if self.target is not None and accuracy and not 0 < self.target <= 1:
+            raise ConfigError(
+                f"target is {self.target:g}: give a number > 0 and <= 1, or name the "
+                "field that it refers to by monitor."
+            )
+        return self
+
+
+BUILT_IN = Needs(
+    lambda run, _: run.schedule is Rounds,
+    'conflicts with schedule "{run.schedule.title}", which does not support sessions: choose '
+    'schedule "rounds"',
+)
+
+
+class SessionsSection(Section):
+    """Sessions of ``rounds`` rounds each; clients join and leave between them."""
+
+    sessions: Annotated[int | None, SESSIONS[0], BUILT_IN] = Field(
+        None, ge=1, description="S, number of sessions of --rounds rounds (default: none)"
+    )
+    tested_labels: Annotated[Literal["present", "all"], SESSIONS[1]] = Field(
+        "present", description="test samples: only labels of present clients, or all"
     )

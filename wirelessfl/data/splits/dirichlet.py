@@ -13,10 +13,10 @@ from pydantic import Field
 
 from channels.arrays import IntArray
 from channels.streams import Stream
+from wirelessfl.base.errors import DataError
+from wirelessfl.base.needs import beside, without
 from wirelessfl.data.dealt_samples import deal_fixed_sizes
 from wirelessfl.data.splits.split import OwnedSplit, Samples
-from wirelessfl.errors import DataError
-from wirelessfl.needs import beside, without
 
 TRIES = 1000
 

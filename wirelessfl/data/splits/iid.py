@@ -12,9 +12,9 @@ from pydantic import Field
 
 from channels.arrays import IntArray
 from channels.streams import Stream
+from wirelessfl.base.needs import beside
 from wirelessfl.data.dealt_samples import deal_fixed_sizes
 from wirelessfl.data.splits.split import OwnedSplit, Samples, blocks
-from wirelessfl.needs import beside
 
 
 @dataclass(frozen=True)

@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 
 from channels.arrays import IntArray
 from channels.streams import Stream
+from wirelessfl.base.errors import DataError
 from wirelessfl.data.splits.split import OwnedSplit
-from wirelessfl.errors import DataError
 
 
 @dataclass(frozen=True)

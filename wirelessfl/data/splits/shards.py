@@ -11,9 +11,9 @@ from pydantic import Field
 
 from channels.arrays import IntArray
 from channels.streams import Stream
+from wirelessfl.base.errors import DataError
 from wirelessfl.data.labels import checked_number
 from wirelessfl.data.splits.split import OwnedSplit, blocks
-from wirelessfl.errors import DataError
 
 
 @dataclass(frozen=True)

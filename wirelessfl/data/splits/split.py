@@ -15,14 +15,13 @@ from numpy.typing import ArrayLike, NDArray
 from channels.arguments import checked
 from channels.arrays import IntArray
 from channels.streams import Stream
+from wirelessfl.base.errors import DataError
+from wirelessfl.base.guard import UnfitError, entries, indices, of_project, returns
+from wirelessfl.base.needs import Needs
+from wirelessfl.base.registry import Choice, Kind
+from wirelessfl.base.wording import suggestion
 from wirelessfl.data.client_samples import ClientSamples
 from wirelessfl.data.labels import cells_of_clients, checked_labels, checked_number
-from wirelessfl.errors import DataError
-from wirelessfl.guard import UnfitError, of_project, returns
-from wirelessfl.needs import Needs
-from wirelessfl.registry import Choice, Kind
-from wirelessfl.returned import entries, indices
-from wirelessfl.wording import suggestion
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ import threading
 from collections.abc import Mapping
 from pathlib import Path
 
-from wirelessfl.errors import ConfigError
+from wirelessfl.base.errors import ConfigError
 
 
 def cores() -> int:

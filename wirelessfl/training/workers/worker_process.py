@@ -13,13 +13,13 @@ import torch
 from torch import Tensor
 
 from channels.arrays import IntArray
-from wirelessfl.errors import ConfigError, DataError, TrainingError
-from wirelessfl.guard import failure
-from wirelessfl.signals import ENDING
-from wirelessfl.training.cohort import State
+from wirelessfl.base.errors import ConfigError, DataError, TrainingError
+from wirelessfl.base.guard import failure
+from wirelessfl.base.signals import ENDING
+from wirelessfl.base.torch_state import warn_of_fallbacks
 from wirelessfl.training.executor import Executor, Job
-from wirelessfl.training.torch_settings import warn_of_fallbacks
-from wirelessfl.training.workers.allocator import keep_freed_memory
+from wirelessfl.training.rules import State
+from wirelessfl.training.workers.fork_server import keep_freed_memory
 from wirelessfl.training.workers.processes import end_with_parent
 
 Shapes = dict[str, tuple[int, ...]]

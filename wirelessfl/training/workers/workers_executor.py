@@ -19,8 +19,8 @@ import torch
 from torch import Tensor
 
 from channels.concurrency import process_state
-from wirelessfl.errors import ConfigError, TrainingError
-from wirelessfl.signals import ignored
+from wirelessfl.base.errors import ConfigError, TrainingError
+from wirelessfl.base.signals import ignored
 from wirelessfl.training.executor import KEPT, Chunk, Executor, Job
 from wirelessfl.training.rules import ClientRule
 from wirelessfl.training.workers.fork_server import (

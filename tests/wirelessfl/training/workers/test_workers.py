@@ -19,14 +19,13 @@ import wirelessfl
 from tests.launching import wait_until
 from tests.wirelessfl.training.jobs import job_for, training_data, updates
 from wirelessfl.algorithms.fedavg import FedAvg
+from wirelessfl.base.errors import ConfigError, TrainingError
 from wirelessfl.cli import main
 from wirelessfl.config import Config
-from wirelessfl.errors import ConfigError, TrainingError
 from wirelessfl.models import FCNN
-from wirelessfl.setup import build, computing, executors
-from wirelessfl.training.loop import LoopExecutor
+from wirelessfl.runs.build import build, computing, executors
+from wirelessfl.training.module_executors import LoopExecutor, VmapExecutor
 from wirelessfl.training.stacked import StackedExecutor
-from wirelessfl.training.vmapped import VmapExecutor
 from wirelessfl.training.workers import fork_server as fork_server_module
 from wirelessfl.training.workers.fork_server import ForkServer
 from wirelessfl.training.workers.worker_process import SharedMemory

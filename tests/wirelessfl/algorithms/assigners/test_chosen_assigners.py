@@ -1,0 +1,139 @@
+"""An algorithm with a chosen assigner equals the preset that combines the two, bit for bit."""
+
+import pytest
+import torch
+
+import wirelessfl
+from wirelessfl import Config
+from wirelessfl.algorithms import algorithm_classes
+from wirelessfl.algorithms.assigners import ASSIGNERS, Assigner
+from wirelessfl.algorithms.fedavg import FedAvg
+from wirelessfl.base.errors import ConfigError
+from wirelessfl.models import FCNN
+
+WIDTHS = {"capacities": (1.0, 0.5, 0.25), "lr": 0.1, "rounds": 3}
+REQUESTS = {"schedule": "buffered", "requests": 3, "buffer": 2}
+CELLS = {"cells": 2, "edge_rounds": 2}
+# Algorithm and assigner; the preset; settings of both; settings of the preset alone.
+SAME = [
+    ("fedavg", "nested", "heterofl", {"submodel_scale": "width"}, {}),
+    ("fedavg", "rolling", "fedrolex", {"clients_per_round": 4}, {}),
+    ("fedavg", "rolling", "fedrolex", REQUESTS, {}),
+    ("fedavg", "smallest", "fedavg-small", {}, {}),
+    ("fedavg", "smallest", "fedavg-small", REQUESTS, {}),
+    *(
+        ("fedavg", kind, "ra-fed", {"min_coverage": 1, "uplink": "ofdma"}, {"masks": kind})
+        for kind in ("static", "covered", "crossed")
+    ),
+    ("fedavg", "random", "ra-fed", {"momentum": 0.5}, {}),
+    ("fedavg", "covered", "ra-fed", REQUESTS, {"masks": "covered"}),
+    ("hfedavg", "covered", "hfedavg", CELLS, {"masks": "covered", "local": "ra-fed"}),
+    *(
+        ("hfedavg", "partition", "hist", CELLS | {"capacities": None} | more, {})
+        for more in (
+            {"mask_overlap": 0.5},
+            {"mask_sizes": "optimized", "submodel_scale": "width"},
+            {"local": "fadamgc", "hidden_biases": "local"},
+            {"schedule": "buffered", "buffer": 2, "cells": 3},
+        )
+    ),
+]
+
+
+def trained(config, algorithm, toy, **flags):
+    """Rows and final parameters of a run."""
+    torch.manual_seed(3)
+    flags = {key: value for key, value in (WIDTHS | flags).items() if value is not None}
+    result = wirelessfl.run(
+        config(algorithm, **flags), data=toy, model=FCNN((12,), 4, hidden=(10,))
+    )
+    rows = [{k: v for k, v in row.items() if k != "wall_seconds"} for row in result.rows]
+    return rows, torch.cat([value.reshape(-1) for value in result.params.values()])
+
+
+@pytest.mark.thorough(every=8)
+@pytest.mark.parametrize(("algorithm", "assigner", "preset", "both", "own"), SAME)
+def test_a_preset_is_its_rule_with_its_assigner(
+    config, toy, algorithm, assigner, preset, both, own
+):
+    rows, params = trained(config, algorithm, toy, assigner=assigner, **both)
+    expected_rows, expected = trained(config, preset, toy, **both, **own)
+    assert torch.equal(params, expected)
+    assert rows == expected_rows
+
+
+def test_fadamgc_trains_covered_submodels(config, toy):
+    """A round sends fewer bytes than with full models, and its model differs."""
+    whole, full = trained(config, "fadamgc", toy, capacities=None, lr=None)
+    rows, params = trained(config, "fadamgc", toy, assigner="covered", lr=None)
+    assert rows[-1]["uplink_mib"] < 0.7 * whole[-1]["uplink_mib"]
+    assert rows[-1]["coverage"] < whole[-1].get("coverage", 6)
+    assert not torch.equal(params, full)
+
+
+def test_runs_without_an_assigner_store_none():
+    """Names and settings of stored runs do not change."""
+    plain = Config.from_flags("fedavg")
+    assert plain.assigner is None
+    assert Config.from_flags("fedavg", assigner="none") == plain
+    assert "assigner" not in plain.to_toml()
+
+
+@pytest.mark.parametrize(
+    ("algorithm", "flags", "message"),
+    [
+        *(
+            (name, {"assigner": "covered"}, f'"{name}", which has its own: choose')
+            for name, cls in sorted(algorithm_classes().items())
+            if cls.brings_assigner
+        ),
+        ("hist", {"assigner": "none"}, "which has its own: choose another algorithm"),
+        ("hfedavg", {"assigner": "covered", "local": "ra-fed"}, "which has its own: choose"),
+        ("fedavg", {"assigner": "partition"}, '"fedavg" is a star: choose algorithm "hfedavg"'),
+        ("fedavg", {"assigner": "covered", "widths": (0.5,), "clients": 3}, "one per client"),
+        (
+            "fedavg",
+            {"assigner": "covered", "widths": (0.5,), "clients": 1, "capacities": (0.5,)},
+            "capacities.* conflicts with widths, which replace them: leave one of them out",
+        ),
+        (
+            "fedavg",
+            {"assigner": "covered", "min_coverage": 2, **REQUESTS},
+            'min_coverage=2 conflicts .* choose schedule "rounds", or min_coverage 0',
+        ),
+        (
+            "hfedavg",
+            {
+                "assigner": "partition",
+                "schedule": "buffered",
+                "buffer": 1,
+                "clients": 4,
+                "cells": 2,
+            },
+            'conflicts with "partition", which reassigns neurons',
+        ),
+    ],
+)
+def test_refusals_name_the_choice(algorithm, flags, message):
+    with pytest.raises(ConfigError, match=message) as caught:
+        Config.from_flags(algorithm, **flags)
+    assert "\n" not in str(caught.value)
+
+
+def test_every_assigner_has_a_preset_or_a_run():
+    assert {name for _, name, *_ in SAME} == ASSIGNERS.classes().keys() - {"none"}
+
+
+def test_a_rule_that_defines_submodels_must_be_an_assigner():
+    """Its submodels would be ignored."""
+    with pytest.raises(ConfigError, match=r"Halves defines client_submodels, but is no assigner"):
+
+        class Halves(FedAvg):
+            def client_submodels(self, context):
+                return None
+
+    class Whole(Assigner, FedAvg):
+        def client_submodels(self, context):
+            return None
+
+    assert Whole().assigner.client_submodels(None) is None

@@ -1,0 +1,207 @@
+"""The server's merges, memory and restoration; rounds and tasks give the same model."""
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+import pytest
+import torch
+
+import wirelessfl
+from channels import Network
+from channels.streams import Stream
+from wirelessfl.air.uplinks import UPLINKS
+from wirelessfl.algorithms.fedavg import FedAvg
+from wirelessfl.algorithms.scaffold import Scaffold
+from wirelessfl.config import Config
+from wirelessfl.engine.server.client_states import InMemory
+from wirelessfl.engine.server.server import Server
+from wirelessfl.engine.server.upload import Senders, Weights
+from wirelessfl.models.submodels import ParamSpec, Submodels
+from wirelessfl.runs.build import build
+from wirelessfl.training.payloads import Payload
+from wirelessfl.training.workers.shards import Shards
+
+SPEC = ParamSpec({"w": (3,)})
+START = torch.tensor([1.0, -2.0, 0.5])
+SAMPLES = np.array([10.0, 30.0, 20.0, 20.0, 40.0])
+NODE_OF = np.array([0, 0, 1, 1, 1])
+
+
+@dataclass(frozen=True)
+class Remembering(FedAvg):
+    """Adds the mean of the senders' previous payloads to the update, and counts merges."""
+
+    name = "remembering"
+    remembers: ClassVar[tuple[str, ...]] = ("last",)
+    payloads: ClassVar[tuple[Payload, ...]] = (Payload("update", each=True, unit="lr"),)
+
+    def initial(self, params):
+        return {"params": params, "count": torch.zeros(3)}
+
+    def remember(self, received):
+        return {"last": received.each["update"]}
+
+    def merge(self, server, received):
+        back = received.mean_of(received.remembered["last"])
+        return {
+            "params": server["params"] + received.mean["update"] + back,
+            "count": server["count"] + 1,
+        }
+
+
+def server_of(algorithm, *, samples=SAMPLES, node_of=NODE_OF, uplink="tdma"):
+    weights = Weights(node_of, samples)
+    states = InMemory((*algorithm.client_state, *algorithm.remembers), SPEC.size)
+    return Server(algorithm, UPLINKS.find(uplink)(), weights, states, START.clone())
+
+
+def upload_of(server, clients, **more):
+    senders = Senders(np.array(clients), server.algorithm, 4, Stream(3), **more)
+    return server.upload(senders)
+
+
+def merged(server, clients, updates, **more):
+    """Merge one upload at the server; return received payloads and the nodes' next state."""
+    upload = upload_of(server, clients, **more)
+    reception, whole = upload.open("now"), Submodels.whole(SPEC, server.weights.nodes)
+    reception.add(slice(0, len(clients)), {"update": updates})
+    nodes = server.at_nodes(whole)
+    reception.finish(Shards(), ["update"], nodes["params"])
+    received = upload.received(reception)
+    after = server.merge(server.algorithm, nodes, received)
+    server.combine(after, whole, server.weights.at_nodes(np.array(clients)))
+    return received, after
+
+
+def test_merge_receives_weights_share_steps_and_staleness():
+    """Three of five clients in two cells upload, while one client is absent."""
+    server = server_of(FedAvg())
+    server.leave(4)
+    updates = torch.tensor([[4.0, 0, 0], [0, 4.0, 0], [1.0, 1.0, 1.0]])
+    stale = np.array([2, 0, 1])
+    received, after = merged(server, [0, 1, 2], updates, staleness=stale)
+    assert received.local_steps == 4
+    assert received.weights == [0.25, 0.75, 1.0]
+    assert received.staleness.tolist() == [2, 0, 1]
+    assert received.share["update"].flatten().tolist() == [1.0, 0.5]
+    assert received.mean["update"].tolist() == [[1, 3, 0], [1, 1, 1]]
+    assert after["params"].tolist() == [[2, 1, 0.5], [2, -1, 1.5]]
+    mean = (40 * torch.tensor([2, 1, 0.5]) + 20 * torch.tensor([2, -1, 1.5])) / 60
+    torch.testing.assert_close(server.cloud["params"], mean)
+    assert server.version == 1
+
+
+def test_memory_of_senders_is_returned_with_the_next_upload():
+    """Memory is zero at first, then the sender's last payload; trial rounds do not change it."""
+    server = server_of(Remembering(), samples=None)
+    ones = torch.ones(2, 3)
+    merged(server, [0, 2], ones)
+    assert server.states.get("last", 0).tolist() == [1, 1, 1]
+    assert server.states.get("last", 1) is None
+    twin = server.branch()
+    merged(twin, [0, 2], 7 * ones)
+    assert server.states.get("last", 0).tolist() == [1, 1, 1]
+    assert (server.version, twin.version) == (1, 2)
+    _, after = merged(server, [0, 1], 2 * ones)
+    # Node 0: the mean of client 0's memory and of zero, plus the mean of the new updates.
+    torch.testing.assert_close(after["params"][0], START + 1 + 2 + 0.5)
+    assert server.nodes["count"].tolist() == [[2.0] * 3] * 2
+
+
+class AtTheCloud(Scaffold):
+    """SCAFFOLD with one tracking term for all nodes."""
+
+    node_state = False
+
+
+@pytest.mark.parametrize("samples", [SAMPLES, None])
+@pytest.mark.parametrize("kind", [Scaffold, AtTheCloud])
+def test_means_of_client_states_are_recomputed_over_the_present_clients(kind, samples):
+    """Client 1 is absent, and client 3 has no state yet: its term is 0."""
+    server, own = server_of(kind(), samples=samples), torch.rand(5, 3)
+    own[3] = 0
+    for client in (0, 1, 2, 4):
+        server.states.put("tracking", client, own[client])
+    server.leave(1)
+    server.begin(START)
+    weights = np.ones(5) if samples is None else samples
+    groups = [[0, 2, 3, 4]] if kind is AtTheCloud else [[0], [2, 3, 4]]
+    expected = [np.average(own[who].numpy(), axis=0, weights=weights[who]) for who in groups]
+    found = server.cloud if kind is AtTheCloud else server.nodes
+    torch.testing.assert_close(
+        found["tracking"].reshape(-1, 3), torch.from_numpy(np.stack(expected)).float()
+    )
+
+
+@pytest.mark.parametrize(("kept", "returned"), [(["params"], r"\['params'\]"), (None, "None")])
+def test_a_merge_that_drops_state_raises(kept, returned):
+    class Forgetful(Remembering):
+        def merge(self, server, received):
+            return kept and {name: server[name] for name in kept}
+
+    server = server_of(Forgetful())
+    message = rf"its merge gets the server state \['count', 'params'\] and returns {returned}"
+    with pytest.raises(wirelessfl.ConfigError, match=message):
+        merged(server, [0], torch.ones(1, 3))
+    assert server.version == 0
+
+
+def test_a_restored_server_equals_the_original():
+    """The states of cloud and nodes, the present clients, memory and version are restored."""
+    one, two = server_of(Remembering()), server_of(Remembering())
+    one.leave(3)
+    merged(one, [0, 2], torch.rand(2, 3))
+    tensors = one.tensors()
+    assert all(name.startswith("server.") for name in tensors)
+    two.restore({**tensors, "steps_done": torch.zeros(5)})
+    update = torch.rand(3, 3)
+    results = [merged(server, [0, 1, 2], update)[1] for server in (one, two)]
+    for name, value in results[0].items():
+        assert torch.equal(value, results[1][name])
+    assert torch.equal(one.cloud["params"], two.cloud["params"])
+    assert (two.version, two.present.mask.tolist()) == (2, [True, True, True, False, True])
+
+
+def test_aircomp_needs_simultaneous_uploads():
+    """An upload without a channel draw, i.e. at different times, raises an error."""
+    server = server_of(FedAvg(), uplink="aircomp")
+    upload = upload_of(server, [0, 1])
+    with pytest.raises(wirelessfl.ConfigError, match="each client uploads at a different time"):
+        upload.open("now")
+    draw = Network.from_snr(NODE_OF, cpu_hz=1e9, snr_db=20).draw(Stream(1))
+    assert upload.open("now", draw=draw).draw is draw
+
+
+@pytest.mark.parametrize("first", [0, 3])
+def test_rounds_and_tasks_give_the_same_model(config, toy, tmp_path, first):
+    """FedAvg with the same clients, in rounds and as a task, gives bit-identical models."""
+    settings = config("fedavg", rounds=3)
+    setup = build(settings, data=toy)
+    common = {
+        name: getattr(settings.training, name) for name in ("local_steps", "batch_size", "rounds")
+    }
+    task = Config.from_flags(
+        "sync-st",
+        **common,
+        lr=0.1,
+        clients=6,
+        step_seconds=0.1,
+        chunk=4,
+        threads=1,
+        first=first,
+        out=tmp_path / "task",
+    )
+    tasks = build(task, data=toy)
+    learner, training = tasks.learners[0], setup.training
+    assert torch.equal(learner.server.cloud["params"], training.server.cloud["params"])
+    for number in range(3):
+        plan = setup.planner.plan(number)
+        if first:
+            plan = plan.without(np.arange(first, 6))
+        before = training.server.cloud["params"]
+        training.train(plan, training.server.cloud)
+        learner.train_round(plan.clients)
+        assert torch.equal(learner.server.cloud["params"], training.server.cloud["params"])
+        assert not torch.equal(before, training.server.cloud["params"])
+    assert learner.server.version == training.server.version == 3

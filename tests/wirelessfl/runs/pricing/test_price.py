@@ -1,0 +1,239 @@
+"""Prices equal the rows of runs to the bit, and need no data."""
+
+import numpy as np
+import pytest
+import torch
+from torch import nn
+
+import wirelessfl
+from channels import Network
+from wirelessfl.base.errors import ConfigError
+from wirelessfl.config import Config
+from wirelessfl.runs.build import planners
+
+SMALL = {"dataset": "digits", "rounds": 2, "local_steps": 1, "batch_size": 8, "threads": 1}
+CELLS = {"cells": 2, "clients": 6}
+RUNS = {
+    "hist": ("hist", CELLS | {"hidden": (16, 8)}),
+    "hist-optimized-bands": (
+        "hist",
+        CELLS | {"hidden": (16, 8), "mask_sizes": "optimized", "uplink": "ofdma"},
+    ),
+    "edge-round-channels": ("hfedavg", CELLS | {"edge_rounds": 2, "coherence": "edge-round"}),
+    "backhaul": ("hfedavg", CELLS | {"downlink_mbps": 1.0, "backhaul_mbps": 2.0}),
+    "fedavg": ("fedavg", {"clients": 3}),
+    "ra-fed-budgets": ("ra-fed", {"clients": 4, "hidden": (16,), "capacities": (0.5, 1.0)}),
+    "ra-fed-fastest": (
+        "ra-fed",
+        {"clients": 4, "hidden": (16,), "masks": "covered", "budget": "fastest", "min_coverage": 2},
+    ),
+    "partial": ("fadamgc", {"clients": 6, "clients_per_round": 4, "tracking_clients": 2}),
+    "compressed": ("fedavg", {"clients": 3, "compression": "quantisation"}),
+    "aircomp": ("hfedavg", CELLS | {"uplink": "aircomp", "hidden": (8,)}),
+    "cycles-per-flop": ("fedavg", {"clients": 3, "cycles_per_flop": 1.5}),
+    "asynchronous-cells": ("hfedavg", CELLS | {"schedule": "buffered", "buffer": 1, "rounds": 5}),
+    "sessions": (
+        "fedavg",
+        {"clients": 4, "sessions": 3, "warm_start": "proposed", "presence": "labels"},
+    ),
+    "teacher": (
+        "fedavg",
+        {"clients": 4, "sessions": 2, "warm_start": "continuous", "distillation": "csrd"},
+    ),
+    "arrivals": (
+        "fedavg",
+        {
+            "clients": 4,
+            "sessions": 2,
+            "presence": "arrivals",
+            "presence_unit": "rounds",
+            "arrival_rate": 2.0,
+            "mean_stay": 2.0,
+        },
+    ),
+    "soonest": ("hfedavg", CELLS | {"clients_per_round": 3, "select": "soonest"}),
+    "in-turn": ("fedavg", {"clients": 5, "clients_per_round": 2, "select": "round-robin"}),
+    "energy-budgets": (
+        "fedavg",
+        {
+            "clients": 5,
+            "clients_per_round": 2,
+            "select": "age",
+            "client_joules": 1e-3,
+            "rounds": 90,
+        },
+    ),
+    "max-seconds": ("fedavg", {"clients": 3, "rounds": 50, "max_seconds": 0.02}),
+}
+
+
+def settings(name, **changes):
+    algorithm, flags = RUNS[name]
+    return Config.from_flags(algorithm, **(SMALL | flags | changes))
+
+
+@pytest.fixture
+def no_data(monkeypatch):
+    """Let every read of a data set fail."""
+
+    def refused(*_):
+        raise AssertionError("data are read")
+
+    monkeypatch.setattr(planners.Loaded, "dataset", refused)
+
+
+@pytest.mark.thorough(every=8)
+@pytest.mark.parametrize("name", RUNS)
+def test_prices_are_the_rows_of_the_run(name, tmp_path):
+    """All rows of the run, with evaluations of every round, have these costs to the bit."""
+    run = wirelessfl.run(settings(name, out=tmp_path))
+    prices = wirelessfl.price(settings(name))
+    assert [{key: row[key] for key in prices.rows[0]} for row in run.rows] == prices.rows
+    assert prices.rows[-1]["sim_seconds"] > 0
+
+
+@pytest.mark.parametrize("algorithm", ["scaffold", "ram-fed"])
+def test_states_of_clients_do_not_matter_to_prices_of_sessions(algorithm):
+    """Sessions begin with means over client states, of which prices have none."""
+    flags = {"clients": 4, "rounds": 1, "sessions": 2, "local_steps": 1, "hidden": (8,)}
+    config = Config.from_flags(algorithm, dataset="digits", step_seconds=0.01, **flags)
+    rows = wirelessfl.run(config).rows
+    assert [row["sim_seconds"] for row in wirelessfl.price(config).rows] == [
+        row["sim_seconds"] for row in rows
+    ]
+
+
+REFUSED = {
+    "exceeds the number of clients in a session, 4 of 9": ({"clients_per_round": 6}, {}),
+    "draws new models": (
+        {"warm_start": "fresh"},
+        {"model": nn.Sequential(nn.Flatten(), nn.Linear(64, 10))},
+    ),
+    "without a client": (
+        {
+            "presence": "arrivals",
+            "presence_unit": "rounds",
+            "arrival_rate": 1e-9,
+            "mean_stay": 0.1,
+            "initially_present": 1,
+        },
+        {},
+    ),
+}
+
+
+@pytest.mark.parametrize("reason", REFUSED)
+def test_prices_refuse_what_runs_refuse(reason):
+    """In the same words."""
+    flags, given = REFUSED[reason]
+    config = Config.from_flags("fedavg", **(SMALL | {"clients": 9, "sessions": 2} | flags))
+    with pytest.raises(ConfigError, match=reason) as refusal:
+        wirelessfl.run(config, **given)
+    with pytest.raises(ConfigError) as found:
+        wirelessfl.price(config, **given)
+    assert str(found.value) == str(refusal.value)
+
+
+def test_costs_per_round_add_up():
+    """The slowest edge server decides a round's seconds; rounds add up to the rows' costs."""
+    prices = wirelessfl.price(settings("backhaul"), rounds=3)
+    assert prices.node_seconds.shape == (3, 2)
+    np.testing.assert_allclose(prices.seconds, prices.node_seconds.max(1), rtol=1e-12)
+    for name in ("joules", "uplink_mib", "downlink_mib", "backhaul_mib"):
+        each = getattr(prices, name)
+        assert (each > 0).all()
+        np.testing.assert_allclose(each.sum(), prices.at_round(3)[name], rtol=1e-12)
+    assert f"{prices.seconds.sum():.4g}" in prices.summary()
+
+
+def test_prices_need_no_data(no_data):
+    """Facts replace Fashion-MNIST: two uploads of 8 x 785 and 10 x 9 numbers of 4 bytes."""
+    config = Config.from_flags("fedavg", dataset="fashion-mnist", clients=3, hidden=(8,))
+    mib = wirelessfl.price(config, 2).at_round(2)["uplink_mib"]
+    np.testing.assert_allclose(mib, 2 * 4 * (784 * 8 + 8 + 8 * 10 + 10) / 2**20)
+
+
+def test_a_model_and_a_network_of_the_user():
+    """One step of 2e9 cycles at 1e9 Hz, and a module of 640 numbers down and up at 1 Mbit/s."""
+
+    class Own(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.w = nn.Parameter(torch.zeros(64, 10))
+
+        def forward(self, x):
+            return x.flatten(1) @ self.w
+
+    network = Network.from_snr([0, 0], cpu_hz=1e9, snr_db=20.0, cycles_per_step=2e9)
+    flags = {"dataset": "digits", "local_steps": 1, "uplink": "fixed", "rate_mbps": 1.0}
+    prices = wirelessfl.price(Config.from_flags("fedavg", **flags), 2, model=Own(), network=network)
+    np.testing.assert_allclose(prices.uplink_mib, 4 * 640 / 2**20)
+    np.testing.assert_allclose(prices.seconds, 2 + 2 * 32 * 640 / 1e6)
+
+
+def test_joules_can_be_left_out(monkeypatch):
+    """Without joules no beamformer is optimised, and the other costs stay."""
+    config = settings("aircomp")
+    whole = wirelessfl.price(config, 1)
+
+    def refused(*_):
+        raise AssertionError("beamformers are optimised")
+
+    monkeypatch.setattr("wirelessfl.air.round_price.Served.service", property(refused))
+    part = wirelessfl.price(config, 1, joules=False)
+    assert part.rows == [
+        {k: v for k, v in row.items() if k not in ("joules", "joules_max")} for row in whole.rows
+    ]
+    with pytest.raises(ConfigError, match="no joules"):
+        _ = part.joules
+
+
+@pytest.mark.parametrize(
+    ("flags", "counted"),
+    [
+        ({"failures": "waterfall", "waterfall_db": 30.0}, {"lost"}),
+        ({"uplink": "aircomp", "threshold": 0.7}, {"silent"}),
+        ({"cutoff_seconds": 0.041, "failures": "waterfall", "waterfall_db": 30.0},
+         {"lost", "late"}),
+        ({"uplink": "ofdma", "allocation": "optimal"}, set()),
+        ({"downlink_mbps": 1.0, "algorithm": "hfedavg", "cells": 2}, {"backhaul_mib"}),
+    ],
+)  # fmt: skip
+def test_without_joules_everything_else_is_counted(flags, counted):
+    """Updates that are lost, silent or late too; comparisons with equal shares have joules."""
+    flags = {"algorithm": "fedavg", "clients": 8, "rounds": 3} | flags
+    config = Config.from_flags(**(SMALL | flags))
+    whole, part = (wirelessfl.price(config, joules=joules) for joules in (True, False))
+    last = whole.rows[-1]
+    assert all(last[name] > 0 for name in counted | {"uplink_mib", "downlink_mib"})
+    dropped = {name for name in last if "joules" in name} | {"round_seconds", "equal_seconds"}
+    assert part.rows == [
+        {name: value for name, value in row.items() if name not in dropped} for row in whole.rows
+    ]
+    np.testing.assert_array_equal(part.node_seconds, whole.node_seconds)
+
+
+def test_the_first_rounds_of_sessions():
+    """The first rounds, with the trial rounds before them, cost what they cost in the whole run."""
+    whole, part = (wirelessfl.price(settings("sessions"), n) for n in (None, 3))
+    assert part.rows == whole.rows[: len(part.rows)]
+    assert len(part) == 3
+    with pytest.raises(ConfigError, match="all sessions together have 6"):
+        wirelessfl.price(settings("sessions"), 7)
+
+
+@pytest.mark.parametrize("rounds", [0, 1.5, True, "3"])
+def test_wrong_numbers_of_rounds_are_refused(rounds):
+    with pytest.raises(ConfigError, match="rounds is"):
+        wirelessfl.price(settings("fedavg"), rounds)
+
+
+def test_rounds_that_are_not_priced():
+    with pytest.raises(ConfigError, match="1 rounds are priced"):
+        wirelessfl.price(settings("fedavg"), 1).at_round(2)
+
+
+def test_requests_have_no_price():
+    """The error names what depends on training, and the alternatives."""
+    with pytest.raises(ConfigError, match=r"depend on accuracies.*timeline"):
+        wirelessfl.price(Config.from_flags("fedast", clients=4, dataset="digits"))

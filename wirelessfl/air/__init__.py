@@ -1,0 +1,1 @@
+"""How updates cross the air: uplinks, failures, compression, radio, price of a round."""

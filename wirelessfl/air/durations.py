@@ -1,0 +1,299 @@
+"""Durations of training requests."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from channels import Access, ChannelDraw, Load, Network, Rates, snr_linear
+from channels.arrays import FloatArray, IntArray
+from channels.indexed import BLOCK, Draws, exponential
+from channels.streams import Stream
+from wirelessfl.air.compression import Compression, sent_vectors
+from wirelessfl.air.uplinks import Uplink
+from wirelessfl.air.uplinks.checked import checked_access, serving
+from wirelessfl.base.guard import number, reals, returns
+from wirelessfl.base.rows import BITS_PER_ELEMENT
+from wirelessfl.models.submodels import ParamSpec
+from wirelessfl.training.rules import ClientRule
+from wirelessfl.training.steps import StepCounts
+
+PUBLISHED_STEP_SECONDS = {
+    "mnist": 0.148,
+    "fashion-mnist": 0.240,
+    "cifar10": 0.228,
+    "shakespeare": 0.555,
+    "cifar100": 2.071,
+}
+"""beta_m of a normal client, by data set, up to a common scale (Askin et al., Appendix C.6)."""
+SPEEDS = (1.3, 1.0, 0.7)
+"""Factors of beta for slow, normal and fast clients (Appendix C.6)."""
+SHARES = (0.25, 0.5, 0.25)
+"""Fractions of slow, normal and fast clients."""
+
+
+def client_speeds(clients: int, stream: Stream) -> FloatArray:
+    """Factors of beta [clients], assigned at random in proportions ``SHARES``."""
+    ends = np.round(np.cumsum(SHARES) * clients).astype(int)
+    factors = np.repeat(SPEEDS, np.diff(ends, prepend=0))
+    return np.asarray(stream.generator().permutation(factors))
+
+
+class Elements(NamedTuple):
+    """Number of elements sent for a full model.
+
+    Args:
+        up: elements of an update, over all of its payloads.
+        down: elements sent to a client; those of a compressed model count by their bits.
+    """
+
+    up: int
+    down: float
+
+    @classmethod
+    def of(
+        cls, rule: ClientRule, spec: ParamSpec, compression: Compression | None = None
+    ) -> Elements:
+        """Elements of the clients' rule of an algorithm.
+
+        Args:
+            rule: what is sent in both directions.
+            spec: spec of the full model.
+            compression: compression of the model that clients receive; None for no compression.
+        """
+        down = sent_vectors(len(rule.sends), compression, spec)
+        return cls(spec.size * len(rule.payloads), spec.size * down)
+
+
+@dataclass(frozen=True, eq=False)
+class StepSeconds:
+    """Seconds per step by client, computed on access: they take no memory for idle clients.
+
+    Args:
+        cycles: CPU cycles per step.
+        cpu_hz: [clients], CPU speeds.
+    """
+
+    cycles: float
+    cpu_hz: FloatArray
+
+    def __getitem__(self, client: int) -> float:
+        return float(self.cycles / self.cpu_hz[client])
+
+    def of(self, clients: IntArray) -> FloatArray:
+        """Seconds per step of these clients, [clients]."""
+        return np.asarray(self.cycles / self.cpu_hz[clients])
+
+
+def _means(value: Any, delays: Any, task: int, clients: IntArray, shares: FloatArray) -> Any:
+    """Check for seconds of the shape of ``shares``, or None."""
+    del delays, task, clients
+    if value is None:
+        return value
+    shape = shares.shape
+    return reals(value, (shape,), f"of shape {list(shape)}, as the shares, or None")
+
+
+class Delays(ABC):
+    """Durations of training requests, and the energy that clients spend on them.
+
+    Both are proportional to the size of the submodel that a client trains.
+    """
+
+    @property
+    def wireless(self) -> Wireless | None:
+        """Rates and energy of uploads over a shared band; None if ``seconds`` includes uploads."""
+        return None
+
+    @returns(number())
+    @abstractmethod
+    def seconds(self, task: int, client: int, number: int) -> float:
+        """Duration of request ``number`` of ``task`` at ``client``, without a shared upload.
+
+        The duration is that of the full model; callers scale it by the submodel's fraction.
+        """
+
+    @returns(_means)
+    def mean_seconds(self, task: int, clients: IntArray, shares: FloatArray) -> FloatArray | None:
+        """Mean seconds from a request to its update, if the client has the air to itself.
+
+        Submodels are as large as these seconds allow (``--budget deadline``). They depend on
+        neither the number nor the time of the request: random parts count with their mean, and
+        queues, drop-outs and other clients' uploads do not count.
+
+        Args:
+            task: task of the request.
+            clients: [clients], their numbers.
+            shares: [..., clients], fractions of the full model's parameters that they train.
+
+        Returns:
+            [..., clients], finite and >= 0; inf only at a data rate of 0. None, the default, if the
+            means are not known.
+        """
+        return None
+
+    @returns(number())
+    def compute_joules(self, task: int, client: int, seconds: float, share: float = 1.0) -> float:
+        """Energy of the first ``seconds`` of a request; 0 if no energy is modelled.
+
+        Args:
+            task: task of the request.
+            client: client that trains.
+            seconds: seconds since the client started the request.
+            share: fraction of the full model's parameters that the client trains.
+        """
+        return 0.0
+
+
+@dataclass(frozen=True, eq=False)
+class ShiftedExponential(Delays):
+    """tau X seconds, one draw of X per request: P(X <= x) = 1 - exp(-(x - beta) / (2 beta)).
+
+    beta is beta_m times the client's factor. X covers all time from request to update, and has mean
+    3 beta (Askin et al., UAI 2024, Appendix C.6).
+
+    Args:
+        min_seconds: [tasks], beta_m of a normal client.
+        speeds: [clients], factors of beta, see ``client_speeds``.
+        stream: random stream of the durations.
+        steps: [tasks], tau_m of each client; None for 1.
+    """
+
+    min_seconds: Sequence[float]
+    speeds: FloatArray
+    stream: Stream
+    steps: Sequence[StepCounts] | None = None
+
+    @cached_property
+    def _excess(self) -> Draws:
+        return exponential(self.stream)
+
+    def _least(self, task: int, client: int) -> float:
+        """tau beta, minimum seconds of a request for the full model."""
+        steps = 1 if self.steps is None else self.steps[task].of(client)
+        return steps * self.min_seconds[task] * float(self.speeds[client])
+
+    def seconds(self, task: int, client: int, number: int) -> float:
+        """Duration of request ``number`` of ``task`` at ``client``."""
+        return self._least(task, client) * (1 + 2 * self._excess[number])
+
+    def mean_seconds(self, task: int, clients: IntArray, shares: FloatArray) -> FloatArray:
+        """3 tau beta for the full model, in proportion to the submodel; see ``Delays``."""
+        steps = 1 if self.steps is None else self.steps[task].at(clients)
+        least = steps * self.min_seconds[task] * self.speeds[clients]
+        return np.asarray(shares * (3 * least))
+
+
+@dataclass(frozen=True, eq=False)
+class Wireless(Delays):
+    """Local steps at the CPU speed, then an upload over a band shared by all concurrent uploads.
+
+    Args:
+        network: CPU speeds and channels.
+        uplink: multiple access of the band.
+        steps: [tasks], tau_m of each client.
+        step_seconds: [tasks], seconds per step by client.
+        elements: [tasks], elements sent for a full model.
+        downlink_bps: rate to each client; None if the downlink takes no time.
+        stream: random stream of the channels.
+    """
+
+    network: Network
+    uplink: Uplink
+    steps: Sequence[StepCounts]
+    step_seconds: Sequence[FloatArray | StepSeconds]
+    elements: Sequence[Elements]
+    downlink_bps: float | None
+    stream: Stream
+
+    @property
+    def wireless(self) -> Wireless:
+        """This object, because uploads share the band."""
+        return self
+
+    def _computing(self, task: int, client: int) -> float:
+        """Seconds of a client's local steps."""
+        return float(self.steps[task].of(client) * self.step_seconds[task][client])
+
+    def _snr(self, client: int) -> float:
+        """Mean SNR per antenna of a client's upload, over the whole band."""
+        network, own = self.network, np.array([client])
+        snr, gain = network.snr_db_of(own), network.path_gain_db[own]
+        return float((snr_linear(snr) * 10 ** (gain / 10))[0])
+
+    @cached_property
+    def _gains(self) -> Draws:
+        network = self.network
+        return Draws(lambda block: network.draw_gains(self.stream, block, BLOCK))
+
+    @cached_property
+    def _bandwidth_hz(self) -> float:
+        return float(self.network.bandwidth_hz[0])
+
+    def seconds(self, task: int, client: int, number: int) -> float:
+        """Seconds from the start of a request to its upload: download and local steps."""
+        return self._down_seconds(task) + self._computing(task, client)
+
+    def _down_seconds(self, task: int) -> float:
+        if self.downlink_bps is None:
+            return 0.0
+        return self.elements[task].down * BITS_PER_ELEMENT / self.downlink_bps
+
+    def mean_seconds(self, task: int, clients: IntArray, shares: FloatArray) -> FloatArray:
+        """Download, local steps, and an upload alone over the mean channel; see ``Delays``.
+
+        The channel's power is its mean, antennas times path gain, and the client is the only one of
+        its cell. Over the air, the upload takes as long as that of the full model, as in rounds.
+
+        Raises:
+            ConfigError: the uplink's access cannot serve a client alone.
+        """
+        cost = self.step_seconds[task]
+        own = cost.of(clients) if isinstance(cost, StepSeconds) else cost[clients]
+        before = self._down_seconds(task) + self.steps[task].at(clients) * own
+        network, elements = self.network, self.elements[task].up
+        alone = network.regrouped(
+            clients, network.cell_of[clients], np.ones(len(clients), dtype=np.int64)
+        )
+        amplitude = 10 ** (alone.path_gain_db / 20)
+        h = np.repeat(amplitude[:, None], network.antennas, 1).astype(np.complex64)
+        load = Load(
+            elements=shares * elements,
+            jointly=np.full(shares.shape, elements),
+            start_seconds=shares * before,
+            bits_per_element=BITS_PER_ELEMENT,
+        )
+        with serving(f"uplink {self.uplink.title!r}"):
+            found = self._access.seconds(load, ChannelDraw(alone, h))
+        return np.asarray(np.broadcast_to(found, shares.shape))
+
+    def bits(self, task: int, share: float = 1.0) -> float:
+        """Bits of an update of a submodel with this fraction of the parameters."""
+        return share * self.elements[task].up * BITS_PER_ELEMENT
+
+    def received_snr(self, client: int, number: int) -> float:
+        """SNR ||h||^2 in the upload of request ``number``, over the whole band."""
+        network = self.network
+        if network.gain_by_client:
+            return self._snr(client) * network.draw_gain(self.stream, number, client)
+        return self._snr(client) * self._gains[number]
+
+    @cached_property
+    def _access(self) -> Access:
+        return checked_access(self.uplink)
+
+    def rates(self, snrs: FloatArray) -> Rates:
+        """Rates of the current uploads, from their SNR over the whole band."""
+        return self._access.rates(snrs, self._bandwidth_hz)
+
+    def compute_joules(self, task: int, client: int, seconds: float, share: float = 1.0) -> float:
+        """Energy of the local steps in the first ``seconds`` of a request, download included."""
+        network, down = self.network, share * self._down_seconds(task)
+        busy = min(max(seconds - down, 0.0), share * self._computing(task, client))
+        cycles = busy * network.cpu_hz[client]
+        return float(network.switched_capacitance[client] * network.cpu_hz[client] ** 2 * cycles)

@@ -1,0 +1,189 @@
+"""Failures of uploads, one model per file. Files in this folder are discovered automatically.
+
+The interface of a model of uploads that fail.
+
+No failures.
+
+Outage: the server knows the channels with errors, and chooses rates that they may not carry.
+
+Packet errors in noise: a waterfall threshold.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import Annotated, Any, ClassVar, Literal
+
+import numpy as np
+from pydantic import Field
+
+from channels import ChannelDraw, outage_probability, packet_error_probability
+from channels.arrays import FloatArray
+from channels.links import snr_linear
+from wirelessfl.base.guard import UnfitError, number, reals, returns
+from wirelessfl.base.needs import CHANNEL, Needs
+from wirelessfl.base.registry import Choice, Kind
+
+
+def _probabilities(value: Any, failures: Failures, snr: FloatArray, *_: Any) -> FloatArray:
+    """Check for a probability per client and block."""
+    wanted = f"of shape {list(snr.shape)}, probabilities of at most 1"
+    found: FloatArray = reals(value, (snr.shape,), wanted)
+    if (found > 1).any():
+        raise UnfitError(f"{found.max():g} as a probability", "probabilities from 0 to 1")
+    return found
+
+
+@dataclass(frozen=True)
+class Failures(Choice, ABC):
+    """Base class of all models of uploads that fail."""
+
+    name = "failures"
+
+    never: ClassVar[bool] = False
+    """Whether all uploads arrive."""
+
+    @property
+    def repeats(self) -> bool:
+        """Whether a client sends again until its update arrives."""
+        return False
+
+    @property
+    @returns(number(above=True))
+    def margin(self) -> float:
+        """Ratio of the received SNR to that for which rates are chosen; 1 for no margin."""
+        return 1.0
+
+    @returns(_probabilities)
+    @abstractmethod
+    def probability(self, snr: FloatArray, draws: ChannelDraw) -> FloatArray:
+        """Probability that an upload fails.
+
+        Args:
+            snr: [..., clients], received SNR of each client at its power in its part of the band.
+            draws: channels of the clients, as the server knows them.
+
+        Returns:
+            [..., clients].
+        """
+
+
+@dataclass(frozen=True)
+class Failing(Failures):
+    """Base class of models in which uploads can fail.
+
+    Args:
+        on_failure: with "lost", a failed update is missing in the node's mean. With "repeat", a
+            client sends again, on the same channel, until its update arrives.
+    """
+
+    name = "failures"
+
+    on_failure: Annotated[
+        Literal["lost", "repeat"],
+        Field(description="whether a failed update is lost, or repeated until it arrives"),
+    ] = "lost"
+
+    @property
+    def repeats(self) -> bool:
+        """See :class:`Failures`."""
+        return self.on_failure == "repeat"
+
+
+PACKETS = (
+    Needs(
+        lambda run, _: not run.regime.of_tasks,
+        'conflicts with schedule "{run.schedule.title}": set drop_out, or choose schedule "rounds"',
+    ),
+    Needs(
+        lambda run, _: run.uplink.gives != "sum",
+        'conflicts with uplink "{run.uplink.title}", which sends no packets: choose uplink "tdma"',
+    ),
+    CHANNEL,
+)
+FAILURES: Kind[Failures] = Kind(
+    "failures",
+    __name__,
+    Failures,
+    default="none",
+    needs=PACKETS,
+    text="uploads that fail",
+    heading="uplink",
+)
+"""All models of uploads that fail."""
+
+
+@dataclass(frozen=True)
+class NoFailures(Failures):
+    """All uploads arrive."""
+
+    name = "none"
+
+    never: ClassVar[bool] = True
+
+    def probability(self, snr: FloatArray, draws: ChannelDraw) -> FloatArray:
+        """0."""
+        return np.zeros(snr.shape)
+
+
+@dataclass(frozen=True)
+class Outage(Failing):
+    """An upload fails if its rate exceeds what the true channel carries.
+
+    The channel of the simulation is what the server knows. The true one differs by a Gaussian error
+    in each antenna. Clients send at the rate for an SNR that is lower by a margin.
+
+    Args:
+        csi_error: variance of the server's channel estimation error, as a fraction of the client's
+            mean channel power.
+        margin_db: ratio of the known SNR to that for which rates are chosen, in dB.
+    """
+
+    name = "outage"
+
+    csi_error: Annotated[
+        float,
+        Field(ge=0, le=100, description="variance of channel errors over mean channel power"),
+    ] = 0.01
+    margin_db: Annotated[
+        float,
+        Field(ge=0, le=100, description="SNR margin with which clients choose their rates, in dB"),
+    ] = 3.0
+
+    @property
+    def margin(self) -> float:
+        """See :class:`Failures`."""
+        return float(10 ** (self.margin_db / 10))
+
+    def probability(self, snr: FloatArray, draws: ChannelDraw) -> FloatArray:
+        """See :class:`Failures`."""
+        network = draws.network
+        variance = self.csi_error * snr_linear(network.path_gain_db)
+        found = outage_probability(draws.gain, self.margin_db, variance, network.antennas)
+        return np.asarray(np.broadcast_to(found, snr.shape))
+
+
+@dataclass(frozen=True)
+class Waterfall(Failing):
+    """An upload is one packet, which fails with probability 1 - exp(-m / SNR).
+
+    The SNR is that in the client's part of the band (Chen et al., arXiv:1909.07972).
+
+    Args:
+        waterfall_db: threshold m, in dB; the default is that of the paper.
+    """
+
+    name = "waterfall"
+
+    waterfall_db: Annotated[
+        float,
+        Field(ge=-100, le=100, description="waterfall threshold m of packet errors, in dB"),
+    ] = 0.023
+
+    def probability(self, snr: FloatArray, draws: ChannelDraw) -> FloatArray:
+        """See :class:`Failures`."""
+        return packet_error_probability(snr, self.waterfall_db)
+
+
+__all__ = ["FAILURES", "Failing", "Failures"]

@@ -1,0 +1,165 @@
+"""The links of a run in rounds.
+
+How clients train in every round of one model.
+
+Equal shares of those who take part in a round, for comparison with what an access decided.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from channels import Access, ChannelDraw, Decision, Load, Network, Service
+from channels.arrays import BoolArray, FloatArray, IntArray
+from wirelessfl.air.compression import Compression
+from wirelessfl.air.failures import Failures
+from wirelessfl.air.uplinks import Uplink
+from wirelessfl.air.uplinks.uplink import Coherence
+from wirelessfl.training.steps import StepCounts
+
+
+@dataclass(frozen=True)
+class Links:
+    """Links of a run. Downlink and backhaul are error-free, and take no time if their rate is None.
+
+    Args:
+        network: cells, clients, channels.
+        uplink: how updates cross the air.
+        coherence: coherence interval of the channel.
+        downlink_bps: rate from edge server to each client, in bit/s.
+        backhaul_bps: rate between edge server and cloud in each direction, in bit/s.
+        failures: which uploads fail; None for none.
+        access: serves rounds in place of the uplink's access, to check them before training.
+    """
+
+    network: Network
+    uplink: Uplink
+    coherence: Coherence = "round"
+    downlink_bps: float | None = None
+    backhaul_bps: float | None = None
+    failures: Failures | None = None
+    access: Access | None = None
+
+
+PADDING = 0.1
+"""Default of the largest padded fraction of a mixed-width batch."""
+
+
+@dataclass(frozen=True)
+class TrainingSettings:
+    """How clients train in every round.
+
+    Args:
+        local_steps: H, local steps per edge round of all clients.
+        edge_rounds: E, edge rounds per global round.
+        padding: largest padded fraction of a mixed-width batch.
+        compression: compression of the model on the downlink; None for no compression.
+        cutoff_seconds: seconds after which an edge round ends without the updates that are missing;
+            None if it waits for all.
+        client_steps: [clients], local steps of each client; None for ``local_steps`` each.
+    """
+
+    local_steps: int
+    edge_rounds: int
+    padding: float = PADDING
+    compression: Compression | None = None
+    cutoff_seconds: float | None = None
+    client_steps: IntArray | None = None
+
+    @cached_property
+    def steps(self) -> StepCounts:
+        """Number of local steps of each client."""
+        return StepCounts(self.local_steps, self.client_steps)
+
+
+EQUAL_SHARES = ("round_seconds", "equal_seconds", "equal_joules")
+"""Fields of rows that exist only if the uplink compares its decisions with equal shares."""
+COSTLY = 2.0
+"""Energy over that with equal shares from which on decisions are said to cost energy."""
+
+
+def costly(costs: Mapping[str, Any]) -> str | None:
+    """That bands for the least time cost much energy, in words; None if they do not.
+
+    Args:
+        costs: as for :func:`compared`.
+    """
+    if not all(name in costs for name in EQUAL_SHARES):
+        return None
+    joules, equal = costs["joules"], costs["equal_joules"]
+    if not joules > COSTLY * equal:
+        return None
+    saved = 100 * (1 - costs["round_seconds"] / costs["equal_seconds"])
+    return (
+        f"{joules:.3g} instead of {equal:.3g} J per client with equal shares, for {saved:.2g} % "
+        "less time: all clients of a cell send at full power until its last one ends. An "
+        "energy_weight such as 0.01 in place of allocation optimal saves energy in almost the "
+        "same time"
+    )
+
+
+def compared(costs: Mapping[str, Any]) -> str | None:
+    """What decisions changed against equal shares, in words; None if there were none.
+
+    Args:
+        costs: ``joules`` and the fields ``EQUAL_SHARES`` of a row or a summary.
+    """
+    if not all(name in costs for name in EQUAL_SHARES):
+        return None
+    pairs = {
+        "s": (costs["round_seconds"], costs["equal_seconds"]),
+        "J/client": (costs["joules"], costs["equal_joules"]),
+    }
+    told = [
+        f"{now:.4g} instead of {before:.4g} {unit} ({_change(now, before)})"
+        for unit, (now, before) in pairs.items()
+    ]
+    return f"allocation: {', '.join(told)} with equal shares in the same rounds"
+
+
+def _change(now: float, before: float) -> str:
+    return f"{100 * (now / before - 1):+.1f} %" if before else "no change"
+
+
+def takes_part(service: Service) -> BoolArray:
+    """Clients [..., clients] that an access has not left out: these neither train nor send."""
+    if service.transmissions is None:
+        return np.ones(service.seconds.shape, dtype=np.bool_)
+    return np.asarray((service.transmissions > 0) | (service.joules > 0))
+
+
+@dataclass(frozen=True, eq=False)
+class AmongParticipants(Access):
+    """Another access, which serves only the clients that take part; the others wait 0 seconds.
+
+    Args:
+        access: the other access.
+        joins: [blocks, clients], clients that take part.
+    """
+
+    access: Access
+    joins: BoolArray
+
+    def serve(self, load: Load, draw: ChannelDraw) -> Service:
+        """See :class:`Access`; the load has the same blocks, or none."""
+        if self.joins.all():
+            return self.access.serve(load, draw)
+        seconds, joules, bands = np.zeros((3, *self.joins.shape))
+        shares: FloatArray | None = bands  # None in turns
+        for block, joins in enumerate(self.joins):
+            rows = np.flatnonzero(joins)
+            part = draw.block(block).of(draw.network.numbers[rows])
+            found = self.access.serve(load.of_rows(rows), part)
+            shape = len(self.joins), len(rows)
+            seconds[block, rows] = np.broadcast_to(found.seconds, shape)[block]
+            joules[block, rows] = np.broadcast_to(found.joules, shape)[block]
+            if found.decision.bands_hz is None:
+                shares = None
+            else:
+                bands[block, rows] = np.broadcast_to(found.decision.bands_hz, shape)[block]
+        return Service(seconds, joules, self.joins, Decision(bands_hz=shares))

@@ -1,0 +1,293 @@
+"""The radio as settings: layouts, path losses and fading models of ``channels`` as choices.
+
+``adopt`` makes a choice of a dataclass of ``channels``: its fields and defaults are those of the
+dataclass, and ``FIELDS`` adds their limits and descriptions.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Annotated, Any, ClassVar, Literal, Protocol
+
+import numpy as np
+from pydantic import Field
+
+import channels
+from channels.arrays import ComplexArray, IntArray
+from channels.layouts import Layout
+from channels.path_loss import PathLoss, Variant
+from channels.streams import Stream
+from wirelessfl.base.errors import ConfigError
+from wirelessfl.base.guard import UnfitError, described, implementing, instance, returns
+from wirelessfl.base.needs import BUILT, DRAWN, POSITIONS, RADIO, Needs
+from wirelessfl.base.registry import Choice, Kind, adopt
+
+FIELDS = {
+    "inter_site_distance_m": Field(
+        ge=1, le=100_000, description="distance of neighbouring edge servers, m"
+    ),
+    "radius_m": Field(ge=1, le=100_000, description="radius of a cell, m"),
+    "distance_m": Field(
+        ge=1, le=100_000, description="distance of each client to its edge server, m"
+    ),
+    "exponent": Field(ge=1, le=10, description="path-loss exponent"),
+    "reference_db": Field(ge=0, le=200, description="path loss at the reference distance, dB"),
+    "reference_m": Field(gt=0, description="reference distance, m"),
+    "carrier_ghz": Field(gt=0, description="carrier frequency, GHz"),
+    "base_station_height_m": Field(gt=0, description="height of the edge servers' antennas, m"),
+    "client_height_m": Field(gt=0, description="height of the clients, m"),
+    "line_of_sight": Field(
+        description="line of sight, by the model's probability or for all or no links"
+    ),
+    "shadowing_db": Field(
+        ge=0, le=30, description="standard deviation of shadowing, dB (default: the model's)"
+    ),
+    "building_height_m": Field(gt=0, description="height of buildings, m"),
+    "street_width_m": Field(gt=0, description="width of streets, m"),
+}
+"""Limits and descriptions of the fields of layouts and path losses, in the order of settings."""
+COMMON_BLOCKS = Needs(
+    lambda run, _: not run.regime.of_tasks or run.schedule.work != "requests",
+    'conflicts with schedule "{run.schedule.title}", whose uploads have no common block: choose '
+    'schedule "rounds"',
+)
+
+
+@dataclass(frozen=True)
+class LayoutModel(Choice, ABC):
+    """Base class of all layouts; those with positions derive from ``Placed``."""
+
+    positions: ClassVar[bool]
+    """Whether cells and clients have positions, which give the mean channel gains."""
+
+    @abstractmethod
+    def build(self) -> Layout | None:
+        """Create the layout; None without positions."""
+
+
+@dataclass(frozen=True)
+class Placed(LayoutModel, ABC):
+    """Base class of layouts with positions."""
+
+    positions: ClassVar[bool] = True
+
+    antenna_gain_db: Annotated[
+        float, Field(ge=-30, le=60, description="antenna gain of both ends together, dB")
+    ] = 0.0
+    reuse_factor: Annotated[
+        int | None,
+        Field(
+            ge=1,
+            le=1000,
+            description="number of bands of neighbouring cells; cells of one band interfere "
+            "(default: no interference)",
+        ),
+        COMMON_BLOCKS,
+    ] = None
+
+    @returns(instance(Layout))
+    @abstractmethod
+    def build(self) -> Layout:
+        """Create the layout.
+
+        Raises:
+            ValueError: a setting is out of range.
+        """
+
+
+LAYOUTS: Kind[LayoutModel] = Kind(
+    "layout",
+    __name__,
+    LayoutModel,
+    default="section-vi-c",
+    needs=(*RADIO, DRAWN),
+    table=BUILT,
+    text="positions of cells and clients",
+    heading="network",
+)
+"""All layouts."""
+_layout = partial(adopt, Placed, FIELDS)
+
+
+@dataclass(frozen=True)
+class SectionVIC(LayoutModel):
+    """No positions: the SNRs of Section VI-C of the HIST paper, or snr_db and path_gain_db."""
+
+    name: ClassVar[str] = "section-vi-c"
+    positions: ClassVar[bool] = False
+
+    def build(self) -> None:
+        """See ``LayoutModel``."""
+
+
+Hexagonal = _layout(
+    channels.Hexagonal,
+    "hexagonal",
+    "Edge servers on a hexagonal grid, and uniformly distributed clients.",
+)
+Disc = _layout(channels.Disc, "disc", "Round cells with uniformly distributed clients.")
+Ring = _layout(
+    channels.Ring, "ring", "All clients of a cell at the same distance from its edge server."
+)
+
+
+@dataclass(frozen=True)
+class File(Placed):
+    """Positions from a CSV file."""
+
+    name: ClassVar[str] = "file"
+
+    layout_file: Annotated[
+        Path | None,
+        Field(
+            description="CSV file with the columns kind (base_station or client), x_m, y_m and "
+            "optionally cell (required)"
+        ),
+    ] = None
+
+    def build(self) -> Layout:
+        """See ``Placed``.
+
+        Raises:
+            ConfigError: no file is given.
+        """
+        if self.layout_file is None:
+            raise ConfigError("layout is 'file', which needs layout_file: give it.")
+        return channels.FileLayout(str(self.layout_file))
+
+
+@dataclass(frozen=True)
+class PathLossModel(Choice, ABC):
+    """Base class of all path loss models."""
+
+    def __post_init__(self) -> None:
+        self.build()  # raises if a setting is out of range
+
+    @returns(instance(PathLoss))
+    @abstractmethod
+    def build(self) -> PathLoss:
+        """Create the model.
+
+        Raises:
+            ValueError: a setting is out of range.
+        """
+
+
+PATH_LOSSES: Kind[PathLossModel] = Kind(
+    "path_loss",
+    __name__,
+    PathLossModel,
+    default="umi",
+    needs=(*RADIO, DRAWN, POSITIONS),
+    table=BUILT,
+    text="path loss and shadowing",
+    heading="network",
+)
+"""All path loss models."""
+SIGHT = {"random": None, "always": True, "never": False}
+_SHADOWING = {"shadowing_db": (float | None, None)}
+_SIGHT_AND_SHADOWING = {
+    "line_of_sight": (Literal["random", "always", "never"], "random"),
+    **_SHADOWING,
+}
+
+
+def _variant(
+    model: PathLoss, shadowing_db: float | None, line_of_sight: str = "random"
+) -> PathLoss:
+    return Variant(model, SIGHT[line_of_sight], shadowing_db)
+
+
+_tr38901 = partial(adopt, PathLossModel, FIELDS, more=_SIGHT_AND_SHADOWING, wrap=_variant)
+Uma = _tr38901(channels.Uma, "uma", "UMa of 3GPP TR 38.901: urban macro cells.")
+Umi = _tr38901(channels.Umi, "umi", "UMi of 3GPP TR 38.901: street canyons (urban micro cells).")
+Rma = _tr38901(channels.Rma, "rma", "RMa of 3GPP TR 38.901: rural macro cells.")
+InH = _tr38901(channels.InH, "inh", "InH of 3GPP TR 38.901: indoor offices.")
+Tr36814 = adopt(
+    PathLossModel,
+    FIELDS,
+    channels.Tr36814,
+    "tr36814",
+    "3GPP TR 36.814, macro cells at 2 GHz: 128.1 + 37.6 log10(distance in km) dB.",
+    more=_SHADOWING,
+    wrap=_variant,
+)
+LogDistance = adopt(
+    PathLossModel,
+    FIELDS
+    | {"shadowing_db": Field(ge=0, le=30, description="standard deviation of shadowing, dB")},
+    channels.LogDistance,
+    "log-distance",
+    "Log-distance: reference_db + 10 exponent log10(distance / reference_m) dB.",
+)
+
+
+def _channels(
+    value: Any,
+    fading: Fading,
+    stream: Stream,
+    index: int,
+    clients: IntArray,
+    root: ComplexArray,
+) -> ComplexArray:
+    """Check for finite channels of all clients and antennas."""
+    wanted = f"a complex NumPy array of shape {[len(clients), len(root)]}, [clients, antennas]"
+    if not isinstance(value, np.ndarray) or value.dtype.kind != "c":
+        raise UnfitError(described(value), wanted)
+    if value.shape != (len(clients), len(root)):
+        raise UnfitError(described(value), wanted)
+    if not np.isfinite(value).all():
+        raise UnfitError("channels that are not finite", f"{wanted}, finite")
+    return value
+
+
+class Fading(channels.Fading, Protocol):
+    """A fading model whose channels are checked."""
+
+    @returns(_channels)
+    def draw(
+        self, stream: Stream, index: int, clients: IntArray, root: ComplexArray
+    ) -> ComplexArray:
+        """See :class:`channels.Fading`."""
+
+
+@dataclass(frozen=True)
+class FadingModel(Choice, ABC):
+    """Base class of all fading models."""
+
+    @returns(implementing(Fading))
+    @abstractmethod
+    def build(self) -> channels.Fading:
+        """Create the distribution of the channel vectors."""
+
+
+FADINGS: Kind[FadingModel] = Kind(
+    "fading",
+    __name__,
+    FadingModel,
+    default="rayleigh",
+    needs=(*RADIO, DRAWN),
+    table=BUILT,
+    text="block fading",
+    heading="network",
+)
+"""All fading models."""
+Rayleigh = adopt(
+    FadingModel, {}, channels.Rayleigh, "rayleigh", "Rayleigh block fading: no line-of-sight path."
+)
+
+
+@dataclass(frozen=True)
+class Rician(FadingModel):
+    """Rician block fading: a line-of-sight path and scattered paths."""
+
+    name: ClassVar[str] = "rician"
+
+    rician_k_db: Annotated[float, Field(ge=-100, le=100, description="Rician K factor, dB")] = 6.0
+
+    def build(self) -> channels.Fading:
+        """Create ``channels.Rician``."""
+        return channels.Rician(self.rician_k_db)

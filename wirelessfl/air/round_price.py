@@ -1,0 +1,324 @@
+"""What a global round costs: its loads, served by the uplink's access."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+
+from channels import Access, ChannelDraw, Load
+from channels.arrays import BoolArray, FloatArray, IntArray
+from channels.streams import Stream
+from wirelessfl.air.compression import sent_vectors
+from wirelessfl.air.delivery import before_failures
+from wirelessfl.air.links import AmongParticipants, Links, TrainingSettings, takes_part
+from wirelessfl.air.participants import Participants
+from wirelessfl.air.served import Served
+from wirelessfl.air.uplinks.checked import checked_access, serving
+from wirelessfl.base.rows import BITS_PER_ELEMENT, MIB_PER_ELEMENT
+from wirelessfl.models.submodels import ClientSubmodels, ParamSpec, Submodels
+from wirelessfl.training.rules import ClientRule
+
+MAX_AT_ONCE = 1 << 20  # clients times sizes per batch, to bound memory
+
+
+@dataclass(frozen=True, eq=False)
+class Price:
+    """Price of a global round.
+
+    Args:
+        seconds: [nodes], duration at each node; their maximum (18) is the duration of the round.
+        uplink_mib: uplink traffic, mean over clients.
+        downlink_mib: downlink traffic, mean over clients.
+        backhaul_mib: backhaul traffic in both directions, mean over edge servers.
+        served: the edge rounds' load, from which joules and decisions follow.
+        edge_rounds: number of edge rounds.
+        clients: number of clients of the network.
+        with_equal_shares: returns the price of the same round with equal shares; None if the uplink
+            does not compare them.
+    """
+
+    seconds: FloatArray
+    uplink_mib: float
+    downlink_mib: float
+    backhaul_mib: float
+    served: Served
+    edge_rounds: int
+    clients: int
+    with_equal_shares: Callable[[], Price] | None = None
+
+    @cached_property
+    def equal(self) -> Price | None:
+        """The price of the same round with equal shares; None unless the uplink compares."""
+        return None if self.with_equal_shares is None else self.with_equal_shares()
+
+    @cached_property
+    def joules(self) -> float:
+        """Energy for computation and transmission, mean over all clients of the network."""
+        with np.errstate(over="ignore"):  # the planner refuses infinite prices
+            blocks = np.atleast_2d(self.served.service.joules)  # one block, if all are equal
+            return self.edge_rounds * float(blocks.sum(1).mean()) / self.clients
+
+    @property
+    def client_joules(self) -> FloatArray:
+        """The same of each participating client, [senders]."""
+        blocks = np.atleast_2d(self.served.service.joules)
+        return np.asarray(self.edge_rounds * blocks.mean(0))
+
+    @property
+    def silent(self) -> int:
+        """Number of updates that clients do not send, in all edge rounds."""
+        return self.served.count(self.served.silent)
+
+    @property
+    def lost(self) -> int:
+        """Number of updates that failed or would miss the round's deadline, in all edge rounds."""
+        served = self.served
+        if served.arrived is None:
+            return 0
+        return served.count(~served.arrived) - self.silent - (self.late or 0)
+
+    @property
+    def late(self) -> int | None:
+        """Number of updates that miss the cut-off, in all edge rounds; None without a cut-off."""
+        late = self.served.late
+        return None if late is None else self.served.count(np.atleast_2d(late))
+
+
+@dataclass(frozen=True)
+class Pricing:
+    """Loads of rounds, and what serving them costs; senders are the participating clients.
+
+    Args:
+        rule: the clients' rule, which defines the payloads.
+        hierarchical: whether there are edge servers between clients and cloud.
+        links: links that the payloads cross.
+        spec: parameters of the full model.
+        settings: local steps and edge rounds.
+        weights: [clients], weights of the clients in their cell's mean; None for equal weights.
+    """
+
+    rule: ClientRule
+    hierarchical: bool
+    links: Links
+    spec: ParamSpec
+    settings: TrainingSettings
+    weights: FloatArray | None = None
+
+    @property
+    def title(self) -> str:
+        """The uplink, for errors."""
+        return f"uplink {self.links.uplink.title!r}"
+
+    @cached_property
+    def access(self) -> Access:
+        """The uplink's access."""
+        return self.links.access or checked_access(self.links.uplink)
+
+    @cached_property
+    def sizing(self) -> Access:
+        """The access whose seconds decide about submodel sizes."""
+        uplink = self.links.uplink
+        return before_failures(checked_access(uplink, uplink.sizing), self.links.failures)
+
+    @property
+    def downlink_vectors(self) -> float:
+        """Number of 32-bit vectors sent to a client; a compressed model counts as less than 1."""
+        return sent_vectors(len(self.rule.sends), self.settings.compression, self.spec)
+
+    def load(
+        self,
+        who: Participants,
+        length: FloatArray,
+        jointly: FloatArray | None = None,
+        silent: BoolArray | None = None,
+    ) -> Load:
+        """Load of an edge round: download, local steps and upload.
+
+        Args:
+            who: participating clients.
+            length: [..., senders], parameters of the submodels.
+            jointly: [..., senders], parameters that at least one client of the cell sends; None
+                for ``length``.
+            silent: [blocks, senders] boolean, clients that send nothing; None for none.
+        """
+        start, down = np.zeros(()), self.links.downlink_bps
+        if down is not None:
+            start = BITS_PER_ELEMENT * self.downlink_vectors * length / down
+        edge_rounds, deadline = self.settings.edge_rounds, self.links.uplink.deadline_seconds
+        # Submodels of nodes cross the backhaul; those of clients are parts of whole models.
+        whole = np.full_like(length, self.spec.size)
+        backhaul = self.backhaul_seconds(length if jointly is None else whole)
+        steps, cycles = self.settings.steps.at(who.clients), self.links.network.cycles_per_step
+        vectors = who.vectors(self.rule)
+        return Load(
+            steps * cycles * (length / self.spec.size),
+            length,
+            vectors=vectors if silent is None else np.where(silent, 0.0, vectors),
+            jointly=jointly,
+            weights=None if self.weights is None else self.weights[who.clients],
+            start_seconds=start,
+            after_seconds=backhaul / edge_rounds,
+            deadline_seconds=np.inf if deadline is None else deadline / edge_rounds,
+            bits_per_element=BITS_PER_ELEMENT,
+        )
+
+    @np.errstate(over="ignore")  # the planner refuses infinite prices
+    def price(
+        self,
+        number: int,
+        draws: ChannelDraw,
+        who: Participants,
+        submodels: Submodels,
+        each: ClientSubmodels | None,
+        stream: Stream,
+    ) -> Price:
+        """Price of a global round.
+
+        Args:
+            number: round number, from 0.
+            draws: channels of (at least) the participating clients, in blocks of equal duration.
+            who: participating clients.
+            submodels: submodel of each node. Edge servers without a model (length 0) exchange
+                nothing with the cloud.
+            each: submodel of each client; None if all train that of their node.
+            stream: random stream of the round.
+        """
+        draws, nodes = draws.of(who.clients), submodels.lengths.astype(np.float64)
+        node = draws.network.cell_of
+        if each is None:
+            length, jointly = nodes[node], None
+        else:
+            length, jointly = each.lengths.astype(np.float64), self._joint_elements(each, node)
+        silent, settings = self.links.uplink.silent(draws), self.settings
+        load = self.load(who, length, jointly, silent)
+        served = Served(
+            self.access,
+            load,
+            draws,
+            f"{self.title}, round {number + 1}",
+            settings.edge_rounds,
+            stream.child("failures"),
+            silent,
+            self.links.failures,
+            settings.cutoff_seconds,
+        )
+        backhaul = self.exchange_seconds(submodels, each)
+        seconds = self._cells(draws, served.seconds) + backhaul
+        # Means are over all clients of the network, including those that do not participate.
+        clients, edge_rounds = self.links.network.clients, settings.edge_rounds
+        elements = load.vectors * (length + self.links.uplink.side_elements)
+        if served.transmissions is not None:
+            elements = elements * served.transmissions
+        sent = float(np.atleast_2d(elements).mean(0).sum()) / clients
+        price = Price(
+            seconds=seconds,
+            uplink_mib=edge_rounds * MIB_PER_ELEMENT * sent,
+            downlink_mib=edge_rounds
+            * MIB_PER_ELEMENT
+            * self.downlink_vectors
+            * float(length.sum())
+            / clients,
+            backhaul_mib=2 * MIB_PER_ELEMENT * float(nodes.mean()) if self.hierarchical else 0.0,
+            served=served,
+            edge_rounds=edge_rounds,
+            clients=clients,
+        )
+        shares = self.links.uplink.equal_shares
+        if shares is None:
+            return price
+        access = checked_access(self.links.uplink, shares)
+
+        def equal() -> Price:
+            joins = np.atleast_2d(takes_part(served.service))
+            same = replace(served, access=AmongParticipants(access, joins))
+            return replace(
+                price,
+                served=same,
+                seconds=self._cells(draws, same.seconds) + backhaul,
+                with_equal_shares=None,
+            )
+
+        return replace(price, with_equal_shares=equal)
+
+    def node_seconds(
+        self, draws: ChannelDraw, who: Participants, lengths: FloatArray
+    ) -> FloatArray:
+        """Seconds of a global round [sizes, nodes] if each node trains a submodel of these lengths.
+
+        Args:
+            draws: channels of (at least) the participating clients, in blocks.
+            who: participating clients.
+            lengths: [sizes, nodes], number of parameters.
+        """
+        draws = draws.of(who.clients)
+        length = lengths[:, None, draws.network.cell_of]
+        seconds = self._cells(draws, self.sizing.seconds(self.load(who, length), draws))
+        return np.asarray(seconds + self.backhaul_seconds(lengths))
+
+    def client_seconds(
+        self, draws: ChannelDraw, who: Participants, lengths: IntArray
+    ) -> FloatArray:
+        """Seconds [senders, levels] of a round in which all clients train submodels of ``lengths``.
+
+        With several channel draws, each client's slowest draw counts. Over the air, an upload may
+        take as long as that of the full model.
+        """
+        each = np.repeat(lengths[:, None], len(who.clients), 1)
+        return self.seconds_of(draws, who, each).T
+
+    def seconds_of(self, draws: ChannelDraw, who: Participants, lengths: IntArray) -> FloatArray:
+        """Seconds [candidates, senders] of a round with submodels [candidates, senders] of lengths.
+
+        As :meth:`client_seconds`, for clients with different submodels.
+        """
+        draws, found = draws.of(who.clients), np.empty(lengths.shape)
+        some = max(1, MAX_AT_ONCE // max(1, lengths.shape[1]))
+        for start in range(0, len(lengths), some):
+            part = slice(start, start + some)
+            length = lengths[part, None].astype(np.float64)
+            load = self.load(who, length, np.full_like(length, self.spec.size))
+            with serving(self.title):
+                seconds = self.sizing.seconds(load, draws)
+            shape = np.broadcast_shapes(length.shape, draws.h.shape[:-1])
+            found[part] = np.broadcast_to(seconds, shape).max(1)
+            if np.isinf(found[part]).all():
+                with serving(self.title):
+                    self.sizing.serve(load, draws)  # raises if no client can meet its deadline
+        whole = np.full(1, self.spec.size, dtype=np.float64)
+        return np.asarray(self.settings.edge_rounds * found + self.backhaul_seconds(whole))
+
+    def exchange_seconds(self, submodels: Submodels, each: ClientSubmodels | None) -> FloatArray:
+        """Seconds [nodes] in which edge servers and cloud exchange their models in a global round.
+
+        Nodes with submodels exchange these; otherwise they exchange whole models.
+
+        Args:
+            submodels: submodel of each node.
+            each: submodel of each client; None if all train that of their node.
+        """
+        nodes = submodels.lengths.astype(np.float64)
+        return self.backhaul_seconds(nodes if each is None else np.full_like(nodes, self.spec.size))
+
+    def _cells(self, draws: ChannelDraw, seconds: FloatArray) -> FloatArray:
+        """Seconds [..., cells] of all edge rounds, from those [..., blocks, senders] of one."""
+        blocks = np.broadcast_shapes(seconds.shape, draws.h.shape[:-1])
+        slowest = draws.network.over_cells(np.maximum, np.broadcast_to(seconds, blocks))
+        return np.asarray(self.settings.edge_rounds * slowest.mean(-2))
+
+    def backhaul_seconds(self, lengths: FloatArray) -> FloatArray:
+        """Seconds in which these many parameters go from the cloud to an edge server and back."""
+        if not self.hierarchical or self.links.backhaul_bps is None:
+            return np.zeros_like(lengths)
+        return 2 * BITS_PER_ELEMENT * lengths / self.links.backhaul_bps
+
+    def _joint_elements(self, each: ClientSubmodels, node: IntArray) -> FloatArray:
+        """Number of elements [senders] that at least one client of the node sends."""
+        if self.links.uplink.gives == "each":
+            return each.lengths.astype(np.float64)
+        cells = self.links.network.cells
+        sizes = np.bincount(node, minlength=cells)
+        _, count = each.cover(node, (1.0 / sizes[node]).tolist(), cells)
+        return np.asarray((count > 0).sum(1).numpy()[node], dtype=np.float64)

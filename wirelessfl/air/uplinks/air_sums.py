@@ -1,0 +1,347 @@
+"""What the nodes receive of updates that their clients send at once, and its error.
+
+Over-the-air sums of an upload: beamformers, precoders and gains at each node.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+
+from channels import AirSum, ChannelDraw, air_sum, aligned_sum, snr_linear, transmit_scales
+from channels.aircomp import noise, root_mean_square, through_the_air
+from channels.arrays import ComplexArray, FloatArray, IntArray
+from channels.precoders import Convention
+from solvers import SolverUnavailableError
+from solvers.access.least_error import cell_alignments
+from solvers.access.over_the_air import AirConvention, cell_beamformers
+from solvers.beamforming import BeamformerBackend
+from wirelessfl.air.uplinks.uplink import AirRound, Reception
+from wirelessfl.base.errors import ConfigError
+from wirelessfl.training.payloads import Received
+from wirelessfl.training.workers.shards import Shards
+
+
+@dataclass(frozen=True)
+class Precoding:
+    """How the clients' signals are precoded and received, and what the servers do not know.
+
+    Args:
+        convention: definition of power and noise, and whether precoders invert the channels.
+        elements_per_symbol: 1, or 2 on I and Q.
+        csi_error: variance of the channel estimation error over the client's mean channel power.
+        phase_error: standard deviation of the residual phase, in radians.
+        beamformer: name of the beamforming method, for errors.
+        backend: beamforming method; None for random directions. Without effect with ``mmse``.
+        starts: number of random starts with ``mmse``; None for the default.
+        correlation: correlation of the updates of any two clients that ``mmse`` assumes.
+        unbiased_sum: whether ``mmse`` keeps what all updates have in common without bias.
+    """
+
+    convention: AirConvention
+    elements_per_symbol: int
+    csi_error: float
+    phase_error: float
+    beamformer: str
+    backend: BeamformerBackend | None
+    starts: int | None
+    correlation: float
+    unbiased_sum: bool
+
+    @property
+    def perfect(self) -> bool:
+        """Whether the servers know the channels exactly, including phases."""
+        return not (self.csi_error or self.phase_error)
+
+    @property
+    def exact(self) -> bool:
+        """Whether updates arrive with their exact weights."""
+        return self.perfect and self.convention != "mmse"
+
+    def sums(
+        self, air: AirRound, draw: ChannelDraw, name: str, rms: FloatArray, sending: FloatArray
+    ) -> list[AirSum]:
+        """Over-the-air sum of a payload at each node; beamformers are optimised in one batch.
+
+        Args:
+            air: the upload.
+            draw: channels of its clients.
+            name: the payload.
+            rms: [clients], root mean square over the elements that the client's node exchanges.
+            sending: [clients], root mean square over the elements that the client itself sends.
+
+        Raises:
+            ConfigError: a client's signal does not reach the server, or the beamformer's solver is
+                not installed.
+        """
+        weights = air.weights_of(name)
+        if self.convention == "mmse":
+            return self._aligned(air, draw, weights, rms, sending)
+        return self._inverted(air, draw, name, weights, sending, self.convention)
+
+    def _inverted(
+        self,
+        air: AirRound,
+        draw: ChannelDraw,
+        name: str,
+        weights: FloatArray,
+        sending: FloatArray,
+        convention: Convention,
+    ) -> list[AirSum]:
+        scales = transmit_scales(
+            weights,
+            sending,
+            snr_db=draw.snr_db,
+            convention=convention,
+            elements_per_symbol=self.elements_per_symbol,
+        )
+        # In the published convention scales depend on who sends, and not on the updates.
+        planned = air.beamformers
+        if self.backend is None or convention != "published" or name in air.silent:
+            planned = None
+        beamformers = self._beamformers(air, draw, scales) if planned is None else planned
+        airs = []
+        for node, rows in enumerate(_members(air)):
+            try:
+                found = air_sum(
+                    draw.h[rows],
+                    beamformers[node],
+                    weights[rows],
+                    scales[rows],
+                    convention=convention,
+                    csi_error=self._csi_error(draw)[rows],
+                    phase_error=self.phase_error,
+                    stream=air.stream.child("node", node),
+                    clients=air.clients[rows],
+                )
+            except ValueError as error:
+                raise ConfigError(
+                    f"uplink 'aircomp', cell {node} (clients {air.clients[rows[0]]} to "
+                    f"{air.clients[rows[-1]]}): {error}"
+                ) from error
+            airs.append(found)
+        return airs
+
+    def _beamformers(self, air: AirRound, draw: ChannelDraw, scales: FloatArray) -> ComplexArray:
+        """Beamformers [nodes, antennas]."""
+        if self.backend is None:
+            rngs = (air.stream.child("node", n, "beamformer").generator() for n in range(air.nodes))
+            parts = np.stack([d.standard_normal((draw.h.shape[-1], 2)) for d in rngs])
+            return np.asarray(parts.view(np.complex128)[..., 0])  # the norm does not matter
+        try:
+            return cell_beamformers(draw, scales, self.backend)
+        except (SolverUnavailableError, ValueError) as error:
+            raise ConfigError(f"beamformer is {self.beamformer!r}: {error}") from error
+
+    def _aligned(
+        self,
+        air: AirRound,
+        draw: ChannelDraw,
+        weights: FloatArray,
+        rms: FloatArray,
+        sending: FloatArray,
+    ) -> list[AirSum]:
+        heard = (weights > 0) & (rms > 0)
+        # The limit is on the power while a client sends, the error that of the node's elements.
+        silent = np.divide(rms, sending, out=np.ones_like(rms), where=heard)
+        limits = silent * np.sqrt(draw.snr / self.elements_per_symbol)
+        try:
+            receive, transmit = cell_alignments(
+                draw,
+                weights * rms,
+                limits,
+                self.starts,
+                self.correlation,
+                self.unbiased_sum,
+            )
+        except ValueError as error:
+            raise ConfigError(f"uplink 'aircomp', convention 'mmse': {error}") from error
+        precoders = np.divide(transmit, rms, out=np.zeros_like(transmit), where=heard)
+        return [
+            aligned_sum(
+                draw.h[rows],
+                receive[node],
+                weights[rows],
+                precoders[rows],
+                csi_error=self._csi_error(draw)[rows],
+                phase_error=self.phase_error,
+                stream=air.stream.child("node", node),
+                clients=air.clients[rows],
+            )
+            for node, rows in enumerate(_members(air))
+        ]
+
+    def _csi_error(self, draw: ChannelDraw) -> FloatArray:
+        """Variance [clients] of the error of a channel coefficient."""
+        return np.asarray(self.csi_error * snr_linear(draw.network.path_gain_db))
+
+
+def _members(air: AirRound) -> list[IntArray]:
+    """The rows of each node's clients."""
+    return [np.flatnonzero(air.node == node) for node in range(air.nodes)]
+
+
+class AirReception(Reception):
+    """One upload over the air.
+
+    If the precoders invert channels that the servers know exactly, updates arrive with their exact
+    weights. Then the sums are accumulated chunk by chunk, and noise is added once all scales are
+    known. Otherwise the gain of a client depends on the beamformer, which depends on the scales of
+    all clients (except in the published convention). Then this process holds its clients' updates
+    (clients x elements) until the end.
+
+    Args:
+        precoding: how signals are precoded and received.
+        air: the upload.
+        draw: channel draw that includes its clients.
+    """
+
+    def __init__(self, precoding: Precoding, air: AirRound, draw: ChannelDraw) -> None:
+        super().__init__(air)
+        self.precoding, self.draw = precoding, draw
+        self._rms: dict[str, FloatArray] = {}
+        self._held: dict[str, list[tuple[slice | IntArray, torch.Tensor]]] = {}
+        self._metrics: dict[str, float] = {}
+
+    def add(self, part: slice | IntArray, payloads: dict[str, torch.Tensor]) -> None:
+        """Add the payloads of the clients in ``part``: [clients, elements] by payload."""
+        sent = {name: self._on_the_air(part, updates) for name, updates in payloads.items()}
+        for name, updates in sent.items():
+            rms = self._rms.setdefault(name, np.zeros(len(self.air.clients)))
+            rms[part] = root_mean_square(updates) * self._fill(self.air.node[part])
+            if not self.precoding.exact:
+                self._held.setdefault(name, []).append((part, updates.clone()))
+        super().add(part, sent)
+
+    def _on_the_air(self, part: slice | IntArray, updates: torch.Tensor) -> torch.Tensor:
+        """Return the updates, with zeros at elements that are not sent."""
+        if self.air.exchanged is None:
+            return updates
+        return updates * self.air.exchanged[self.air.node[part]]
+
+    def _fill(self, node: IntArray | int) -> FloatArray:
+        """Factor that converts a root mean square over all elements to one over sent elements."""
+        if self.air.exchanged is None:
+            return np.ones(())
+        elements = self.air.exchanged.shape[1]
+        counts: FloatArray = self.air.exchanged.sum(1).double().cpu().numpy()
+        return np.asarray(np.sqrt(elements / np.maximum(counts, 1))[node])
+
+    def _while_sending(self, rms: FloatArray, elements: int) -> FloatArray:
+        """Root mean squares [clients] over each client's own elements, from those over its node's.
+
+        A client is silent while others of its node send elements that it does not train. The power
+        limit holds while it transmits, and that is the time for which energy is counted.
+        """
+        lengths, air = self.air.lengths, self.air
+        if lengths is None:
+            return rms
+        sent = elements / self._fill(air.node) ** 2
+        return np.asarray(rms * np.sqrt(np.rint(sent) / np.maximum(lengths, 1)))
+
+    def finish(self, shards: Shards, payloads: Sequence[str], like: torch.Tensor) -> None:
+        """Sum over the processes, and pass the sums through the channel.
+
+        Raises:
+            ConfigError: a client's signal does not reach the server, or the beamformer's solver is
+                not installed.
+        """
+        super().finish(shards, payloads, like)
+        rms = {}
+        for name in payloads:
+            found = torch.from_numpy(self._rms.get(name, np.zeros(len(self.air.clients))))
+            rms[name] = shards.sum(found).numpy() / self.air.units.get(name, 1.0)
+        # After divergence the sums are not finite either; they are delivered unchanged.
+        airs = shards.by_first(
+            lambda: [self._airs(name, np.nan_to_num(rms[name], posinf=0.0)) for name in payloads]
+        )
+        for number, name in enumerate(payloads):
+            realised, predicted = self._receive(name, airs[number], rms[name], shards, like)
+            title = "air_error" if number == 0 else f"air_error_{name}"
+            self._metrics |= {title: realised, f"{title}_predicted": predicted}
+
+    def result(self) -> Received:
+        """Received payloads, and their mean squared errors per element."""
+        exact = super().result()
+        return Received(exact.mean, exact.each, exact.clients, exact.node, self._metrics)
+
+    def _airs(self, name: str, rms: FloatArray) -> list[AirSum]:
+        """Over-the-air sum of a payload at each node."""
+        sending = self._while_sending(rms, self._sums[name].shape[1])
+        return self.precoding.sums(self.air, self.draw.of(self.air.clients), name, rms, sending)
+
+    def _receive(
+        self, name: str, airs: list[AirSum], rms: FloatArray, shards: Shards, like: torch.Tensor
+    ) -> tuple[float, float]:
+        """Add noise and misalignment to the exact sums; return realised and predicted errors.
+
+        Errors are mean squared errors per element sent, in the payload's unit, averaged over the
+        nodes that at least one client sends the payload to.
+        """
+        air, per_symbol = self.air, self.precoding.elements_per_symbol
+        unit, mean = air.units.get(name, 1.0), self._sums[name]
+        error, biased = self._misalignment(name, airs, shards, like)
+        realised, predicted = np.zeros(air.nodes), np.zeros(air.nodes)
+        heard = set(air.node.tolist())  # nodes without senders receive nothing, not even noise
+        for node, over_air in enumerate(airs):
+            if node not in heard:
+                continue
+            added = noise(air.stream.child("node", node, name), mean.shape[1])
+            error[node] += error.new_tensor(unit * np.sqrt(over_air.noise_variance) * added)
+            if air.exchanged is not None:
+                error[node] *= air.exchanged[node]
+            fill = float(self._fill(node)) ** 2
+            realised[node] = float(error[node].double().square().mean()) * fill / unit**2
+            # The expected gains of precoders that invert the channels are ``shrink`` q_i.
+            off, part = (mean, 1 - over_air.shrink) if biased is None else (biased, 1.0)
+            bias = part * (np.sqrt(float(off[node].double().square().mean()) * fill) / unit)
+            node_rms = rms[air.node == node]
+            predicted[node] = over_air.predicted_error(node_rms, bias, per_symbol)
+            if not np.isfinite(node_rms).all():
+                realised[node] = np.nan
+        self._sums[name] = mean + error
+        to = np.bincount(air.node, air.weights_of(name), air.nodes) > 0
+        if not to.any():
+            return float("nan"), float("nan")
+        return float(realised[to].mean()), float(predicted[to].mean())
+
+    def _misalignment(
+        self, name: str, airs: list[AirSum], shards: Shards, like: torch.Tensor
+    ) -> tuple[torch.Tensor, torch.Tensor | None]:
+        """Error sum_i (c_i - q_i) x_i [nodes, elements], and its expectation over channel errors.
+
+        The error is 0 if known channels are inverted. The expectation is None if precoders invert
+        the channels: it is then a multiple of the mean.
+        """
+        if self.precoding.exact:
+            return torch.zeros_like(like), None
+        held = self._held.pop(name, [])
+        off = [over_air.gains - over_air.weights for over_air in airs]
+        error = shards.sum(self._weighted(held, np.concatenate(off), like))
+        if self.precoding.convention != "mmse":
+            return error, None
+        if self.precoding.perfect:
+            return error, error.clone()
+        expected = [each.shrink * each.aligned - each.weights + 0j for each in airs]
+        return error, shards.sum(self._weighted(held, np.concatenate(expected), like))
+
+    def _weighted(
+        self,
+        held: list[tuple[slice | IntArray, torch.Tensor]],
+        gains: ComplexArray,
+        like: torch.Tensor,
+    ) -> torch.Tensor:
+        """Received sums [nodes, elements] of held updates with gains [clients], without noise."""
+        total = torch.zeros_like(like)
+        for part, updates in held:
+            for node in np.unique(self.air.node[part]):
+                here = self.air.node[part] == node
+                own = updates[torch.from_numpy(here).to(updates.device)]
+                packed = slice(None) if self.air.exchanged is None else self.air.exchanged[node]
+                total[node, packed] += through_the_air(
+                    own[:, packed], gains[part][here], self.precoding.elements_per_symbol
+                )
+        return total

@@ -1,0 +1,212 @@
+"""Over-the-air computation: a cell's clients transmit together; the server gets their mean (V)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from importlib.util import find_spec
+from typing import Annotated, Literal, get_args
+
+import numpy as np
+from pydantic import Field
+
+from channels import Access, ChannelDraw, Simultaneous, snr_linear
+from channels.arrays import BoolArray
+from channels.links import SUBCARRIER_HZ, SYMBOL_SECONDS
+from channels.precoders import check_convention
+from solvers import OverTheAir
+from solvers.access.over_the_air import AirConvention
+from solvers.beamforming import Anneal, BeamformerBackend, MirrorProx, Sca, Sdr
+from wirelessfl.air.uplinks.air_sums import AirReception, Precoding
+from wirelessfl.air.uplinks.uplink import AirRound, Reception, Uplink
+from wirelessfl.base.errors import ConfigError
+from wirelessfl.base.needs import COHORTS, Needs, beside
+
+Beamformer = Literal["anneal", "mirror_prox", "sca", "sdr", "random"]
+"""Beamforming methods. Branch and bound is excluded: its result depends on the machine's load."""
+
+_BACKENDS: dict[str, Callable[[int | None], BeamformerBackend]] = {
+    backend.name: backend for backend in (Anneal, MirrorProx, Sca, Sdr)
+}
+
+INVERTING = ("physical", "published")
+"""Conventions in which clients invert their channels."""
+
+
+@dataclass(frozen=True)
+class AirComp(Uplink):
+    """Over-the-air computation: clients transmit at once, and the server receives a noisy sum.
+
+    Each client sends one element of its update per symbol, precoded so that the signals add up to
+    the weighted mean at the edge server, (22) to (25). Updates are sent in the unit that the
+    algorithm defines: FedAvg and HIST send the negative accumulated gradient, (x_H - x_0) / gamma,
+    so the noise enters the model multiplied by gamma, (27).
+
+    ``published`` and ``physical`` invert the channels, so the weakest client limits the power of
+    all. With ``threshold``, clients in a fade stay silent instead: truncated channel inversion (Zhu
+    et al., IEEE TWC 2020, arXiv:1812.11494, who truncate the gain of one antenna).
+    With ``mmse``, they send at full power and arrive with less than their weight.
+
+    Args:
+        convention: ``published`` or ``physical``, see :mod:`channels.precoders`; ``mmse`` for the
+            power and noise of ``physical`` and the least mean squared error, see
+            :func:`solvers.align_transmitters`.
+        correlation: correlation of the updates of any two clients that ``mmse`` assumes. At 0, the
+            sum shrinks where noise is strong: an error that all updates have in common counts no
+            more than that of any of them.
+        unbiased_sum: whether ``mmse`` keeps what all updates have in common without bias: clients
+            with good channels make up for the others.
+        beamformer: method of :func:`solvers.optimize_beamformer`, or a random direction; without
+            effect with ``mmse``.
+        beamformer_starts: number of random starts; None for the method's default.
+        threshold: clients stay silent in a block in which their channel power, ||h_i||^2, is below
+            this fraction of its mean; 0 to let all send.
+        elements_per_symbol: 1, or 2 on I and Q (not ``published``).
+        csi_error: variance of the server's channel estimation error, as a fraction of the client's
+            mean channel power.
+        phase_error_deg: standard deviation of the residual phase of a client's signal, in degrees.
+        subcarrier_hz: subcarrier spacing Delta_f of (34), in Hz.
+        symbol_seconds: symbol duration t_s of (34), in seconds.
+
+    Raises:
+        ValueError: the convention is unknown, or does not allow ``elements_per_symbol`` or
+            ``threshold``, or the beamformer's solver is not installed.
+    """
+
+    name = "aircomp"
+    gives = "sum"
+    coherence = "edge-round"
+
+    convention: Annotated[
+        AirConvention,
+        Field(description="definition of power, noise and precoders; see docs/conventions.md"),
+    ] = "published"
+    beamformer: Annotated[
+        Beamformer,
+        Field(description="receive beamforming method; random draws a direction"),
+        beside("convention", *INVERTING, because=", which has its own beamformers"),
+    ] = "anneal"
+    beamformer_starts: Annotated[
+        int | None,
+        Field(ge=1, description="random starts of the beamformer (default: the method's default)"),
+        Needs(
+            lambda run, own: own.convention == "mmse" or own.beamformer != "random",
+            'conflicts with beamformer="random": choose beamformer "anneal"',
+        ),
+    ] = None
+    threshold: Annotated[
+        float,
+        Field(
+            ge=0,
+            description="clients with less channel power than this fraction of its mean are silent",
+        ),
+        COHORTS,
+        beside("convention", *INVERTING, because=", in which clients in a fade send at full power"),
+    ] = 0.0
+    correlation: Annotated[
+        float,
+        Field(ge=0, lt=1, description="correlation of two clients' updates that mmse assumes"),
+        beside("convention", "mmse"),
+    ] = 0.0
+    unbiased_sum: Annotated[
+        bool,
+        Field(description="mmse receives what all updates have in common without bias"),
+        beside("convention", "mmse"),
+    ] = False
+    elements_per_symbol: Annotated[
+        int,
+        Field(ge=1, le=2, description="elements per symbol; 2 needs convention physical or mmse"),
+        beside("convention", "physical", "mmse"),
+    ] = 1
+    csi_error: Annotated[
+        float,
+        Field(ge=0, description="variance of channel estimation errors over mean channel power"),
+    ] = 0.0
+    phase_error_deg: Annotated[
+        float,
+        Field(ge=0, le=360, description="standard deviation of the residual phase, in degrees"),
+    ] = 0.0
+    subcarrier_hz: Annotated[float, Field(gt=0, description="subcarrier spacing, in Hz")] = (
+        SUBCARRIER_HZ
+    )
+    symbol_seconds: Annotated[float, Field(gt=0, description="symbol duration, in seconds")] = (
+        SYMBOL_SECONDS
+    )
+
+    def __post_init__(self) -> None:
+        if self.convention not in get_args(AirConvention):
+            raise ValueError(
+                f"convention is {self.convention!r}: choose 'published', 'physical' or 'mmse'."
+            )
+        if self.convention != "mmse":
+            check_convention(self.convention, self.elements_per_symbol)
+        elif self.threshold:
+            raise ValueError(
+                f"threshold={self.threshold:g} conflicts with convention='mmse', in which clients "
+                "in a fade send at full power: choose convention='physical'."
+            )
+        if self.beamformer in ("sca", "sdr") and find_spec("cvxpy") is None:
+            raise ValueError(
+                f"beamformer is {self.beamformer!r}: it needs cvxpy. Run pip install cvxpy, or "
+                "choose beamformer 'anneal'."
+            )
+
+    @property
+    def side_elements(self) -> int:
+        """1 unless ``published``: each client's scale is sent error-free with its update."""
+        return int(self.convention != "published")
+
+    def silent(self, draws: ChannelDraw) -> BoolArray | None:
+        """Clients that stay silent [..., clients]: their channel power is below the threshold."""
+        if not self.threshold:
+            return None
+        mean = draws.network.antennas * snr_linear(draws.network.path_gain_db)
+        return np.asarray(draws.gain < self.threshold * mean)
+
+    @property
+    def backend(self) -> BeamformerBackend | None:
+        """The beamforming method; None for random directions."""
+        if self.beamformer == "random":
+            return None
+        return _BACKENDS[self.beamformer](self.beamformer_starts)
+
+    @property
+    def access(self) -> Access:
+        """``solvers.OverTheAir``."""
+        times = Simultaneous(
+            elements_per_symbol=self.elements_per_symbol,
+            subcarrier_hz=self.subcarrier_hz,
+            symbol_seconds=self.symbol_seconds,
+        )
+        starts = self.beamformer_starts if self.convention == "mmse" else None
+        return OverTheAir(
+            times, self.convention, self.backend, starts, self.correlation, self.unbiased_sum
+        )
+
+    @property
+    def precoding(self) -> Precoding:
+        """How the signals are precoded and received."""
+        return Precoding(
+            convention=self.convention,
+            elements_per_symbol=self.elements_per_symbol,
+            csi_error=self.csi_error,
+            phase_error=float(np.deg2rad(self.phase_error_deg)),
+            beamformer=self.beamformer,
+            backend=self.backend,
+            starts=self.beamformer_starts,
+            correlation=self.correlation,
+            unbiased_sum=self.unbiased_sum,
+        )
+
+    def receive(self, air: AirRound) -> Reception:
+        """Start an upload over the air.
+
+        Raises:
+            ConfigError: the clients do not upload at the same time.
+        """
+        if air.draw is None:
+            raise ConfigError(
+                "uplink='aircomp' needs simultaneous uploads, and here each client uploads at a "
+                'different time: choose uplink "tdma", "ofdma" or "fixed".'
+            )
+        return AirReception(self.precoding, air, air.draw)

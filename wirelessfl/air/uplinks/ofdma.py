@@ -1,0 +1,104 @@
+"""Frequency division: the clients of a cell upload together, each in its own sub-band."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from channels import Access, EqualBands
+from solvers import DeadlineCheck, EnergyWithinDeadline, LeastTimeAndEnergy, OptimalBands
+from wirelessfl.air.uplinks.uplink import Uplink
+from wirelessfl.base.needs import COHORTS, beside, without
+
+
+@dataclass(frozen=True)
+class Ofdma(Uplink):
+    """Frequency division: each client concentrates its power in its part of the band.
+
+    Without ``round_deadline`` and ``energy_weight``, clients compute at their highest clocks and
+    send at their highest powers.
+
+    Args:
+        allocation: with "equal", each of n_j clients in a cell has 1/n_j of the band (HIST paper,
+            footnote 2). With "optimal", bands minimise when the cell's last update arrives, see
+            ``solvers.allocate_bandwidth``.
+        round_deadline: deadline of a global round in seconds, downloads and backhaul included.
+            Bands, powers and clocks meet it with the least energy, see
+            ``solvers.allocate_energy``. None for no deadline.
+        energy_weight: W, in seconds per joule: each round minimises its seconds plus W times the
+            joules of all its clients, within ``round_deadline`` if there is one. None for no
+            weight.
+        late: what happens in a cell whose clients cannot all meet the deadline: with "error" the
+            run ends; with "lost" the largest number of clients that can meet it takes part.
+    """
+
+    name = "ofdma"
+
+    allocation: Annotated[
+        Literal["equal", "optimal"],
+        Field(description="bands of a cell's clients: equal, or to end its last upload soonest"),
+        without("energy_weight", ", which decides the bands"),
+        without("round_deadline", ", which decides the bands"),
+    ] = "equal"
+    round_deadline: Annotated[
+        float | None,
+        Field(
+            gt=0,
+            le=1e9,
+            description="deadline of a global round, in seconds; bands, powers and clocks meet it "
+            "with the least energy (default: no deadline)",
+        ),
+        COHORTS,
+    ] = None
+    energy_weight: Annotated[
+        float | None,
+        Field(
+            ge=0,
+            le=1e15,
+            description="W, in seconds per joule: each round minimises its seconds + W x its "
+            "clients' joules (default: no weight on energy)",
+        ),
+        COHORTS,
+    ] = None
+    late: Annotated[
+        Literal["error", "lost"],
+        Field(
+            description="if a cell misses the round deadline: end the run with an error, or leave "
+            "out the fewest clients with which it meets the deadline"
+        ),
+        COHORTS,
+        beside("round_deadline"),
+    ] = "error"
+
+    @property
+    def access(self) -> Access:
+        """``LeastTimeAndEnergy``, ``EnergyWithinDeadline``, ``OptimalBands`` or ``EqualBands``."""
+        if self.energy_weight is not None:
+            return LeastTimeAndEnergy(self.energy_weight, late=self.late)
+        if self.round_deadline is not None:
+            return EnergyWithinDeadline(late=self.late)
+        return EqualBands() if self.allocation == "equal" else OptimalBands()
+
+    @property
+    def equal_shares(self) -> Access | None:
+        """``channels.EqualBands`` if bands are decided."""
+        return None if isinstance(self.access, EqualBands) else EqualBands()
+
+    @property
+    def sizing(self) -> Access:
+        """``OptimalBands`` if clients save energy: with these, sizes leave the most time for it."""
+        saves = self.energy_weight is not None or self.round_deadline is not None
+        return OptimalBands() if saves else self.access
+
+    @property
+    def deadline_check(self) -> Access | None:
+        """``DeadlineCheck`` if a late client is an error."""
+        misses = self.round_deadline is not None and self.late == "error"
+        return DeadlineCheck() if misses else None
+
+    @property
+    def deadline_seconds(self) -> float | None:
+        """``round_deadline``."""
+        return self.round_deadline

@@ -1,0 +1,39 @@
+"""Time division: the clients of a cell upload in turn, each with the whole band; (17)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from channels import Access, EqualSlots, ReadyOrder
+from wirelessfl.air.uplinks.uplink import Uplink
+
+
+@dataclass(frozen=True)
+class Tdma(Uplink):
+    """Time division: the clients of a cell take turns on the whole band (HIST paper, (17)).
+
+    Args:
+        order: with "slots", each of n_j clients in a cell has every n_j-th slot, so that an upload
+            takes n_j / R_i seconds per bit. With "ready", one client sends at a time, at 1 / R_i
+            seconds per bit; who has trained first sends first.
+    """
+
+    name = "tdma"
+
+    order: Annotated[
+        Literal["slots", "ready"],
+        Field(description="equal slots (HIST), or one upload after another in order of readiness"),
+    ] = "slots"
+
+    @property
+    def access(self) -> Access:
+        """``channels.EqualSlots`` or ``channels.ReadyOrder``."""
+        return EqualSlots() if self.order == "slots" else ReadyOrder()
+
+    @property
+    def equal_shares(self) -> Access | None:
+        """``channels.EqualSlots`` if clients send in another order."""
+        return None if self.order == "slots" else EqualSlots()

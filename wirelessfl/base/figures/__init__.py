@@ -1,0 +1,1 @@
+"""Figures of runs: curves, marks and styles."""

@@ -1,0 +1,127 @@
+"""Fields of rows: their short names, and their titles with units on axes and in tables.
+
+Divergence in rows: which rows count, and the values of the others in means and curves.
+
+A model whose loss or parameters are not finite has a measured accuracy, because it predicts the
+first class, but it has learnt nothing; nor has one whose loss has exploded. Its row has the loss
+None, reaches no target and is never the best one. Each row counts by itself: an infinite loss may
+become finite again, and a session may start with another model.
+
+Transmitted size of a number.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from channels.loads import BITS_PER_ELEMENT as BITS_PER_ELEMENT
+from wirelessfl.base.wording import suggestion
+
+SHORT: Mapping[str, str] = {
+    "rounds": "round",
+    "mib": "uplink_mib",
+    "seconds": "sim_seconds",
+    "wall": "wall_seconds",
+}
+"""Fields of rows by the short names that commands and functions accept."""
+TITLES: Mapping[str, str] = {
+    "round": "global round",
+    "uplink_mib": "uplink traffic per client (MiB)",
+    "downlink_mib": "downlink traffic per client (MiB)",
+    "backhaul_mib": "backhaul traffic per edge server (MiB)",
+    "sim_seconds": "simulated time (s)",
+    "wall_seconds": "wall-clock time (s)",
+    "joules": "energy per client (J)",
+    "joules_max": "energy of the client that uses most (J)",
+    "round_seconds": "time of the rounds (s)",
+    "equal_seconds": "time of the rounds with equal shares (s)",
+    "equal_joules": "energy with equal shares (J)",
+    "accuracy": "test accuracy (%)",
+    "loss": "test loss",
+    "validation_accuracy": "validation accuracy (%)",
+    "validation_loss": "validation loss",
+}
+COSTS = frozenset(n for n in TITLES if not n.endswith(("accuracy", "loss")))
+"""Fields that are known also if the model has diverged."""
+
+
+def field_of(name: str) -> str:
+    """The field that a short name stands for; other names are fields."""
+    return SHORT.get(name, name)
+
+
+def title_of(field: str) -> str:
+    """The title of a field, with its unit; accuracies are in percent."""
+    found = field.replace("_", " ")
+    return TITLES.get(field) or (f"{found} (%)" if is_accuracy(field) else found)
+
+
+def is_accuracy(field: str) -> bool:
+    """Whether the values of a field are accuracies in [0, 1]."""
+    return field.endswith("accuracy")
+
+
+def measured_field(rows: Iterable[Mapping[str, Any]]) -> str:
+    """The field that is shown unless another is named: the loss if a row has no accuracy."""
+    return "accuracy" if all("accuracy" in row for row in rows) else "loss"
+
+
+def numeric_fields(rows: Iterable[Mapping[str, Any]]) -> list[str]:
+    """Fields with a number in at least one row, in order of appearance."""
+    return list(
+        dict.fromkeys(
+            name
+            for row in rows
+            for name, value in row.items()
+            if isinstance(value, int | float) and not isinstance(value, bool)
+        )
+    )
+
+
+def unknown_field(
+    argument: str, name: object, known: Iterable[str], rows: Iterable[Mapping[Any, Any]]
+) -> str:
+    """The message for a field that no row has, or that has several values.
+
+    Args:
+        argument: name of the argument that gives it.
+        name: the given name.
+        known: fields with a number.
+        rows: the rows.
+    """
+    fields = list(known)
+    several = next((len(row[name]) for row in rows if isinstance(row.get(name), list)), None)
+    if several is not None:
+        return (
+            f"{argument} is {name!r}, which has {several} values: choose a field with one value, "
+            f"{', '.join(fields)}."
+        )
+    choices = [*(short for short, field in SHORT.items() if field in fields), *fields]
+    return (
+        f"{argument} is {name!r}, which no row has.{suggestion(name, choices)} "
+        f"Choose {', '.join(choices)}."
+    )
+
+
+Row = Mapping[str, Any]
+
+
+def has_diverged(row: Row) -> bool:
+    """Whether the model of a row or summary has diverged: a loss is None."""
+    return row.get("loss", 0.0) is None or row.get("validation_loss", 0.0) is None
+
+
+def as_mean_value(row: Row, field: str = "accuracy") -> float:
+    """An accuracy or loss of a row in means and curves.
+
+    If the model has diverged, its accuracy counts as 0, and its loss is nan.
+    """
+    if not has_diverged(row):
+        return float(row[field])
+    return 0.0 if field.endswith("accuracy") else math.nan
+
+
+MIB_PER_ELEMENT = BITS_PER_ELEMENT / 8 / 2**20
+"""MiB per element."""

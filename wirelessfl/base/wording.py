@@ -1,0 +1,218 @@
+"""Wording of error messages: suggested names, accepted values, and pydantic's errors.
+
+Words of other packages and papers for what is not there, and what serves instead.
+"""
+
+from __future__ import annotations
+
+import difflib
+import types
+import typing
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
+from typing import Any, Literal, get_args, get_origin
+
+from pydantic import ValidationError
+from pydantic.fields import FieldInfo
+
+from channels.summaries import count_of
+from channels.validation import public_path, shown
+
+_PRIVACY = " There is no differential privacy; your own algorithm can add noise to what it sends."
+_UPLOADS = (
+    " Uploads are not compressed: --compression quantisation is that of the downlink. An algorithm "
+    "of your own can round or sparsify what it sends."
+)
+_MOTION = (
+    " Clients do not move, and channels of different rounds are independent: see --coherence, or "
+    "give a network with recorded channels, channels.Recorded."
+)
+_TRACKERS = " Choose --track tensorboard or trackio, or give an observer of your own."
+_ROBUST = " There are no attacks and no robust aggregation; derive an algorithm of your own."
+
+FOREIGN: Mapping[str, str] = {
+    **dict.fromkeys(("wandb", "weights_and_biases", "mlflow", "neptune", "comet"), _TRACKERS),
+    **dict.fromkeys(
+        ("dp", "dp_sgd", "dpsgd", "epsilon", "noise_multiplier", "privacy", "max_grad_norm"),
+        _PRIVACY,
+    ),
+    **dict.fromkeys(
+        (
+            *("quantization", "quantize", "quantizer", "uplink_bits", "uplink_compression", "bits"),
+            *("top_k", "topk", "sparsity", "sparsification", "qsgd", "signsgd"),
+        ),
+        _UPLOADS,
+    ),
+    **dict.fromkeys(
+        ("doppler", "doppler_hz", "speed", "speed_kmh", "velocity", "mobility", "coherence_time"),
+        _MOTION,
+    ),
+    **dict.fromkeys(
+        ("krum", "multi_krum", "trimmed_mean", "median", "byzantine", "attack", "attackers"),
+        _ROBUST,
+    ),
+    "fedopt": " It is a family: choose fedadam, fedyogi, fedadagrad or fedams.",
+    "fedavgm": " It is fedavg with server momentum; choose fedavg-m or fedacg.",
+    "fedsgd": " It is fedavg with one local step: --local-steps 1.",
+    **dict.fromkeys(
+        ("fedbn", "fedper", "fedrep", "ditto", "pfedme", "per_fedavg"),
+        " There are no personal models.",
+    ),
+    **dict.fromkeys(
+        ("fednova", "feddyn"), " It is not there; docs/extending.md shows how to add an algorithm."
+    ),
+    **dict.fromkeys(
+        ("secagg", "secure_aggregation", "encryption"), " There is no secure aggregation."
+    ),
+}
+"""The sentence for each word, with underscores."""
+
+
+def foreign(word: object) -> str:
+    """What serves instead of a word of other packages, with a leading space; "" if unknown."""
+    return FOREIGN.get(str(word).lower().lstrip("-").replace("-", "_"), "")
+
+
+NAMES: dict[Any, str] = {int: "whole number", float: "number", str: "string", Path: "path"}
+ARTICLES: dict[Any, str] = {int: "a ", float: "a ", str: "a ", Path: "a "}
+SIMILAR, SIMILAR_SHORT = 0.75, 0.6
+"""Least similarity (difflib's ratio) of a name that is suggested; typing errors have more."""
+SHORT = 4
+"""Letters of a word in which one wrong letter costs much similarity."""
+LIMITS = (("ge", ">="), ("gt", ">"), ("le", "<="), ("lt", "<"))
+
+
+def nearest(word: object, known: Iterable[str]) -> str | None:
+    """The name in ``known`` that is most similar to ``word``; None if none is similar enough.
+
+    Case and leading dashes are ignored, and "_" equals "-".
+    """
+    plain, asked = {_letters(name): name for name in known}, _letters(str(word))
+    cutoff = SIMILAR if len(asked) > SHORT else SIMILAR_SHORT
+    found = difflib.get_close_matches(asked, plain, n=1, cutoff=cutoff)
+    return plain[found[0]] if found else None
+
+
+def _letters(name: str) -> str:
+    return name.lower().lstrip("-").replace("_", "-")
+
+
+def suggestion(word: object, known: Iterable[str]) -> str:
+    """Return " Do you mean 'rounds'?" for the nearest known name, or "" if none is similar.
+
+    A word of other packages gets what serves instead, however similar other names are.
+    """
+    if advice := foreign(word):
+        return advice
+    near = nearest(word, known)
+    return "" if near is None else f" Do you mean {near!r}?"
+
+
+def without_none(annotation: Any) -> Any:
+    """Return ``T`` for the annotation ``T | None``."""
+    if get_origin(annotation) in (types.UnionType, typing.Union):
+        return next(part for part in get_args(annotation) if part is not type(None))
+    return annotation
+
+
+def needed(info: FieldInfo) -> str:
+    """The request for a value that a setting accepts, e.g. "give a whole number >= 1."."""
+    kind = without_none(info.annotation)
+    if get_origin(kind) is Literal:
+        return f"choose {', '.join(map(str, get_args(kind)))}."
+    if kind is bool:
+        return "give true or false."
+    if get_origin(kind) is tuple:
+        first, *others = get_args(kind)
+        entry = FieldInfo.from_annotation(first)
+        kind = without_none(entry.annotation)
+        name = "names" if kind is str else NAMES.get(kind, "value") + "s"
+        if others == [Ellipsis]:
+            min_entries = next((m.min_length for m in info.metadata if hasattr(m, "min_length")), 0)
+            many = f", at least {min_entries}" if min_entries else ""
+            return f"give {name}{_limits(entry)}, separated by commas{many}."
+        return f"give two {name}{_limits(entry)}, LOW,HIGH."
+    return f"give {ARTICLES.get(kind, '')}{NAMES.get(kind, 'another value')}{_limits(info)}."
+
+
+def _wrong(name: str, value: object, info: FieldInfo) -> str:
+    """The message for a value that a setting does not accept."""
+    need, kind = needed(info), without_none(info.annotation)
+    if isinstance(value, tuple) and all(isinstance(one, str) for one in value):
+        value = ",".join(value)  # as written on the command line
+    near = suggestion(value, map(str, get_args(kind))) if get_origin(kind) is Literal else ""
+    if near:
+        return f"{name} is {shown(value)}.{near} {need[0].upper()}{need[1:]}"
+    if str(value).strip("+-").lower() in ("inf", "infinity", "nan"):
+        need = need.replace("a number", "a finite number")
+    return f"{name} is {shown(value)}: {need}"
+
+
+def _limits(info: FieldInfo) -> str:
+    """Limits of a setting as a string, e.g. " >= 0 and < 1"."""
+    limits = [
+        f"{sign} {getattr(entry, key):g}"
+        for key, sign in LIMITS
+        for entry in info.metadata
+        if getattr(entry, key, None) is not None
+    ]
+    return " " + " and ".join(limits) if limits else ""
+
+
+def explain(
+    error: ValidationError,
+    find: Callable[[tuple[Any, ...]], tuple[str, FieldInfo] | None],
+    unknown: Callable[[str, str, object], str],
+) -> str:
+    """Summarise pydantic's errors in one line that names settings, values and remedies.
+
+    Args:
+        error: pydantic's errors.
+        find: returns the name and field of the setting at an error's location, or None if the
+            location is not a single setting.
+        unknown: returns the message for an unknown setting, given its section ("" outside
+            sections), its name and its value.
+    """
+    lines: dict[str, str] = {}
+    for entry in error.errors():
+        place, value = entry["loc"], entry["input"]
+        where = ".".join(str(part) for part in place)
+        if entry["type"] == "extra_forbidden":
+            section = ".".join(str(part) for part in place[:-1])
+            lines[where] = unknown(section, str(place[-1]), value)
+            continue
+        setting = find(place)
+        if entry["type"] == "value_error":
+            found = str(entry["ctx"]["error"]).removesuffix(".") + "."
+            if setting is not None:
+                found = f"{setting[0]}: {found}"
+            elif where:  # raised for a section: the message begins with the setting's name
+                found = f"{where}.{found}"
+            lines[where] = found
+        elif setting is None:
+            table = entry["type"] in ("model_type", "dict_type")
+            need = "give a table of settings" if table else "give another value"
+            lines[where] = f"{where} is {shown(value)}: {need}."
+        else:
+            name, info = setting
+            index = next((part for part in place if isinstance(part, int)), None)
+            if entry["type"] == "missing" and index is None:
+                lines.setdefault(name, f"{name} is missing: {needed(info)}")
+                continue
+            if index is not None and entry["type"] != "missing":
+                name = f"{name}[{index}]"
+            # Report only the first wrong entry of a list: pydantic also calls the list too short.
+            lines.setdefault(setting[0], _wrong(name, value, info))
+    return " ".join(lines.values())
+
+
+__all__ = [
+    "count_of",
+    "explain",
+    "nearest",
+    "needed",
+    "public_path",
+    "shown",
+    "suggestion",
+    "without_none",
+]

@@ -1,0 +1,238 @@
+"""Accuracy as a power law of scaled rounds, by least squares on all rows of all pilots.
+
+Numbers of rounds that pilots need, as arrays: known, or bounded from one side.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.optimize import least_squares
+from scipy.special import expit
+
+from channels.arrays import BoolArray, FloatArray, IntArray
+from wirelessfl.designs.curves.pilot import CENSORED, EARLY, Pilot
+
+NAMES = ("local_steps", "edge_rounds", "clients", "largest", "noise")
+"""Settings that the curve depends on: H, E, K, m and sigma^2, the columns of points."""
+TRACK = 40
+"""Largest number of rows of a pilot that a power law is fitted to."""
+WORST = float(np.log(10.0))
+"""Largest error of one prediction that counts in a mean, a factor of 10."""
+
+
+@dataclass(frozen=True, eq=False)
+class Observed:
+    """Rounds of each pilot to each target.
+
+    Args:
+        points: H, E, K, m and sigma^2, [pilots, 5].
+        targets: increasing accuracies, [targets].
+        rounds: global rounds or their bound, [pilots, targets].
+        censored: whether ``rounds`` is a lower bound, because the pilot ends before, [pilots,
+            targets].
+        early: whether it is an upper bound: the first evaluation, [pilots, targets].
+        weights: weight of each pilot, [pilots].
+        tracks: for each pilot, logarithm of rounds and best accuracy so far, [2, rows].
+    """
+
+    points: FloatArray
+    targets: FloatArray
+    rounds: FloatArray
+    censored: BoolArray
+    early: BoolArray
+    weights: FloatArray
+    tracks: tuple[FloatArray, ...]
+
+    @classmethod
+    def of(cls, pilots: Sequence[Pilot], targets: FloatArray) -> Observed:
+        """Where the pilots reach the targets."""
+        found = [[pilot.reached(target) for target in targets] for pilot in pilots]
+        return cls(
+            points_of(pilots),
+            np.array(targets, float),
+            np.array([[one.rounds for one in row] for row in found]),
+            np.array([[one.kind == CENSORED for one in row] for row in found]),
+            np.array([[one.kind == EARLY for one in row] for row in found]),
+            np.ones(len(pilots)),
+            tuple(_track(pilot) for pilot in pilots),
+        )
+
+    @property
+    def exact(self) -> BoolArray:
+        """Whether the rounds are known, [pilots, targets]."""
+        return ~(self.censored | self.early)
+
+    @property
+    def varies(self) -> BoolArray:
+        """Which columns of ``points`` have several values, [5]."""
+        return np.asarray(np.ptp(self.points, axis=0) > 0)
+
+    @property
+    def groups(self) -> IntArray:
+        """A number for each pilot, equal for pilots with equal settings, [pilots]."""
+        return np.unique(self.points, axis=0, return_inverse=True)[1].reshape(-1)
+
+    def take(self, pilots: IntArray) -> Observed:
+        """Some of the pilots, also several times, which adds weight."""
+        kept, counts = np.unique(pilots, return_counts=True)
+        return Observed(
+            self.points[kept],
+            self.targets,
+            self.rounds[kept],
+            self.censored[kept],
+            self.early[kept],
+            self.weights[kept] * counts,
+            tuple(self.tracks[i] for i in kept),
+        )
+
+    def error(self, predicted: FloatArray) -> FloatArray:
+        """log(predicted / observed), 0 where a prediction is within a bound, [pilots, targets]."""
+        with np.errstate(divide="ignore"):
+            error = np.log(predicted) - np.log(self.rounds)
+        error = np.where(self.censored, np.minimum(error, 0.0), error)
+        return np.where(self.early, np.maximum(error, 0.0), error)
+
+    def mean_error(self, predicted: FloatArray) -> float:
+        """Root mean square of ``error``, in which an error counts at most as a factor of 10."""
+        error = np.clip(self.error(predicted), -WORST, WORST)
+        return float(np.sqrt((error**2).mean()))
+
+
+def points_of(pilots: Sequence[Pilot]) -> FloatArray:
+    """The settings of pilots that the curve depends on, [pilots, 5]."""
+    return np.array([pilot.settings for pilot in pilots])
+
+
+def _track(pilot: Pilot) -> FloatArray:
+    """Rows of a pilot at rounds whose logarithms are about equally far apart, [2, rows]."""
+    trained = pilot.rounds > 0
+    rounds, best = pilot.rounds[trained].astype(float), pilot.best[trained]
+    wanted = np.geomspace(rounds[0], rounds[-1], TRACK)
+    kept = np.unique(np.searchsorted(rounds, wanted).clip(0, len(rounds) - 1))
+    return np.stack([np.log(rounds[kept]), best[kept]])
+
+
+STARTS = (0.3, 0.9), (1.0, 0.5)
+"""Starts of the search: c, and the exponents of H and E."""
+STEEPEST = 5.0
+"""Largest logarithm of what an accuracy lacks; it keeps the search from overflowing."""
+EVALUATIONS = 100
+"""Largest number of evaluations of the residuals in a search."""
+PRIOR = 1e-3
+"""Weight of a parameter's distance from its start, which settles what rows do not determine."""
+SCALE = 0.01
+"""Accuracy that counts as a residual of 1."""
+
+
+@dataclass(frozen=True, eq=False)
+class PowerLaw:
+    """Accuracy a - b (x + d)^-c after R rounds, x = R H^p1 E^p2 K^p3 m^p4 (1 + sigma^2)^p5.
+
+    Args:
+        limit: a, the accuracy after infinitely many rounds, in (0, 1).
+        log_b: logarithm of b.
+        log_c: logarithm of c.
+        log_d: logarithm of d.
+        powers: p1 to p5, [5]; 0 for settings that never vary.
+    """
+
+    limit: float
+    log_b: float
+    log_c: float
+    log_d: float
+    powers: FloatArray
+
+    def rounds(self, target: float, points: FloatArray) -> FloatArray:
+        """Rounds to a target at points [..., 5], at least 1; inf from ``limit`` on."""
+        log_rate = _logs(points) @ self.powers
+        if target >= self.limit:
+            return np.full(log_rate.shape, np.inf)
+        log_x = (self.log_b - np.log(self.limit - target)) / np.exp(self.log_c)
+        with np.errstate(over="ignore"):
+            rounds = (np.exp(log_x) - np.exp(self.log_d)) * np.exp(-log_rate)
+        return np.asarray(np.maximum(rounds, 1.0))
+
+    def accuracy(self, rounds: FloatArray, points: FloatArray) -> FloatArray:
+        """Accuracy after so many rounds."""
+        with np.errstate(divide="ignore"):
+            log_x = np.log(rounds) + _logs(points) @ self.powers
+        return _accuracy(self.limit, self.log_b, self.log_c, np.logaddexp(log_x, self.log_d))
+
+
+def _accuracy(limit: float, log_b: float, log_c: float, log_shifted: FloatArray) -> FloatArray:
+    return np.asarray(limit - np.exp(np.minimum(log_b - np.exp(log_c) * log_shifted, STEEPEST)))
+
+
+def _logs(points: FloatArray) -> FloatArray:
+    """Logarithms of H, E, K, m and 1 + sigma^2, [..., 5]."""
+    return np.concatenate([np.log(points[..., :4]), np.log1p(points[..., 4:])], axis=-1)
+
+
+def fit_power(observed: Observed, start: PowerLaw | None) -> PowerLaw:
+    """The power law that is nearest to the best accuracies so far of all pilots.
+
+    Every pilot has the same weight, and its rows are about equally far apart in log rounds. Several
+    starts, or the given one.
+    """
+    varies = observed.varies
+    counts = [track.shape[1] for track in observed.tracks]
+    log_rounds, best = np.concatenate(observed.tracks, axis=1)
+    logs = np.repeat(_logs(observed.points)[:, varies], counts, axis=0)
+    weights = np.sqrt(np.repeat(observed.weights / counts, counts)) / SCALE
+    top = float(best.max())
+
+    def residuals(values: FloatArray, first: FloatArray) -> FloatArray:
+        limit, log_b, log_c, log_d = _unpacked(values)
+        shifted = np.logaddexp(log_rounds + logs @ values[4:], log_d)
+        found = _accuracy(limit, log_b, log_c, shifted)
+        return np.concatenate([(found - best) * weights, PRIOR * (values - first)])
+
+    def slopes(values: FloatArray, first: FloatArray) -> FloatArray:
+        limit, log_b, log_c, log_d = _unpacked(values)
+        log_x = log_rounds + logs @ values[4:]
+        shifted = np.logaddexp(log_x, log_d)
+        missing = limit - _accuracy(limit, log_b, log_c, shifted)
+        steep = np.exp(log_c) * missing
+        share = expit(log_x - log_d)  # x / (x + d)
+        own = [np.full_like(missing, limit * (1 - limit)), -missing, steep * shifted]
+        own += [steep * (1 - share), *(steep * share * column for column in logs.T)]
+        rows = np.stack(own, axis=1) * weights[:, None]
+        return np.concatenate([rows, PRIOR * np.eye(len(values))])
+
+    if start is None:
+        limit = min(top + 0.02, 0.99)
+        firsts = [
+            np.array([_logit(limit), np.log(limit), np.log(c), 0.0, *([0.0] * varies.sum())])
+            for c, _ in STARTS
+        ]
+        for first, (_, power) in zip(firsts, STARTS, strict=True):
+            first[4:] = np.where(np.flatnonzero(varies) < 2, power, 0.0)
+    else:
+        firsts = [_packed(start, varies)]
+    fits = [
+        least_squares(residuals, first, slopes, args=(first,), method="lm", max_nfev=EVALUATIONS)
+        for first in firsts
+    ]
+    found = min(fits, key=lambda fit: float(fit.cost)).x
+    powers = np.zeros(len(varies))
+    powers[varies] = found[4:]
+    return PowerLaw(*_unpacked(found), powers)
+
+
+def _logit(share: float) -> float:
+    return float(np.log(share / (1 - share)))
+
+
+def _unpacked(values: FloatArray) -> tuple[float, float, float, float]:
+    """a, log b, log c and log d; a is within (0, 1)."""
+    limit = 1 / (1 + np.exp(-np.clip(values[0], -30, 30)))
+    log_c = np.clip(values[2], -10, 5)
+    return float(limit), float(values[1]), float(log_c), float(np.clip(values[3], -50, 50))
+
+
+def _packed(law: PowerLaw, varies: BoolArray) -> FloatArray:
+    limit = float(np.clip(law.limit, 1e-9, 1 - 1e-9))
+    return np.array([_logit(limit), law.log_b, law.log_c, law.log_d, *law.powers[varies]])

@@ -1,0 +1,341 @@
+"""Designs a run: algorithm, local steps, edge rounds, clients, masks, uplink and allocation."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from torch import nn
+
+from channels import Network
+from channels.notes import Notes
+from channels.validation import whole_number
+from solvers import Solution
+from wirelessfl.base.errors import ConfigError
+from wirelessfl.base.torch_state import own_modes
+from wirelessfl.base.wording import shown
+from wirelessfl.config import Config
+from wirelessfl.data import Data
+from wirelessfl.designs.affordable import affordable_rounds, targets_within
+from wirelessfl.designs.choices import OPTIMIZED, DesignChoice, Family, unreachable
+from wirelessfl.designs.designs import Design, chosen, least_of, solution_of
+from wirelessfl.designs.expectations import Prediction, predicted
+from wirelessfl.designs.free_ends import divides
+from wirelessfl.designs.goals import MEAN, Curve, Goal
+from wirelessfl.designs.pilots import Pilots, pilot
+from wirelessfl.designs.pilots.pilot_runs import STEPS
+from wirelessfl.designs.reports import Reports
+from wirelessfl.designs.search import Search
+from wirelessfl.designs.spaces import (
+    Space,
+    at_target,
+    base_config,
+    designed_config,
+    names_of,
+    with_algorithm,
+)
+from wirelessfl.designs.ways import (
+    AIR,
+    UPLINKS_IN_ROUNDS,
+    Way,
+    air_table,
+    air_way,
+    check_noise,
+    pilot_config,
+    ways,
+)
+from wirelessfl.runs.build.arguments import check_objects
+from wirelessfl.runs.build.given_objects import GivenObjects, configured, naming_network
+from wirelessfl.runs.build.planners import plan_without_data
+from wirelessfl.runs.build.plausible import implausible
+
+LONGER = 2.0
+"""Limit on the rounds of a designed run, relative to the predicted ones."""
+
+
+@own_modes
+def design(
+    config: Config | Mapping[str, Any] | str | Path,
+    *,
+    network: Network | str | None = None,
+    model: nn.Module | None = None,
+    data: Data | None = None,
+    target: float | None = None,
+    objective: Any = None,
+    max_seconds: float | None = None,
+    max_client_joules: float | None = None,
+    statistic: str | float = MEAN,
+    among: Sequence[str] | str | None = None,
+    uplinks: Sequence[str] = UPLINKS_IN_ROUNDS,
+    local_steps: Sequence[int] | int | None = None,
+    edge_rounds: Sequence[int] | int | None = None,
+    clients: Sequence[int] | int | None = None,
+    curve: Curve | Mapping[str, Curve] | None = None,
+    pilots: int = 8,
+    pilot_steps: int = STEPS,
+    air_snr_db: Sequence[float] | None = None,
+    jobs: int = 1,
+    root: str | Path = "runs/pilots",
+    draws: int = 16,
+    on_note: Callable[[str], None] | None = None,
+) -> Solution[Design]:
+    """Choose how to train over a network: for a target at the least cost, or within a budget.
+
+    A design is an algorithm, the numbers of local steps H, of edge rounds E and of clients per
+    round, fixed mask sizes (HIST), and an uplink with its allocation of bands, powers and clocks;
+    the clients' widths are those of the settings. The global rounds R to the target are those of
+    learning curves that are fitted to pilots, on validation data; test data are not read. They are
+    rounded up to whole rounds with an evaluation, at which a run ends. Seconds and joules of a
+    global round are means over a sample of rounds, which the planner of the run plans: downloads
+    and backhaul count. The objective is R x (w_T seconds + w_E joules).
+
+    Over OFDMA with bands, powers and clocks of the least cost, ``solvers.optimize_rounds`` chooses
+    H, E and mask sizes, and proves a bound on the objective, for the fitted R. Time division, equal
+    bands, sums over the air, and masks that are optimized in each round are compared one by one. A
+    design with a bound is preferred to one without that is better by less than 1 %; the solution's
+    message says so.
+
+    >>> import wirelessfl
+    >>> def scores(steps):
+    ...     return [1 - 1 / (1 + number * steps**0.5) for number in range(1, 100)]
+    >>> points = [(2, 1), (2, 4), (8, 1), (8, 4)]
+    >>> runs = [wirelessfl.Pilot(h, e, 4, range(1, 100), scores(h * e)) for h, e in points]
+    >>> curve = wirelessfl.fit_rounds(runs, [0.8, 0.9])
+    >>> config = wirelessfl.Config.from_flags("hfedavg", cells=2, clients=4, hidden=(8,))
+    >>> solution = wirelessfl.design(
+    ...     config, target=0.9, curve=curve, local_steps=[2, 4, 8], edge_rounds=[1, 2]
+    ... )
+    >>> solution.value.choice.edge_rounds, solution.gap < 1e-4
+    (1, True)
+    >>> solution.value.config.evaluation.target  # wirelessfl.run(solution.value.config) trains it
+    0.9
+
+    Args:
+        config: settings of the run: data, model, network and algorithm. What is designed is
+            replaced; H and E of the settings are those of the design with which others are
+            compared. Without ``validation_fraction``, a tenth of the training data is held out.
+        network: replaces the configured network, as in ``wirelessfl.run``.
+        model, data: replace the configured ones, as in ``wirelessfl.run``.
+        target: validation accuracy to reach; None for that of the settings, or for the most
+            accuracy within the limits.
+        objective: what reaching the target should cost the least of: "seconds" (the default),
+            "joules", or weights (w_T, w_E) of seconds and of joules, which are means over all
+            clients. Joules alone need ``max_seconds``.
+        max_seconds: limit on the simulated seconds of the run.
+        max_client_joules: limit on the joules of the run, mean over all clients. As the only limit,
+            it lets clients train at full power and speed only: slower ones would always save more.
+        statistic: what of the run's seconds and joules over the channels of its rounds is minimised
+            and limited: "mean" (the default), "median", or a quantile in (0, 1), with which that
+            part of the runs takes no longer. Bounds are proven for the mean only.
+        among: algorithms to choose from; None for that of the settings.
+        uplinks: uplinks to choose from, "tdma" and "ofdma", and "aircomp" if it is named: with the
+            precoders and beamformers of the settings, and rounds by the error variance 1/SNR of the
+            weakest clients.
+        local_steps, edge_rounds: H and E to choose from; None for 2 to 40 and 1 to 10.
+        clients: numbers of clients per round to choose from; None for that of the settings.
+        curve: the learning curve, or one for each algorithm by name; None to fit it to pilots. One
+            that was fitted with ``bootstrap=0`` gives predictions without intervals.
+        pilots: number of pilots for each algorithm that differ in H and E, see
+            ``wirelessfl.pilot``.
+        pilot_steps: local steps of a client up to the last round of a pilot. Without a target,
+            pilots have at most some more rounds than the budget allows.
+        air_snr_db: SNR of the pilots over the air, if "aircomp" is among the uplinks; None for that
+            of the network.
+        jobs: number of pilots that train at a time.
+        root: folder of the pilots, which are kept and used again.
+        draws: number of rounds in the sample. Four times as many others are the evaluation.
+        on_note: called with notes, and with a line on the pilots of each algorithm; None to warn of
+            notes with the class ``wirelessfl.Note``.
+
+    Returns:
+        A ``Design``. The objective is that of the sample; ``Design.predicted`` has the costs by the
+        evaluation. With a gap of at most 1e-4 the design is OPTIMAL for the fitted R among those
+        over OFDMA; otherwise FEASIBLE: the best of those that have been compared.
+
+    Raises:
+        ConfigError: an argument is wrong, there is nothing to design, or no design meets the goal.
+        DataError: data are missing or unsuitable.
+    """
+    started = time.perf_counter()
+    count = _draws(draws)
+    names = [uplinks] if isinstance(uplinks, str) else list(uplinks)
+    check_objects(model=model)
+    config, network = naming_network(config, network)
+    given = GivenObjects.of(model, data, network)
+    settings = configured(config, given)
+    if target is None:
+        target = settings.evaluation.target
+    if max_seconds is None:
+        max_seconds = settings.training.max_seconds
+    every = settings.evaluation.eval_every or 1
+    goal = Goal.of(target, objective, max_seconds, max_client_joules, every, statistic)
+    base = base_config(settings)
+    named = {name: with_algorithm(base, name) for name in names_of(among, base)}
+    planners = {name: plan_without_data(each, given).planner for name, each in named.items()}
+    notes = Notes(on_note)
+    notes(*implausible(settings, next(iter(planners.values())).network))
+    number = next(iter(planners.values())).network.clients
+    space = Space.of(base, local_steps, edge_rounds, clients, number)
+    air = air_way(settings, next(iter(planners.values())).network) if AIR in names else None
+    among_ways = ways(names, goal, air)
+    snr_db = _air_snr_db(air_snr_db, air, curve)
+
+    def trained(name: str) -> Pilots:
+        """The pilots of an algorithm."""
+        assigner, cells = planners[name].assigner, planners[name].network.cells
+        settled = named[name]
+        if air is not None:
+            settled = pilot_config(settled, air_table(settings), given=network is not None)
+        found = pilot(
+            at_target(settled, goal.target),
+            local_steps=_several(space.local_steps, local_steps),
+            edge_rounds=_several(space.edge_rounds, edge_rounds) if cells > 1 else None,
+            clients=[number if some is None else some for some in space.clients]
+            if len(space.clients) > 1
+            else (),
+            masks=divides(assigner, cells),
+            snr_db=snr_db,
+            count=pilots,
+            steps=pilot_steps,
+            most_rounds=affordable_rounds(planners[name], goal, among_ways, space.clients),
+            root=root,
+            jobs=jobs,
+            model=model,
+            data=data,
+            network=network,
+            on_note=notes,
+        )
+        if on_note is not None:
+            on_note(f"{name}: {found}, {found.wall_seconds:.1f} s of wall-clock time")
+        return found
+
+    curves, runs = _curves(curve, named, trained)
+    if air is not None:
+        check_noise(curves)
+    families = [Family(name, named[name], planners[name], curves[name]) for name in named]
+    search = Search(goal, space, among_ways, count)
+    found = search.alternatives(families)
+    proof = search.certified(families)
+    found += proof.designs
+    best, others = chosen(search, found, proof)
+    if best is None:
+        raise ConfigError(unreachable(goal, families, found))
+    expected = predicted(goal, best, count)
+    notes(*map(str, expected.dominant))
+    made = Design(
+        config=_config(best, goal, expected),
+        goal=goal,
+        choice=best,
+        predicted=expected,
+        trainings=sum(len(each) for each in runs),
+        wall_seconds=sum(each.wall_seconds for each in runs),
+        reports=Reports(search, [*found, *others], best),
+    )
+    wall = time.perf_counter() - started
+    sized = any(family.sizes for family in families)
+    return solution_of(made, proof, least_of([*found, *others]), wall, sized=sized)
+
+
+def _several(numbers: Sequence[int], given: Any) -> Sequence[int] | None:
+    """Given numbers from which pilots can choose; None for those of pilots, which are more."""
+    return None if given is None or len(numbers) < 2 else numbers
+
+
+def _air_snr_db(given: Any, air: Way | None, curve: object) -> Sequence[float]:
+    """SNR of the pilots over the air; none without this uplink, or if the curve is known.
+
+    Args:
+        given: values of the argument.
+        air: the uplink over the air, if it is considered.
+        curve: the given curve.
+
+    Raises:
+        ConfigError: values are given, and have no effect.
+    """
+    if given is not None and (air is None or curve is not None):
+        why = f"has no effect without uplink {AIR!r}" if air is None else "conflicts with curve"
+        raise ConfigError(f"air_snr_db={shown(given)} {why}: leave it out.")
+    if air is None or curve is not None:
+        return ()
+    # Rounded, so that pilots of the same network are found again.
+    own = [round(-10 * math.log10(air.noise), 3)]
+    return own if given is None else given
+
+
+def _draws(draws: Any) -> int:
+    try:
+        count = whole_number("draws", draws)
+    except TypeError as error:
+        raise ConfigError(f"draws is {shown(draws)}: give an integer >= 2.") from error
+    if count < 2:
+        raise ConfigError(f"draws is {count}: give an integer >= 2.")
+    return count
+
+
+def _curves(
+    curve: Curve | Mapping[str, Curve] | None,
+    named: Mapping[str, Config],
+    trained: Callable[[str], Pilots],
+) -> tuple[dict[str, Curve], list[Pilots]]:
+    """The learning curve of each algorithm, and the pilots behind them.
+
+    Args:
+        curve: given curves; None to fit them to pilots.
+        named: the settings of each algorithm.
+        trained: returns the pilots of an algorithm.
+
+    Raises:
+        ConfigError: a curve is missing, or cannot be fitted.
+    """
+    if curve is None:
+        found = {name: trained(name) for name in named}
+        curves: dict[str, Curve] = {
+            name: each.curve(targets_within(each.results) if each.target is None else None)
+            for name, each in found.items()
+        }
+        return curves, list(found.values())
+    if not isinstance(curve, Mapping):
+        if len(named) > 1:
+            raise ConfigError(
+                f"curve is one for {len(named)} algorithms: give one for each, by name."
+            )
+        return dict.fromkeys(named, curve), []
+    missing = [name for name in named if name not in curve]
+    if missing:
+        raise ConfigError(f"curve has no entry {missing[0]!r}: give one for each algorithm.")
+    return {name: curve[name] for name in named}, []
+
+
+def _config(best: DesignChoice, goal: Goal, predicted: Prediction) -> Config:
+    """The configuration of a design."""
+    training: dict[str, Any] = {"local_steps": best.local_steps}
+    if best.family.planner.hierarchical:
+        training["edge_rounds"] = best.edge_rounds
+    if best.clients is not None:
+        training["clients_per_round"] = best.clients
+    evaluation: dict[str, Any] = {}
+    most = predicted.rounds.high if math.isfinite(predicted.rounds.high) else 0.0
+    if goal.target is not None:
+        training["rounds"] = math.ceil(LONGER * max(predicted.rounds.value, most))
+        evaluation = {"target": goal.target, "stop_at_target": True}
+    elif goal.max_seconds is not None:
+        training["max_seconds"] = goal.max_seconds
+        training["rounds"] = math.ceil(LONGER * predicted.rounds.value)
+    if goal.target is None and goal.max_client_joules is not None:
+        training["rounds"] = max(1, math.floor(predicted.rounds.value))
+    masks: dict[str, Any] | None = None
+    if best.masks == OPTIMIZED:
+        masks = {"mask_sizes": "optimized"}
+    elif best.shares is not None:
+        masks = {"mask_sizes": "fixed", "mask_shares": list(best.shares)}
+    return designed_config(
+        best.family.config,
+        uplink={"name": best.way.name, **best.way.settings},
+        masks=masks,
+        training=training,
+        evaluation=evaluation,
+        run={"predicted": predicted.numbers},
+    )

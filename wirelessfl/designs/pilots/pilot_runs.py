@@ -1,0 +1,248 @@
+"""Pilot runs: a few short trainings from which learning curves are fitted."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from torch import Tensor, nn
+
+from channels import Network
+from wirelessfl.base.errors import ConfigError
+from wirelessfl.base.import_paths import expanded
+from wirelessfl.base.torch_state import own_modes
+from wirelessfl.config import Config
+from wirelessfl.data import Data
+from wirelessfl.designs.pilots.pilot_plan import COUNT as COUNT
+from wirelessfl.designs.pilots.pilot_plan import STEPS as STEPS
+from wirelessfl.designs.pilots.pilot_plan import planned, whole
+from wirelessfl.designs.pilots.pilot_training import Watch, by_objects, by_settings
+from wirelessfl.designs.pilots.points import Point
+from wirelessfl.runs.build.given_objects import GivenObjects, check_given
+from wirelessfl.runs.result import RunResult
+from wirelessfl.runs.sweep import OnEnd, OnFound, OnRow
+from wirelessfl.training.augmentation import AugmentFunction
+
+if TYPE_CHECKING:
+    from wirelessfl.designs.curves import RoundsCurve
+
+LOWER = (0.85, 0.9, 0.95)
+"""Further targets of the curve, relative to the target."""
+FEWEST_EXACT = 3
+"""Pilots that must tell the rounds to a further target."""
+SCORE = "validation_accuracy"
+
+
+def _senders(config: Config) -> int:
+    return config.training.clients_per_round or config.network.clients
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Pilots:
+    """Pilot runs, from ``wirelessfl.pilot``.
+
+    >>> import wirelessfl
+    >>> config = wirelessfl.Config.from_flags("hfedavg", cells=2, clients=4, hidden=(8,))
+    >>> pilots = wirelessfl.pilot(config, local_steps=[1, 4], edge_rounds=[1, 2], steps=20)
+    >>> pilots
+    4 pilots, 4 trained now, 0 read
+    >>> [(point.local_steps, point.edge_rounds) for point in pilots.points]
+    [(1, 1), (4, 2), (1, 2), (4, 1)]
+
+    Args:
+        results: the runs, in the order of ``points``.
+        points: their settings.
+        kept: number of pilots that their folder contained, and that were not trained now.
+    """
+
+    results: list[RunResult]
+    points: list[Point]
+    kept: int
+
+    @property
+    def trained(self) -> int:
+        """Number of pilots that were trained now, or resumed."""
+        return len(self.results) - self.kept
+
+    @property
+    def wall_seconds(self) -> float:
+        """Wall-clock seconds of the training of all pilots, also of those that were read."""
+        return float(sum(result.rows[-1]["wall_seconds"] for result in self.results))
+
+    @property
+    def target(self) -> float | None:
+        """The validation accuracy at which pilots end; None if they train all rounds."""
+        return self.results[0].config.evaluation.target
+
+    def __len__(self) -> int:
+        return len(self.results)
+
+    def __repr__(self) -> str:
+        """Numbers of pilots, in one line."""
+        return f"{len(self)} pilots, {self.trained} trained now, {self.kept} read"
+
+    def curve(self, targets: Sequence[float] | None = None, **options: Any) -> RoundsCurve:
+        """The learning curve of these pilots, see ``wirelessfl.fit_rounds``.
+
+        The noise of a pilot over the air is 1/SNR; the curve's coefficient contains the factor that
+        channels and beamformers add.
+
+        Args:
+            targets: validation accuracies; None for the target of the pilots and some below it, or
+                without a target those that ``fit_rounds`` chooses.
+            options: of ``fit_rounds``.
+
+        Raises:
+            ConfigError: see ``fit_rounds``.
+        """
+        from wirelessfl.designs.curves import Pilot, fit_rounds
+
+        seen = [
+            Pilot.of(result, noise=point.noise)
+            for result, point in zip(self.results, self.points, strict=True)
+        ]
+        if targets is None and self.target is not None:
+            lower = [share * self.target for share in LOWER]
+            known = [
+                t for t in lower if sum(p.reached(t).kind == "exact" for p in seen) >= FEWEST_EXACT
+            ]
+            targets = [*known, self.target]
+        return fit_rounds(seen, targets, **options)
+
+    def rows(self) -> list[dict[str, Any]]:
+        """Settings and outcome of each pilot.
+
+        Returns:
+            ``local_steps``, ``edge_rounds``, ``clients``, ``largest`` (m, submodel relative to
+            equal ones), ``snr_db``, ``rounds``, ``validation_accuracy`` (the best),
+            ``rounds_to_target`` and ``wall_seconds``.
+        """
+        found = []
+        for point, result in zip(self.points, self.results, strict=True):
+            last = result.rows[-1]
+            scores = [row[SCORE] for row in result.rows if row[SCORE] is not None]
+            found.append(
+                {
+                    "local_steps": point.local_steps,
+                    "edge_rounds": point.edge_rounds,
+                    "clients": point.clients or _senders(result.config),
+                    "largest": point.largest,
+                    "snr_db": point.snr_db,
+                    "rounds": last["round"],
+                    "validation_accuracy": max(scores, default=None),
+                    "rounds_to_target": result.summary().get("rounds_to_target"),
+                    "wall_seconds": last["wall_seconds"],
+                    "directory": str(result.directory),
+                }
+            )
+        return found
+
+
+@own_modes
+def pilot(
+    config: Config,
+    *,
+    local_steps: Sequence[int] | None = None,
+    edge_rounds: Sequence[int] | None = None,
+    clients: Sequence[int] = (),
+    masks: bool | Sequence[Sequence[float]] = False,
+    snr_db: Sequence[float] = (),
+    count: int = COUNT,
+    steps: int = STEPS,
+    most_rounds: Callable[[int, int], float] | None = None,
+    root: str | Path = "runs/pilots",
+    jobs: int = 1,
+    model: nn.Module | None = None,
+    data: Data | None = None,
+    network: Network | None = None,
+    loss: Callable[..., Tensor] | str | None = None,
+    split: Sequence[Any] | None = None,
+    augment: AugmentFunction | None = None,
+    on_row: OnRow | None = None,
+    on_end: OnEnd | None = None,
+    on_found: OnFound | None = None,
+    on_note: Callable[[str], None] | None = None,
+) -> Pilots:
+    """Train a few short runs that differ in H and E, or read them if they exist.
+
+    Pilots end at the target of the settings, if any. They hold out a tenth of the training data for
+    validation, unless the settings hold out another part. Their uplink has no errors, and they do
+    not depend on the radio, so pilots of one network are those of every other one with the same
+    clients in the same cells.
+
+    H and E are chosen for the fit of a0/(H E) + a1 + a2 H + a3 E (D-optimal for relative errors,
+    one pilot after the other). More pilots, participants, masks and SNR add pilots to those without
+    them.
+
+    >>> import wirelessfl
+    >>> config = wirelessfl.Config.from_flags("hfedavg", cells=2, clients=4, hidden=(8,))
+    >>> few = {"local_steps": [1, 4], "edge_rounds": [1, 2], "steps": 20}
+    >>> wirelessfl.pilot(config, count=3, root="my-pilots", **few)
+    3 pilots, 3 trained now, 0 read
+    >>> wirelessfl.pilot(config, root="my-pilots", **few)
+    4 pilots, 1 trained now, 3 read
+
+    Args:
+        config: settings of the runs to design, in rounds. Their numbers of rounds, local steps and
+            edge rounds, uplink, mask sizes and evaluations are replaced.
+        local_steps: values of H; None for 2 to 40.
+        edge_rounds: values of E; None for 1 to 10. Stars have none.
+        clients: numbers of participants of a round, if the design chooses among several; the
+            largest is that of the pilots that differ in H and E.
+        masks: whether two pilots of HIST have unequal submodels: with the shares of the settings if
+            these are fixed, otherwise with shares that fall from 1.5/N to 0.5/N. Or shares, one
+            list per pilot setting.
+        snr_db: SNR of further pilots over the air, which depend on the network.
+        count: number of pilots that differ in H and E only, >= 3. If there are fewer settings, all
+            are trained.
+        steps: local steps of a client up to the last round of a pilot that does not reach the
+            target before; pilots have at least 5 rounds.
+        most_rounds: limit on the rounds of a pilot, given its H and E: those that a budget allows.
+        root: folder of the pilots.
+        jobs: number of processes; 1 if objects are given.
+        model, data, loss, split, augment: objects for all pilots, as in ``wirelessfl.run``.
+        network: replaces the network of the settings, as in ``wirelessfl.run``.
+        on_row: called with the index of a pilot and each row as it is written.
+        on_end: called with the index of each pilot that has finished.
+        on_found: called once with the indices of the pilots that exist, and of the others.
+        on_note: called with the notes on the pilots that are trained, each kind once; None to warn
+            with the class ``wirelessfl.Note``.
+
+    Raises:
+        ConfigError: an argument is wrong; or training depends on the radio, e.g. by failures,
+            ``max_seconds``, or a selection of clients by channel.
+        DataError: data are missing or unsuitable.
+        SweepError: pilots failed; the others are stored.
+    """
+    jobs = whole("jobs", jobs, 1)
+    given = GivenObjects.of(model, data, network, loss, None, split, augment=augment)
+    if isinstance(config, Config):
+        check_given(config.given, given)
+    found = planned(
+        config,
+        local_steps=local_steps,
+        edge_rounds=edge_rounds,
+        clients=clients,
+        masks=masks,
+        snr_db=snr_db,
+        count=count,
+        steps=steps,
+        most_rounds=most_rounds,
+        network=network,
+    )
+    if found.plain:
+        given = replace(given, network=None)
+    watch = Watch(on_row, on_end, on_found, on_note)
+    if given.marks.names or loss is not None:
+        if jobs > 1:
+            names = ", ".join(f"{name}=..." for name in given.marks.names or ("loss",))
+            raise ConfigError(
+                f"jobs={jobs} conflicts with {names}, which other processes do not have: choose "
+                "jobs=1, or name the objects in the settings as module:name."
+            )
+        results = by_objects(found.configs, expanded(root), given, watch)
+    else:
+        results = by_settings(found.configs, expanded(root), jobs, watch)
+    return Pilots(list(results), found.points, len(watch.kept))

@@ -1,0 +1,240 @@
+"""The numbers among which a design chooses: local steps, edge rounds, clients per round.
+
+The configurations that a design compares and the one that it returns.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from wirelessfl.base.errors import ConfigError
+from wirelessfl.base.wording import shown
+from wirelessfl.config import Config
+from wirelessfl.config.kinds import algorithm_settings
+from wirelessfl.config.tables import given_places
+from wirelessfl.designs.pilots.pilot_settings import submodel_table
+
+LOCAL_STEPS = (2, 3, 5, 7, 10, 14, 20, 28, 40)
+EDGE_ROUNDS = (1, 2, 3, 4, 5, 7, 10)
+
+
+@dataclass(frozen=True)
+class Space:
+    """Numbers to choose from, in increasing order.
+
+    Args:
+        local_steps: H.
+        edge_rounds: E.
+        clients: S, clients per round; None stands for all clients.
+    """
+
+    local_steps: tuple[int, ...]
+    edge_rounds: tuple[int, ...]
+    clients: tuple[int | None, ...]
+
+    @classmethod
+    def of(
+        cls,
+        config: Config,
+        local_steps: Any,
+        edge_rounds: Any,
+        clients: Any,
+        number: int,
+    ) -> Space:
+        """The space of these arguments of ``wirelessfl.design``.
+
+        Args:
+            config: settings whose numbers are always considered unless others are given.
+            local_steps, edge_rounds, clients: given numbers; None for the default ones.
+            number: number of clients of the network.
+
+        Raises:
+            ConfigError: a number is wrong.
+        """
+        edges = config.training.edge_rounds or 1
+        default: dict[str, set[int]] = {
+            "local_steps": {*LOCAL_STEPS, config.training.local_steps},
+            "edge_rounds": {*EDGE_ROUNDS, edges},
+        }
+        steps = (
+            default["local_steps"] if local_steps is None else numbers("local_steps", local_steps)
+        )
+        rounds = (
+            default["edge_rounds"] if edge_rounds is None else numbers("edge_rounds", edge_rounds)
+        )
+        some: tuple[int | None, ...] = (config.training.clients_per_round,)
+        if clients is not None:
+            several = sorted(numbers("clients_per_round", clients))
+            most = several[-1]
+            if most > number:
+                raise ConfigError(
+                    f"clients_per_round contains {most}: the network has {number} clients."
+                )
+            some = tuple(None if count == number else count for count in several)
+        return cls(tuple(sorted(steps)), tuple(sorted(rounds)), some)
+
+
+def numbers(name: str, given: Any) -> set[int]:
+    """Given integers >= 1, one or several.
+
+    Args:
+        name: the argument.
+        given: its value.
+
+    Raises:
+        ConfigError: one of them is not.
+    """
+    listed = given if isinstance(given, Sequence | np.ndarray) and len(given) else [given]
+    if isinstance(given, str) or not all(_whole(number) and number >= 1 for number in listed):
+        raise ConfigError(f"{name} is {shown(given)}: give integers >= 1, e.g. 5,10,20.")
+    return {int(number) for number in listed}
+
+
+def _whole(number: Any) -> bool:
+    return isinstance(number, int | np.integer) and not isinstance(number, bool)
+
+
+VALIDATION = 0.1
+"""Fraction of the training data that pilots and designs hold out, unless the settings give one."""
+DESIGNED = {
+    "algorithm": ("mask_sizes", "mask_shares"),
+    "assigner": ("mask_sizes", "mask_shares"),
+    "uplink": ("allocation", "order", "round_deadline", "energy_weight", "late"),
+}
+"""Settings that a design chooses, by table."""
+OF_MASKS = ("mask_sizes", "mask_shares", "size_cap", "mask_overlap")
+
+
+def base_config(config: Config) -> Config:
+    """The settings that all designs share: with validation data, without what is designed.
+
+    Args:
+        config: the given settings, resolved.
+
+    Raises:
+        ConfigError: there is nothing to design, or no validation data.
+    """
+    if not config.regime.common_rounds or config.task:
+        raise ConfigError(
+            f"schedule {config.named('schedule')!r} with algorithm {config.named('algorithm')!r} "
+            "has no common rounds of H local steps and E edge rounds to design: choose schedule "
+            '"rounds" without sessions and tasks, or compare buffers by wirelessfl sweep --buffer.'
+        )
+    if config.training.local_epochs is not None:
+        raise ConfigError(
+            f"local_epochs={config.training.local_epochs:g} conflicts with design, which chooses "
+            "the number of local steps: leave it out."
+        )
+    if config.evaluation.monitor not in (None, "accuracy", "validation_accuracy"):
+        raise ConfigError(
+            f"monitor={config.evaluation.monitor!r} conflicts with design, whose targets are "
+            "validation accuracies: leave it out."
+        )
+    tables = config.given_tables()
+    data = dict(tables.get("data", {}))
+    if not config.data.validation_fraction:
+        if ("data", "validation_fraction") in given_places(tables):
+            raise ConfigError(
+                "validation_fraction is 0: designs are fitted to validation accuracies, never to "
+                f"test data. Give a fraction above 0, or leave it out for {VALIDATION:g}."
+            )
+        data["validation_fraction"] = VALIDATION
+    tables["data"] = data
+    for table, names in DESIGNED.items():
+        if isinstance(tables.get(table), Mapping):
+            tables[table] = {k: v for k, v in tables[table].items() if k not in names}
+    tables["uplink"] = {"name": "tdma"}
+    evaluation = dict(tables.get("evaluation", {}))
+    for name in ("target", "stop_at_target", "patience", "min_delta"):
+        evaluation.pop(name, None)
+    training = dict(tables.get("training", {}))
+    for name in ("max_seconds", "client_joules"):
+        training.pop(name, None)
+    run = {k: v for k, v in tables.get("run", {}).items() if k not in ("out", "predicted")}
+    tables |= {"evaluation": evaluation, "training": training, "run": run}
+    return Config.of(tables, loose=given_places(tables))
+
+
+def with_algorithm(config: Config, name: str) -> Config:
+    """The settings with another algorithm, which keeps those that it shares with the given one.
+
+    Raises:
+        ConfigError: the algorithm is unknown, or does not work with the other settings.
+    """
+    given = config.given_tables()["algorithm"]
+    if name == given["name"]:
+        return config
+    local = {"local": given["local"]} if "local" in given else {}
+    table = {"name": name}
+    known = algorithm_settings({**table, **local})
+    table |= {key: value for key, value in given.items() if key in known}
+    tables = {**config.given_tables(), "algorithm": table}
+    found = Config.of(tables, loose=given_places(tables))
+    if found.regime != config.regime:
+        raise ConfigError(
+            f"among contains {name!r}, which with schedule {config.named('schedule')!r} has no "
+            "rounds of H local steps and E edge rounds to design: leave it out."
+        )
+    return found
+
+
+def at_target(config: Config, target: float | None) -> Config:
+    """The settings of pilots, which end at the target; None if there is none."""
+    tables = config.given_tables()
+    if target is None:
+        return config
+    return Config.of(tables | {"evaluation": {**tables.get("evaluation", {}), "target": target}})
+
+
+def names_of(among: Any, config: Config) -> list[str]:
+    """The algorithms to compare; None for that of the settings.
+
+    Raises:
+        ConfigError: they are not names.
+    """
+    own = str(config.named("algorithm"))
+    names = [own] if among is None else among
+    listed = [names] if isinstance(names, str) else names
+    if not isinstance(listed, Sequence) or not all(isinstance(name, str) for name in listed):
+        raise ConfigError(f"among is {shown(among)}: give names of algorithms, e.g. hfedavg,hist.")
+    if not listed:
+        raise ConfigError("among is empty: give names of algorithms, e.g. hfedavg,hist.")
+    return list(dict.fromkeys(listed))
+
+
+def designed_config(
+    config: Config,
+    *,
+    uplink: Mapping[str, Any],
+    masks: Mapping[str, Any] | None,
+    training: Mapping[str, Any],
+    evaluation: Mapping[str, Any],
+    run: Mapping[str, Any],
+) -> Config:
+    """The configuration of a design: ``config`` with these settings.
+
+    Args:
+        config: the settings of its algorithm.
+        uplink: the table of the uplink.
+        masks: settings of mask sizes, which replace those of the algorithm or assigner; None to
+            keep them.
+        training, evaluation, run: settings that replace those of their tables.
+    """
+    tables = config.given_tables()
+    if masks is not None:
+        table = submodel_table(config.tables)
+        own = {"name": config.named(table), **tables.get(table, {})}
+        kept = {key: value for key, value in own.items() if key not in OF_MASKS}
+        tables[table] = kept | dict(masks)
+    changes = {"training": training, "evaluation": evaluation, "run": run}
+    tables |= {
+        section: {**tables.get(section, {}), **values}
+        for section, values in changes.items()
+        if values
+    }
+    tables["uplink"] = dict(uplink)
+    return Config.of(tables)

@@ -1,0 +1,206 @@
+"""How updates can cross the air: the uplinks among which a design chooses.
+
+Designs over the air: their uplink, the error variance of their sums, and their pilots.
+
+The learning curve depends on sigma^2 = 1/SNR of pilots over the air, in which all clients have the
+same SNR; what channels, precoders and beamformers add is a factor, which its coefficient contains.
+Precoders and beamformers are therefore those of the settings, for pilots and for the design.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from channels import Network
+from channels.links import snr_linear
+from wirelessfl.air.radio import Placed
+from wirelessfl.air.uplinks import UPLINKS, Uplink
+from wirelessfl.air.uplinks.aircomp import AirComp
+from wirelessfl.base.errors import ConfigError
+from wirelessfl.base.wording import suggestion
+from wirelessfl.config import Config
+from wirelessfl.config.tables import given_places
+from wirelessfl.designs.goals import Curve, Goal
+from wirelessfl.designs.pilots.pilot_settings import plain_network
+
+EQUAL = "ofdma, equal bands"
+"""The uplink with which what each choice bought is compared."""
+UPLINKS_IN_ROUNDS = ("tdma", "ofdma")
+"""Uplinks that a design considers by default."""
+AIR = "aircomp"
+"""The uplink over the air, whose error variance the learning curve must know."""
+
+
+@dataclass(frozen=True)
+class Way:
+    """An uplink with its settings.
+
+    Args:
+        title: its name in tables.
+        name: name of the uplink.
+        settings: settings of the uplink.
+        saves: whether W, in seconds per joule, is its setting.
+        deadline: whether a deadline of global rounds is its setting.
+        noise: sigma^2, relative error variance of sums over the air; 0 without errors.
+    """
+
+    title: str
+    name: str
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    saves: bool = False
+    deadline: bool = False
+    noise: float = 0.0
+
+    @property
+    def decides(self) -> bool:
+        """Whether powers and clocks are decided, too."""
+        return self.saves or self.deadline
+
+    @property
+    def uplink(self) -> Uplink:
+        """The uplink."""
+        return UPLINKS.find(self.name)(**self.settings)
+
+    def weighing(self, weight: float) -> Way:
+        """The same with the weight W of energy."""
+        title = "ofdma, least seconds"
+        if weight > 0:
+            title = f"ofdma, W = {weight:.3g} s/J"
+        return Way(title, self.name, {"energy_weight": weight}, saves=True)
+
+    def ending(self, seconds: float, *, lost: bool = False) -> Way:
+        """The same with this deadline of global rounds.
+
+        Args:
+            seconds: the deadline.
+            lost: whether clients that would miss it are left out; otherwise they are an error.
+        """
+        settings = {"round_deadline": seconds} | ({"late": "lost"} if lost else {})
+        title = f"ofdma, least J in {seconds:.4g} s"
+        return Way(title, self.name, settings, deadline=True)
+
+
+WEIGHED = Way("ofdma, least seconds", "ofdma", {"energy_weight": 0.0}, saves=True)
+DEADLINE = Way("ofdma, least J in a deadline", "ofdma", deadline=True)
+ALL = (
+    Way("tdma, equal slots", "tdma"),
+    Way("tdma, ready first", "tdma", {"order": "ready"}),
+    Way(EQUAL, "ofdma"),
+    Way("ofdma, optimal bands", "ofdma", {"allocation": "optimal"}),
+    WEIGHED,
+)
+
+
+def ways(names: Sequence[str], goal: Goal, air: Way | None = None) -> list[Way]:
+    """The uplinks to consider.
+
+    Args:
+        names: names of uplinks.
+        goal: the goal; a deadline of rounds saves energy if the run has a limit on seconds.
+        air: the uplink over the air, if it is named.
+
+    Raises:
+        ConfigError: a name is unknown, or is not one that a design can choose.
+    """
+    known = (*UPLINKS_IN_ROUNDS, AIR)
+    for name in names:
+        if name not in known:
+            raise ConfigError(
+                f"uplink {name!r} is not one that a design chooses."
+                f"{suggestion(name, known)} Choose from "
+                f"{', '.join(known)}."
+            )
+    found = [way for way in ALL if way.name in names]
+    if goal.target is not None and goal.max_seconds is not None and goal.saves_energy:
+        found += [DEADLINE] if "ofdma" in names else []
+    if air is not None and AIR in names:
+        found.append(air)
+    return found
+
+
+def air_way(settings: Config, network: Network) -> Way:
+    """The uplink over the air with the precoders and beamformers of the settings.
+
+    Args:
+        settings: the settings of the run.
+        network: its network.
+    """
+    table = air_table(settings)
+    own = {key: value for key, value in table.items() if key != "name"}
+    uplink = UPLINKS.find(AIR)(**own)
+    assert isinstance(uplink, AirComp)
+    return Way(f"{AIR}, {uplink.convention}", AIR, own, noise=air_noise(network))
+
+
+def air_table(settings: Config) -> dict[str, Any]:
+    """``[uplink]`` of a design over the air: that of the settings, if it is one."""
+    given = settings.given_tables().get("uplink", {})
+    return dict(given) if given.get("name") == AIR else {"name": AIR}
+
+
+def air_noise(network: Network) -> float:
+    """sigma^2 = 1/SNR: of equal clients whose weakest sum is as noisy, mean over cells.
+
+    The error variance of a sum is proportional to max_i 1/(SNR_i g_i), where g_i is the path gain,
+    if precoders invert the channels. With one SNR for all clients it is 1/SNR.
+    """
+    gains = snr_linear(network.path_gain_db)
+    weakest = network.over_cells(np.maximum, 1 / (snr_linear(network.snr_db) * gains))
+    equal = network.over_cells(np.maximum, 1 / gains)
+    return float(weakest.mean() / equal.mean())
+
+
+def pilot_config(config: Config, table: Mapping[str, Any], *, given: bool) -> Config:
+    """The settings of pilots, some of which upload over the air at a given SNR.
+
+    Clients at positions have no common SNR: their pilots have a network without positions.
+
+    Args:
+        config: settings of one algorithm.
+        table: ``[uplink]`` of the design over the air.
+        given: whether a network is given that replaces that of the settings.
+
+    Raises:
+        ConfigError: such pilots have other clients in their cells than the design.
+    """
+    remedy = "give a curve, fitted to runs whose noise differs, e.g. from wirelessfl.pilot"
+    if given:
+        raise ConfigError(
+            f"uplink {AIR!r} conflicts with network=... whose gains are given: {remedy}."
+        )
+    tables = config.given_tables() | {"uplink": dict(table)}
+    if config.network.channel is not None:
+        raise ConfigError(f"uplink {AIR!r} conflicts with a recorded channel: {remedy}.")
+    allowed = given_places(config.given_tables())
+    if isinstance(config.layout, Placed):
+        if plain_network(config) is None:
+            raise ConfigError(
+                f"uplink {AIR!r} conflicts with a layout whose cells have other clients than those "
+                f"of pilots at one SNR: {remedy}."
+            )
+        network = {k: v for k, v in tables.get("network", {}).items() if k not in OF_POSITIONS}
+        tables = {k: v for k, v in tables.items() if k not in ("layout", "path_loss")}
+        tables["network"] = network
+    return Config.of(tables, loose=allowed)
+
+
+OF_POSITIONS = ("noise_figure_db", "noise_dbm_per_hz")
+"""Settings of ``[network]`` that have no effect on clients with one SNR."""
+
+
+def check_noise(curves: Mapping[str, Curve]) -> None:
+    """Refuse curves that say nothing about errors of sums.
+
+    Raises:
+        ConfigError: the message names the algorithm.
+    """
+    for name, curve in curves.items():
+        if "noise" not in getattr(curve, "varies", ("noise",)):
+            raise ConfigError(
+                f"uplink {AIR!r} needs a curve of {name} whose pilots differ in noise: give "
+                "wirelessfl.pilot snr_db=[...] (--air-snr-db), or leave the uplink out."
+            )

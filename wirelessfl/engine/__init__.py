@@ -1,0 +1,1 @@
+"""Clock, schedules, selection, presence; servers, rounds and requests."""

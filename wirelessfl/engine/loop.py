@@ -1,0 +1,199 @@
+"""The main loop: pass events on the virtual clock to the schedule, and carry out its decisions.
+
+What carries out the decisions of a schedule, as the loop and the engine of a run see it.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections import deque
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol
+
+from wirelessfl.base.errors import ConfigError, DataError, TrainingError
+from wirelessfl.base.guard import of_project, title_of
+from wirelessfl.engine.events import (
+    Deadline,
+    Decision,
+    Event,
+    Report,
+    Save,
+    Scheduler,
+    Started,
+    Stop,
+    Tick,
+    Wake,
+)
+from wirelessfl.engine.schedules import Clock
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+
+class Handler(Protocol):
+    """Carries out a schedule's decisions, for rounds, sessions, cells or tasks."""
+
+    def happened(self, what: Any) -> Event | None:
+        """Process an entry of the clock; return the event for the schedule, or None."""
+
+    def carry_out(self, decision: Decision) -> Event | None:
+        """Carry out a decision; return an event that answers it, if any."""
+
+    def settle(self) -> None:
+        """Dispatch the work issued at this time, after all events at this time."""
+
+
+class RowFields(NamedTuple):
+    """Fields of a row by their place: before the seconds, after them, and at the end."""
+
+    head: Mapping[str, Any]
+    costs: Mapping[str, Any]
+    tail: Mapping[str, Any]
+
+
+class RunHandler(ABC):
+    """The handler of a run, whose rows and checkpoints are written."""
+
+    starts_again: ClassVar[bool] = True
+    """Whether resuming from a checkpoint restarts the work that was in progress."""
+    ended: str | None = None
+    """Why the run ends before its last round; None if it does not."""
+
+    def start(self) -> None:  # noqa: B027, most handlers have none
+        """Put the first entries of the handler on the clock: none."""
+
+    def attach(self, rows: list[dict[str, Any]]) -> None:  # noqa: B027, most need no rows
+        """Set the run's rows so far, which grow."""
+
+    def happened(self, what: Any) -> Event | None:
+        """Return the clock entry ``what``, which already is an event for the schedule."""
+        event: Event = what
+        return event
+
+    @abstractmethod
+    def carry_out(self, decision: Decision) -> Event | None:
+        """Carry out a decision of the schedule."""
+
+    @abstractmethod
+    def settle(self) -> None:
+        """Issue work, after all events at this time."""
+
+    @abstractmethod
+    def fields(self, report: Report) -> RowFields:
+        """The fields of a row, without those of the evaluation."""
+
+    def tensors(self) -> dict[str, Tensor]:
+        """Tensors of the state, for a checkpoint, without those of the models: none."""
+        return {}
+
+    def snapshot(self) -> dict[str, Any]:
+        """The rest of the state, as numbers, strings, lists and dicts: none."""
+        return {}
+
+    def restore(  # noqa: B027, most handlers have nothing else
+        self, tensors: dict[str, Tensor], state: dict[str, Any]
+    ) -> None:
+        """Continue from a checkpoint, after models, schedule and clock."""
+
+
+def begin(clock: Clock, max_seconds: float | None) -> None:
+    """Put the start of the run on the clock, and its end if time is limited.
+
+    Args:
+        clock: virtual clock, at 0 or at the time of a checkpoint.
+        max_seconds: simulated seconds at which the run ends; None for no limit.
+    """
+    clock.after(0.0, Started())
+    if max_seconds is not None:
+        clock.at(max(max_seconds, clock.now), Deadline())
+
+
+def simulate(
+    schedule: Scheduler,
+    handler: Handler,
+    clock: Clock,
+    report: Callable[[Report], Event | Stop | None],
+    save: Callable[[], None],
+    *,
+    tick_seconds: float = 1.0,
+) -> None:
+    """Run ``schedule`` to its end, starting from the events on the clock.
+
+    Args:
+        schedule: makes decisions on each event.
+        handler: carries out its decisions.
+        clock: virtual clock.
+        report: evaluates a model, writes its row, and returns an event for the schedule, None, or
+            ``Stop``, which ends the run regardless of the schedule's decisions.
+        save: writes a checkpoint; called after all events at one time, if the schedule allows it.
+        tick_seconds: simulated seconds between two ticks.
+
+    Raises:
+        ConfigError: the schedule of a user makes decisions that cannot be carried out, or the run
+            has no further event although the schedule has not ended it.
+    """
+    answers: deque[Event] = deque()
+    savable = False
+    last: Event = Started()
+    while (what := clock.next()) is not None:
+        event = handler.happened(what)
+        while event is not None:
+            last = event
+            for decision in schedule.decide(event):
+                answer: Event | None = None
+                match decision:
+                    case Report():
+                        told = report(decision)
+                        if isinstance(told, Stop):
+                            return
+                        answer = told
+                    case Save():
+                        savable = True
+                    case Wake(number):
+                        clock.at(number * tick_seconds, Tick(number))
+                    case Stop():
+                        return
+                    case _:
+                        try:
+                            answer = handler.carry_out(decision)
+                        except Exception as error:
+                            refuse(schedule, f"{decision} on {event}", error)
+                            raise
+                if answer is not None:
+                    answers.append(answer)
+            event = answers.popleft() if answers else None
+        if clock.upcoming > clock.now:
+            try:
+                handler.settle()
+            except Exception as error:
+                refuse(schedule, f"its decisions up to {last}", error)
+                raise
+            if savable:
+                save()
+                savable = False
+    raise ConfigError(
+        f"scheduler {title_of(schedule)!r}: nothing can happen after {last}, because its decisions "
+        "have issued no work. Return Give or Ask to issue work, Wake to decide later, or Stop to "
+        "end the run."
+    )
+
+
+def refuse(schedule: Scheduler, decided: str, error: Exception) -> None:
+    """Blame a user's schedule for decisions that cannot be carried out.
+
+    Args:
+        schedule: the scheduler.
+        decided: its decisions, in words.
+        error: the error of its handler.
+
+    Raises:
+        ConfigError: the schedule is a user's, and the error does not explain itself.
+    """
+    explained = isinstance(error, ConfigError | DataError | TrainingError | OSError | MemoryError)
+    if explained or of_project(type(schedule)):
+        return
+    raise ConfigError(
+        f"scheduler {title_of(schedule)!r}: decide returned {decided}, which cannot be carried out "
+        f"({type(error).__name__}: {' '.join(str(error).split())}). Return decisions on tasks, "
+        "rounds and requests that exist: merge what has arrived and is not merged yet."
+    ) from error

@@ -1,0 +1,263 @@
+"""A global round in progress: in each edge round clients train and send, and nodes merge.
+
+The clients of an edge round whose updates arrive.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from types import MappingProxyType
+
+import numpy as np
+from torch import Tensor
+
+from channels.arrays import BoolArray, IntArray
+from channels.streams import Stream
+from wirelessfl.air.compression import Compression
+from wirelessfl.air.plan import RoundWork
+from wirelessfl.air.uplinks.uplink import Reception
+from wirelessfl.algorithms.step_sizes import with_step_size
+from wirelessfl.engine.rounds.downlink import compressed
+from wirelessfl.engine.rounds.local_training import LocalTraining, Work
+from wirelessfl.engine.server.merge import NodeMerge
+from wirelessfl.engine.server.server import Server
+from wirelessfl.engine.server.upload import Senders
+from wirelessfl.training.rules import Penalty, State
+from wirelessfl.training.steps import StepCounts, StepsDone
+from wirelessfl.training.workers.shards import ALONE, Shards
+
+
+class Arrivals:
+    """Passes on the payloads of those clients of a plan whose updates arrive.
+
+    Args:
+        reception: reception of their upload.
+        arrived: [clients] boolean, whose updates arrive.
+    """
+
+    def __init__(self, reception: Reception, arrived: BoolArray) -> None:
+        self._reception, self._arrived = reception, arrived
+        self._places = np.cumsum(arrived) - 1
+
+    def add(self, part: slice | IntArray, payloads: dict[str, Tensor]) -> None:
+        """Add the payloads of the clients in ``part``: [clients, elements] by payload."""
+        here = self._arrived[part]
+        if here.any():
+            rows = np.flatnonzero(here)
+            heard = {name: value[rows] for name, value in payloads.items()}
+            self._reception.add(self._places[part][here], heard)
+
+
+@dataclass(frozen=True, eq=False)
+class EdgeRound:
+    """An edge round in progress.
+
+    Args:
+        number: its number, from 0.
+        merge: the merge of the updates that arrive.
+        reception: their reception.
+        receiver: takes the payloads of all clients, and passes on those that arrive.
+        tracking: [senders] boolean, clients whose changes of tracking terms are acknowledged.
+    """
+
+    number: int
+    merge: NodeMerge
+    reception: Reception
+    receiver: Reception | Arrivals
+    tracking: BoolArray
+
+
+class GlobalRound:
+    """A global round at all nodes or at some; ``train_edge_round`` runs its edge rounds.
+
+    In a star, a common round of a task is one edge round, and so is a merge of requests, whose
+    updates have been trained before. ``finish`` merges at the cloud.
+
+    Args:
+        server: the server whose nodes receive and merge.
+        work: what is trained and sent.
+        broadcast: the cloud's state when the round was issued.
+        stream: random stream of the run, or of the task.
+        steps: local steps of each client.
+        compression: compression of the model on the downlink; None for no compression.
+        teacher: [P], teacher model that clients also receive; clients that train submodels evaluate
+            the same submodel of it. None for no teacher.
+    """
+
+    def __init__(
+        self,
+        server: Server,
+        work: RoundWork,
+        broadcast: State,
+        stream: Stream,
+        steps: StepCounts,
+        compression: Compression | None = None,
+        teacher: Tensor | None = None,
+    ) -> None:
+        self.server, self.planned, self.steps, self.compression = server, work, steps, compression
+        self.rule = with_step_size(server.rule, work.lr_share)
+        self.stream = stream.child("round", work.round)
+        self.nodes = server.at_nodes(work.submodels, broadcast)
+        self._all = self._merge(np.arange(len(work.clients)))
+        self._teacher = {} if teacher is None else {"teacher": work.submodels.gather(teacher)}
+        self._metrics: list[Mapping[str, float]] = []
+        self._names: list[str] = []
+
+    def metrics(self) -> dict[str, float]:
+        """Metrics of the round, averaged over its edge rounds.
+
+        Those of uploads are averaged over the edge rounds in which at least one update arrives.
+        """
+        return self._all.coverage() | {name: self._mean(name) for name in self._names}
+
+    def _mean(self, name: str) -> float:
+        """Mean over the edge rounds that have the metric; NaN if none has."""
+        found = [metrics[name] for metrics in self._metrics if name in metrics]
+        return sum(found) / len(found) if found else float("nan")
+
+    def open(self, number: int) -> EdgeRound:
+        """Begin edge round ``number``, from 0: the nodes open their receptions.
+
+        Clients whose updates do not arrive train all the same; the nodes merge the others.
+        """
+        planned, merge = self.planned, self._all
+        arrived, tracking = planned.arrived(number), planned.tracking
+        if arrived is not None:
+            merge = self._merge(np.flatnonzero(arrived))
+            # The server acknowledges changes of tracking terms: otherwise its mean of them would
+            # never again be that of the clients' own.
+            tracking = tracking & arrived
+        reception = merge.upload.open(
+            "edge",
+            number,
+            "air",
+            draw=planned.draw(number),
+            beamformers=planned.beamformers(number),
+        )
+        receiver = reception if arrived is None else Arrivals(reception, arrived)
+        return EdgeRound(number, merge, reception, receiver, tracking)
+
+    def sent(self, number: int) -> tuple[State, Mapping[str, float]]:
+        """What the nodes send in edge round ``number``.
+
+        Returns:
+            Tensors [nodes, P_max] by name, and the compression error by name of its field of rows,
+            empty without compression.
+        """
+        return compressed(
+            {**self.rule.outgoing(self.nodes), **self._teacher},
+            self.compression,
+            self.planned.submodels,
+            self.stream.child("edge", number),
+        )
+
+    def work(self, edge_round: EdgeRound, steps_done: StepsDone) -> Work:
+        """The clients to train in an edge round."""
+        planned = self.planned
+        return Work(
+            planned.clients,
+            edge_round.tracking,
+            planned.node,
+            planned.submodels,
+            planned.client_submodels,
+            steps_done.of(planned.clients),
+            planned.fresh,
+        )
+
+    def end(
+        self,
+        edge_round: EdgeRound,
+        error: Mapping[str, float] = MappingProxyType({}),
+        shards: Shards = ALONE,
+    ) -> None:
+        """End an edge round: each node merges what it has received.
+
+        Args:
+            edge_round: the edge round.
+            error: compression error of what the nodes have sent, see ``sent``.
+            shards: the processes that share the clients.
+        """
+        merge = edge_round.merge
+        self.nodes, found = merge.merged(edge_round.reception, self.nodes, shards)
+        self._names = [*found, *error]
+        heard = found if len(merge.upload.senders.clients) else {}
+        self._metrics.append({**heard, **error})
+
+    def finish(self, weights: Sequence[float] | None = None) -> None:
+        """Merge the states of the nodes at the cloud.
+
+        Args:
+            weights: [nodes], weights of the nodes; None for those of their clients.
+        """
+        if weights is None:
+            weights = self.server.weights.at_nodes(self.planned.clients)
+        self.server.combine(self.nodes, self.planned.submodels, weights)
+
+    def _merge(self, rows: IntArray) -> NodeMerge:
+        """The merge of the updates of some of the participating clients."""
+        planned, each = self.planned, self.planned.client_submodels
+        if each is not None and len(rows) != len(planned.clients):
+            each = each.of_rows(rows)
+        clients, staleness = planned.clients[rows], planned.staleness
+        senders = Senders(
+            clients,
+            self.rule,
+            self.steps.mean(clients),
+            self.stream,
+            planned.tracking[rows],
+            None if staleness is None else staleness[rows],
+        )
+        return NodeMerge.of(self.server, planned.submodels, senders, each, self.nodes["params"])
+
+
+def train_edge_round(
+    rounds: Sequence[GlobalRound],
+    number: int,
+    local: LocalTraining,
+    steps_done: StepsDone,
+    label: str,
+    penalties: tuple[Penalty, ...] = (),
+) -> None:
+    """Run edge round ``number`` of global rounds: clients train together, and each node merges.
+
+    Args:
+        rounds: rounds with the same step size, each at nodes of its own.
+        number: number of the edge round, from 0.
+        local: local training of the clients.
+        steps_done: number of local steps that each client has done; updated here.
+        label: description of the work, for messages.
+        penalties: additional loss terms, besides those of the algorithm.
+    """
+    begun = [each.open(number) for each in rounds]
+    works = [each.work(opened, steps_done) for each, opened in zip(rounds, begun, strict=True)]
+    sent = [each.sent(number) for each in rounds]
+    work, first = Work.joined(works), rounds[0]
+    servers = _joined([(own, tensors) for own, (tensors, _) in zip(works, sent, strict=True)])
+    starts = np.cumsum([0, *(len(own.clients) for own in works)])
+    for rows, payloads in local.train(
+        first.rule, work, servers, first.server.states, label, penalties
+    ):
+        for edge_round, start, end in zip(begun, starts, starts[1:], strict=False):
+            here = np.flatnonzero((rows >= start) & (rows < end))
+            if len(here) == len(rows):
+                edge_round.receiver.add(rows - start, payloads)
+            elif len(here):
+                some = {name: value[here] for name, value in payloads.items()}
+                edge_round.receiver.add(rows[here] - start, some)
+    steps_done.add(work.clients, local.steps.at(work.clients))
+    for each, opened, (_, error) in zip(rounds, begun, sent, strict=True):
+        each.end(opened, error, local.shards)
+
+
+def _joined(sent: Sequence[tuple[Work, State]]) -> State:
+    """Tensors that the clients of all nodes receive, [nodes, P_max] by name."""
+    _, first = sent[0]
+    if len(sent) == 1:
+        return first
+    joined = {name: value.clone() for name, value in first.items()}
+    for work, servers in sent[1:]:
+        nodes = np.unique(work.node)
+        for name, value in servers.items():
+            joined[name][nodes] = value[nodes]
+    return joined

@@ -1,0 +1,228 @@
+"""Local training of clients: those of edge rounds, of requests, and of rounds of tasks.
+
+Groups of clients, one per training job, and the states sent to them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from channels.arrays import BoolArray, IntArray
+from wirelessfl.engine.server.client_states import ClientStates
+from wirelessfl.models.submodels import ClientSubmodels, Submodels
+from wirelessfl.models.submodels.client_submodels import SOME
+from wirelessfl.training.executor import Executor, Job
+from wirelessfl.training.rules import ClientRule, Penalty, State
+from wirelessfl.training.steps import StepCounts
+from wirelessfl.training.workers.shards import ALONE, Shards
+
+
+@dataclass(frozen=True, eq=False)
+class Work:
+    """Clients to train, from a planned round or from requests.
+
+    Args:
+        clients: [rows], client numbers.
+        tracking: [rows] boolean, clients that send tracking terms.
+        node: [rows], node that each client reports to, or index of the model that it receives.
+        submodels: submodel of each node.
+        client_submodels: submodel of each client; None if all train the submodel of their node.
+        first_steps: [rows], number of earlier local steps of each client.
+        fresh: [rows] boolean, clients that have never trained before; None for those without
+            earlier local steps.
+    """
+
+    clients: IntArray
+    tracking: BoolArray
+    node: IntArray
+    submodels: Submodels
+    client_submodels: ClientSubmodels | None
+    first_steps: IntArray
+    fresh: BoolArray | None = None
+
+    @classmethod
+    def joined(cls, works: Sequence[Work]) -> Work:
+        """The clients of several rounds of the same model, each at nodes of its own.
+
+        The submodels of a round are empty at the nodes of the others.
+        """
+        first = works[0]
+        if len(works) == 1:
+            return first
+        submodels = [work.submodels for work in works]
+        places = [each.places for each in submodels if each.places is not None]
+        each = [work.client_submodels for work in works if work.client_submodels is not None]
+        return cls(
+            np.concatenate([work.clients for work in works]),
+            np.concatenate([work.tracking for work in works]),
+            np.concatenate([work.node for work in works]),
+            replace(
+                submodels[0],
+                lengths=np.maximum.reduce([each.lengths for each in submodels]),
+                places=np.maximum.reduce(places) if places else None,
+            ),
+            replace(each[0], chosen=[of for some in each for of in some.chosen]) if each else None,
+            np.concatenate([work.first_steps for work in works]),
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class JobGroup:
+    """Clients that train in one job.
+
+    Args:
+        rows: indices of the clients in the work.
+        submodels: submodels that they train.
+        node: [rows], index in ``submodels`` of each client.
+        servers: tensors sent to them, by name, one row per submodel.
+        apart: whether each client has its own submodel; otherwise it trains its node's submodel.
+    """
+
+    rows: IntArray
+    submodels: Submodels
+    node: IntArray
+    servers: State
+    apart: bool = False
+
+    def at_nodes(self, payloads: dict[str, Tensor], part: slice) -> dict[str, Tensor]:
+        """Payloads of the clients in ``part``, in the coordinates of their nodes."""
+        if not self.apart:
+            return payloads
+        return {name: self.submodels.spread(value, part) for name, value in payloads.items()}
+
+
+def job_groups(
+    work: Work, servers: State, padding: float, chunk: int, steps: IntArray | None = None
+) -> Iterator[JobGroup]:
+    """Group the clients of ``work`` into jobs; those of a job are in the order of their steps.
+
+    Args:
+        work: clients and their submodels.
+        servers: tensors that the nodes send, [nodes, P_max] by name.
+        padding: largest padded fraction of a mixed-width batch.
+        chunk: number of clients that an executor trains concurrently.
+        steps: number of local steps of each client; None if all have the same.
+    """
+    all_rows, each = np.arange(len(work.clients)), work.client_submodels
+
+    def ordered(rows: IntArray) -> IntArray:
+        return rows if steps is None else rows[np.argsort(steps[rows], kind="stable")]
+
+    if each is None:
+        rows = ordered(all_rows)
+        node = work.node if steps is None else work.node[rows]
+        yield JobGroup(rows, work.submodels, node, servers)
+        return
+    for batch in each.batches(padding, max(SOME, chunk)):
+        rows = ordered(batch)
+        submodels, node = each.of(rows), work.node[rows]
+        taken = {name: submodels.gather_from(value, node) for name, value in servers.items()}
+        yield JobGroup(rows, submodels, np.arange(len(rows)), taken, apart=True)
+
+
+@dataclass(frozen=True, eq=False)
+class LocalTraining:
+    """Local training of the clients of one model.
+
+    Args:
+        executor: where local updates are computed.
+        steps: local steps of each client, per edge round or request.
+        padding: largest padded fraction of a mixed-width batch.
+        shards: the processes that share the clients.
+    """
+
+    executor: Executor
+    steps: StepCounts
+    padding: float = 0.0
+    shards: Shards = ALONE
+
+    def train(
+        self,
+        rule: ClientRule,
+        work: Work,
+        servers: State,
+        states: ClientStates,
+        label: str,
+        penalties: tuple[Penalty, ...] = (),
+    ) -> Iterator[tuple[IntArray, State]]:
+        """Train clients chunk by chunk, and store their new states.
+
+        Args:
+            rule: client rule, with the step size of this work.
+            work: the clients.
+            servers: tensors that they receive, [nodes, P_max] by name.
+            states: states that clients keep.
+            label: description of the work, for messages.
+            penalties: additional loss terms, besides the cross-entropy and the rule's own terms.
+
+        Yields:
+            Rows of ``work`` and their payloads [rows, P_max] by name, which are valid until the
+            next ones are requested. If processes share the clients, the rows of this process.
+        """
+        each, shards = self.steps.some(work.clients), self.shards
+        for group in job_groups(work, servers, self.padding, self.executor.chunk, each):
+            job = self._job(rule, work, group, states, label, penalties)
+            count, like = len(job.clients), group.servers["params"]
+            mine = shards.share(count)
+            own: dict[str, list[Tensor]] = {name: [] for name in rule.client_state}
+            for chunk in self.executor.train(job.of(mine)) if mine.start < mine.stop else ():
+                part = slice(mine.start + chunk.part.start, mine.start + chunk.part.stop)
+                if shards.count == 1:
+                    _keep(states, group, job, part, chunk.kept)
+                else:
+                    for name, value in chunk.kept.items():
+                        own[name].append(value.clone())
+                yield group.rows[part], group.at_nodes(chunk.payloads, part)
+            if shards.count > 1:
+                kept = {
+                    name: shards.gather(torch.cat([like[:0], *rows]), count)
+                    for name, rows in own.items()
+                }
+                _keep(states, group, job, slice(None), kept)
+
+    def _job(
+        self,
+        rule: ClientRule,
+        work: Work,
+        group: JobGroup,
+        states: ClientStates,
+        label: str,
+        penalties: tuple[Penalty, ...],
+    ) -> Job:
+        rows, like = group.rows, group.servers["params"]
+        clients = work.clients[rows]
+        return Job(
+            rule=rule,
+            spec=group.submodels.spec,
+            servers=group.servers,
+            node=group.node,
+            clients=clients,
+            first_steps=work.first_steps[rows],
+            local_steps=self.steps.common,
+            label=label,
+            client_steps=self.steps.some(clients),
+            tracking=work.tracking[rows],
+            recall=lambda who, node: states.gather(
+                rule.client_state, group.submodels, who, node, like
+            ),
+            penalties=(*rule.penalties, *penalties),
+            fresh=None if work.fresh is None else work.fresh[rows],
+            factors=group.submodels.input_factors(),
+        )
+
+
+def _keep(states: ClientStates, group: JobGroup, job: Job, part: slice, kept: State) -> None:
+    """Store the new states of the clients in ``part`` of a job."""
+    payloads = {payload.name for payload in job.rule.payloads}
+    stored = {
+        # A state with the name of a payload stays zero at coordinates that are not exchanged,
+        # because the server's mean of it is zero there.
+        name: group.submodels.silence(value.clone()) if name in payloads else value
+        for name, value in kept.items()
+    }
+    states.scatter(group.submodels, job.clients[part], group.node[part], stored)

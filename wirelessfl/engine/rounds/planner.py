@@ -1,0 +1,288 @@
+"""Plans the global rounds of a run: channel draws, participants, submodels and prices."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+
+import numpy as np
+
+from channels import ChannelDraw, Load, Network
+from channels.arrays import FloatArray, IntArray
+from channels.streams import Stream
+from wirelessfl.air.delivery import before_failures
+from wirelessfl.air.links import Links, TrainingSettings
+from wirelessfl.air.participants import Participants, RankedClients, able_clients, draw_participants
+from wirelessfl.air.plan import Plan, WholeModel
+from wirelessfl.air.round_price import Pricing
+from wirelessfl.algorithms.algorithm import Method
+from wirelessfl.algorithms.assigners import Assigner
+from wirelessfl.algorithms.step_sizes import unchanged
+from wirelessfl.base.errors import ConfigError
+from wirelessfl.base.rows import BITS_PER_ELEMENT
+from wirelessfl.engine.rounds.contexts import Context, RoundDurations, SenderContext, round_context
+from wirelessfl.engine.selection import Candidates
+from wirelessfl.engine.selection.selection import Losses, Participation
+from wirelessfl.engine.server.ledger import Ledger
+from wirelessfl.models.submodels import Submodels
+
+
+@dataclass(frozen=True)
+class Planner:
+    """Plans rounds; a plan depends on the round number, the present clients and the settings.
+
+    With an energy budget, or a selection that needs them, it also depends on the ledger of the
+    clients and on their losses.
+
+    Args:
+        algorithm: defines the payloads; an algorithm may bring its own assigner of submodels.
+        links: network, uplink, downlink and backhaul.
+        model: the model to train.
+        settings: local steps and edge rounds.
+        stream: random stream of the rounds.
+        participation: number of participating clients.
+        lr_share: maps a round number to the factor of the algorithm's step size.
+        run_stream: random stream of what stays fixed during the run: the clients' capacities and
+            static masks; None for ``stream``.
+        weights: [clients], weights of the clients in their cell's mean; None for equal weights.
+        chosen: assigner of an algorithm that brings none; None for full models.
+        first_block: a round, and the index of its first channel block, if each edge round has one;
+            the rounds from there on have E blocks each.
+    """
+
+    algorithm: Method
+    links: Links
+    model: WholeModel
+    settings: TrainingSettings
+    stream: Stream
+    participation: Participation = field(default_factory=Participation)
+    lr_share: Callable[[int], float] = unchanged
+    run_stream: Stream | None = None
+    weights: FloatArray | None = None
+    first_block: tuple[int, int] = (0, 0)
+    chosen: Assigner | None = None
+
+    @property
+    def assigner(self) -> Assigner:
+        """Who trains which neurons."""
+        return self.chosen or self.algorithm.assigner
+
+    @property
+    def network(self) -> Network:
+        """Cells, clients, channels."""
+        return self.links.network
+
+    @cached_property
+    def pricing(self) -> Pricing:
+        """Loads and prices of the rounds."""
+        return Pricing(
+            self.algorithm.rule,
+            self.hierarchical,
+            self.links,
+            self.model.spec,
+            self.settings,
+            self.weights,
+        )
+
+    def plan(
+        self,
+        number: int,
+        present: RankedClients | None = None,
+        submodels: Submodels | None = None,
+        ledger: Ledger | None = None,
+        losses: Losses | None = None,
+    ) -> Plan:
+        """Plan global round ``number``: channel draws, participants, submodels and price.
+
+        Args:
+            number: round number, from 0.
+            present: clients that are present; None for all.
+            submodels: submodel of each node; None to let the assigner choose them.
+            ledger: what the clients have done so far; None at the start of a run.
+            losses: evaluates the current model on the samples of clients; None without training.
+
+        Raises:
+            ConfigError: a client's data rate is 0, joules are too many, or submodels
+                cannot be assigned.
+        """
+        indices = self.blocks(number)
+        stream = self.stream.child("round", number)
+        who = self._participants(number, indices[0], present, ledger, losses)
+        draws = self.network.draws(self.channel_stream, indices, who.clients)
+        context = self._context(number, stream, draws, who)
+        if submodels is None:
+            submodels = self.assigner.submodels(context)
+        each = self.assigner.client_submodels(context)
+        price = self.pricing.price(number, draws, who, submodels, each, stream)
+        if not np.isfinite(price.seconds).all():
+            slow = int(np.flatnonzero(~np.isfinite(price.seconds))[0])
+            repeats = self.links.failures is not None and self.links.failures.repeats
+            never = ", or all of its uploads fail" if repeats else ""
+            lost = ', or choose on_failure "lost"' if repeats else ""
+            raise ConfigError(
+                f"round {number + 1} takes {price.seconds[slow]} seconds in cell {slow}: a "
+                f"client's data rate is 0{never}. Raise snr_db or bandwidth_hz{lost}."
+            )
+        if not self.pricing.access.costly and not np.isfinite(price.joules):
+            raise ConfigError(
+                f"round {number + 1} uses {price.joules} joules per client: lower "
+                "transmit_power_w or switched_capacitance, or raise snr_db or bandwidth_hz."
+            )
+        return Plan(
+            round=number,
+            clients=who.clients,
+            tracking=who.tracking,
+            node=draws.network.cell_of,
+            submodels=submodels,
+            lr_share=self.lr_share(number),
+            client_submodels=each,
+            draws=draws,
+            price=price,
+            arrivals=price.served.arrived,
+        )
+
+    def blocks(self, number: int) -> list[int]:
+        """Indices of the channel blocks of round ``number``: one, or one for each edge round."""
+        if self.links.coherence != "edge-round":
+            return [number]
+        edge_rounds, (first, block) = self.settings.edge_rounds, self.first_block
+        block += (number - first) * edge_rounds
+        return [block + e for e in range(edge_rounds)]
+
+    @property
+    def channel_stream(self) -> Stream:
+        """Random stream of the channels."""
+        return self.stream.child("channel")
+
+    def able(self, present: RankedClients | None, ledger: Ledger | None) -> RankedClients | None:
+        """The present clients that have energy left; None for all clients."""
+        limit = self.participation.client_joules
+        if limit is None or ledger is None:
+            return present
+        return able_clients(self.network.clients, ledger.joules, limit, present)
+
+    def exhausted(self, present: RankedClients | None, ledger: Ledger | None) -> str | None:
+        """Why none of the present clients can take part in a further round; None if one can."""
+        limit, able = self.participation.client_joules, self.able(present, ledger)
+        if limit is None or able is None or able.below([self.network.clients])[0] > 0:
+            return None
+        return f"all clients have spent client_joules={limit:g}"
+
+    def _participants(
+        self,
+        number: int,
+        index: int,
+        present: RankedClients | None,
+        ledger: Ledger | None,
+        losses: Losses | None,
+    ) -> Participants:
+        """The clients that take part in round ``number``; ``index`` is its first channel block."""
+        network, wanted = self.network, self.participation
+        stream = self.stream.child("round", number)
+        spent = self.exhausted(present, ledger)
+        if spent is not None:
+            raise ConfigError(
+                f"round {number + 1} has no client: {spent}. Raise client_joules, or end the run "
+                "before."
+            )
+        present = self.able(present, ledger)
+        selection = wanted.selection
+        if selection is None:
+            return draw_participants(network, wanted.per_round, wanted.tracking, stream, present)
+
+        def select(clients: IntArray, node: IntArray, counts: IntArray) -> IntArray:
+            def draw(some: IntArray) -> ChannelDraw:
+                return network.draw(self.channel_stream, index, some)
+
+            candidates = Candidates(
+                round=number,
+                clients=clients,
+                node=node,
+                counts=counts,
+                network=network.of(clients),
+                access=before_failures(self.pricing.access, self.links.failures),
+                radio=self.links.uplink.radio,
+                ledger=Ledger(network.clients) if ledger is None else ledger,
+                stream=stream.child("participants"),
+                weights=None if self.weights is None else self.weights[clients],
+                find_draw=draw,
+                find_load=lambda: self._load_of(clients, number, stream, index),
+                find_losses=_untrained if losses is None else losses,
+            )
+            return selection.select(candidates)
+
+        return draw_participants(
+            network, wanted.per_round, wanted.tracking, stream, present, select
+        )
+
+    def _load_of(self, clients: IntArray, number: int, stream: Stream, index: int) -> Load:
+        """Load of ``clients`` with the submodels that they have if all of them take part.
+
+        ``index`` is the round's first channel block.
+        """
+        who = Participants(clients, np.ones(len(clients), dtype=np.bool_))
+        node = self.network.of(clients).cell_of
+
+        def draws() -> ChannelDraw:
+            return self.network.draws(self.channel_stream, [index], clients)
+
+        durations = RoundDurations(self.pricing, draws, who, number, node)
+        context = round_context(self.model, self._run_stream, stream, durations)
+        each = self.assigner.client_submodels(context)
+        lengths = self.assigner.submodels(context).lengths[node] if each is None else each.lengths
+        return self.pricing.load(who, lengths.astype(np.float64))
+
+    def redealt(self, merges: int, before: Submodels, cells: Sequence[int]) -> Submodels:
+        """Submodel of each node after a merge of some of the cells.
+
+        Args:
+            merges: number of merges at the cloud, including this one.
+            before: submodel of each node before this merge.
+            cells: the merged cells, in order.
+        """
+        context = Context(
+            model=self.model,
+            nodes=self.network.cells,
+            clients=self.network.clients,
+            run_stream=self._run_stream,
+            number=merges,
+            stream=self.stream.child("round", merges),
+        )
+        return self.assigner.redealt(context, before, cells)
+
+    @property
+    def _run_stream(self) -> Stream:
+        return self.stream if self.run_stream is None else self.run_stream
+
+    def _context(
+        self, number: int, stream: Stream, draws: ChannelDraw, who: Participants
+    ) -> SenderContext[RoundDurations]:
+        durations = RoundDurations.of(self.pricing, draws, who, number)
+        return round_context(self.model, self._run_stream, stream, durations)
+
+    def broadcast_seconds(self) -> float:
+        """Seconds to send the full model to all clients, outside of rounds."""
+        links = [self.links.downlink_bps]
+        if self.hierarchical:
+            links.append(self.links.backhaul_bps)
+        return sum(
+            BITS_PER_ELEMENT * self.model.spec.size / bps for bps in links if bps is not None
+        )
+
+    @property
+    def hierarchical(self) -> bool:
+        """Whether there are edge servers between clients and cloud."""
+        return self.algorithm.topology == "cells"
+
+
+def _untrained(clients: IntArray, samples: int | None) -> FloatArray:
+    """Refuse losses where no model is trained.
+
+    Raises:
+        ConfigError: always.
+    """
+    raise ConfigError(
+        "select asks for losses of the current model, so the costs of a round depend on training: "
+        "train instead of pricing, or choose another selection."
+    )

@@ -1,0 +1,152 @@
+"""Asynchronous training requests, whose updates are merged when a buffer is full."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Annotated, ClassVar, Literal, Self
+
+from pydantic import Field
+
+from wirelessfl.base.needs import CLIENT_REQUESTS, SEVERAL_TASKS, Fits, beside
+from wirelessfl.engine.events import Scheduler
+from wirelessfl.engine.schedules.buffered_scheduler import BufferedScheduler
+from wirelessfl.engine.schedules.schedule import Schedule, Scope, Work
+from wirelessfl.engine.schedules.task_counts import TaskPlan
+
+MEASURED = (
+    Fits(
+        lambda run, own: own.option != "D" or run.settings.algorithm.rule.sends_changes,
+        'measures the spread of updates, but clients of algorithm "{run.title}" send '
+        'models: choose option "S", or an algorithm such as "fedast"',
+    ),
+    Fits(
+        lambda run, own: own.option != "D" or run.settings.training.local_epochs is None,
+        "conflicts with local_epochs={run.settings.training.local_epochs:g}: it measures the "
+        'spread of updates of equal numbers of local steps. Choose option "S", or give local_steps '
+        "instead",
+    ),
+    Fits(
+        lambda run, own: own.option != "D" or run.uplink.gives != "sum",
+        'compares individual updates under schedule "{run.schedule.title}", but uplink '
+        '"{run.uplink.title}" gives only their sum: choose option "S", or uplink "tdma", "ofdma" '
+        'or "fixed"',
+    ),
+)
+"""What option D needs to measure the spread of updates."""
+MAX_REQUESTS = 10**6
+"""Maximum number of requests of a task: each is an object at a client or in its queue."""
+
+
+@dataclass(frozen=True)
+class Buffered(Schedule):
+    """Asynchronous requests; each full buffer of updates is merged (FedAST, Algorithm 2).
+
+    Args:
+        requests: R_m, number of active training requests of a task.
+        buffer: b_m, updates per merge; for asynchronous cells B, cells per merge.
+        fixed_buffer: whether b_m stays constant when the number of requests of a task changes;
+            otherwise the ratio R / b stays constant.
+        option: S keeps R_m and b_m; D reallocates the requests in proportion to the spread of the
+            tasks' updates (Algorithm 3).
+        spread_updates: V, number of latest updates of each task from which D measures the spread.
+        period: D reallocates after every ``period`` * M * sum R_m updates, for M tasks.
+        floor: minimum number of requests of a task after a reallocation, by D or when a task ends.
+    """
+
+    work: ClassVar[Work] = "requests"
+    per_task: ClassVar[tuple[str, ...]] = ("requests", "buffer")
+    report_every: ClassVar[int] = 20
+
+    requests: Annotated[
+        int,
+        Field(ge=1, le=10**6, description="R_m, number of active training requests per task"),
+        CLIENT_REQUESTS,
+    ] = 96
+    buffer: Annotated[
+        int,
+        Field(ge=1, le=10**6, description="b_m, updates (or asynchronous cells) per merge"),
+    ] = 3
+    fixed_buffer: Annotated[
+        bool,
+        Field(
+            description="keep the buffer size when requests are reallocated (default: keep the "
+            "ratio R / b)"
+        ),
+        (CLIENT_REQUESTS, SEVERAL_TASKS),
+    ] = False
+    option: Annotated[
+        Literal["S", "D"],
+        Field(description="allocation of requests to tasks: static (S) or dynamic (D)"),
+        (CLIENT_REQUESTS, SEVERAL_TASKS),
+        MEASURED,
+    ] = "S"
+    spread_updates: Annotated[
+        int,
+        Field(ge=2, description="V, latest updates per task whose spread option D measures"),
+        (CLIENT_REQUESTS, SEVERAL_TASKS, beside("option", "D")),
+    ] = 8
+    period: Annotated[
+        float,
+        Field(
+            gt=0,
+            description="option D reallocates requests every period * M * sum R_m updates (M "
+            "tasks)",
+        ),
+        (CLIENT_REQUESTS, SEVERAL_TASKS, beside("option", "D")),
+    ] = 0.75
+    floor: Annotated[
+        int,
+        Field(
+            ge=1,
+            description="minimum requests per task after a reallocation (equal shares if there are "
+            "too few requests)",
+        ),
+        (CLIENT_REQUESTS, SEVERAL_TASKS),
+    ] = 8
+
+    def default_rounds(self, rounds: int, senders: int) -> int:
+        """Number of merges with as many updates as ``rounds`` rounds of all senders."""
+        return -(-rounds * senders // self.buffer)
+
+    @property
+    def active(self) -> int:
+        """R_m, number of active requests."""
+        return self.requests
+
+    @property
+    def merged(self) -> int:
+        """b_m, updates per merge."""
+        return self.buffer
+
+    @property
+    def measured(self) -> int | None:
+        """V for option D; None for option S."""
+        return self.spread_updates if self.option == "D" else None
+
+    def scheduler(self, tasks: Sequence[Self], scope: Scope) -> Scheduler:
+        """Create the server of Algorithm 2, or the cloud of asynchronous cells."""
+        return self.server(tasks, scope)
+
+    def server(self, tasks: Sequence[Self], scope: Scope) -> BufferedScheduler:
+        """Create the scheduler; schedules that derive from this one can wrap it."""
+        if scope.cells is not None:
+            plan = TaskPlan(scope.cells, self.buffer, scope.rounds[0], scales=False)
+            return BufferedScheduler(
+                [plan],
+                answers_at_merge=True,
+                report_every=scope.every,
+                ticks=scope.ticks,
+            )
+        plans = [
+            TaskPlan(task.requests, task.buffer, versions, not task.fixed_buffer)
+            for task, versions in zip(tasks, scope.rounds, strict=True)
+        ]
+        return BufferedScheduler(
+            plans,
+            period=self.period if self.option == "D" else None,
+            floor=self.floor,
+            gathering=scope.senders,
+            report_every=scope.every,
+            ticks=scope.ticks,
+        )

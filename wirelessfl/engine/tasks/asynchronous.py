@@ -1,0 +1,211 @@
+"""Asynchronous training of several tasks: requests are issued, updates return one by one.
+
+Spread of the latest updates of a task, by which option D reallocates requests.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+from torch import Tensor
+
+from wirelessfl.base.errors import TrainingError
+from wirelessfl.engine.events import (
+    Aggregate,
+    Ask,
+    Cancel,
+    Decision,
+    Event,
+    Lost,
+    Measure,
+    Measured,
+    Returned,
+    Transmit,
+    Transmitted,
+)
+from wirelessfl.engine.server.ledger import Spending, Traffic
+from wirelessfl.engine.tasks.handler import Merged, Records, Span, Sums, TaskHandler, TaskModel
+from wirelessfl.engine.tasks.requests import Requests
+
+LATE_IN_A_ROW, LATE_PER_CLIENT = 1000, 20
+"""A run ends with an error if more updates in a row than both this number, and this many per
+client, miss the cut-off: no aggregation would follow."""
+
+
+class Asynchronous(TaskHandler):
+    """Carries out the decisions of ``BufferedScheduler``.
+
+    Args:
+        models: model of each task.
+        requests: training requests in progress.
+        records: optional lists that receive all merges.
+        traffic: what models and updates transmit; None if no rows are written.
+    """
+
+    def __init__(
+        self,
+        models: Sequence[TaskModel],
+        requests: Requests,
+        records: Records | None = None,
+        traffic: Traffic | None = None,
+    ) -> None:
+        super().__init__(traffic)
+        self.models, self.requests, self.records = models, requests, records
+        self.versions = [0] * len(models)
+        self.issued = [0] * len(models)
+        self.returned = [0] * len(models)
+        self.down = [0.0] * len(models)
+        """By task, number of models sent to clients; a submodel counts as a fraction."""
+        self.late = [0] * len(models)
+        """By task, number of updates that missed the cut-off."""
+        self._late_in_a_row = 0
+        self._asked: list[Ask] = []
+
+    def happened(self, what: Any) -> Event | None:
+        """Process an entry of the clock, and note the updates that have returned."""
+        event = self.requests.happened(what)
+        if type(event) is Lost and event.late is not None:
+            self._gave_up(event.task, event.late)
+        elif type(event) is Returned:
+            self._late_in_a_row = 0
+            self.returned[event.task] += 1
+            self.models[event.task].came_back(event.request)
+        elif type(event) is Transmitted:
+            self.returned[event.task] += len(event.requests)
+            for number in event.requests:
+                self.models[event.task].came_back(number)
+        return event
+
+    def _gave_up(self, task: int, number: int) -> None:
+        """Count an update that missed the cut-off.
+
+        Raises:
+            TrainingError: no update has met the cut-off for a long time.
+        """
+        self.late[task] += 1
+        self.models[task].gave_up(number)
+        self._late_in_a_row += 1
+        if self._late_in_a_row > max(LATE_IN_A_ROW, LATE_PER_CLIENT * self.requests.clients):
+            raise TrainingError(
+                f"cutoff_seconds={self.requests.cutoff:g}: the last {self._late_in_a_row} updates "
+                "missed it, so that no aggregation follows. Raise cutoff_seconds, or lower "
+                "local_steps."
+            )
+
+    def carry_out(self, decision: Decision) -> Event | None:
+        """Issue requests, transmit, merge, cancel, or measure the spread."""
+        match decision:
+            case Ask():
+                self._asked.append(decision)
+            case Transmit(task, numbers):
+                self.requests.transmit(task, numbers)
+            case Aggregate(task, numbers, staleness):
+                self.versions[task] += 1
+                transmissions = self.requests.transmissions
+                draw = None if transmissions is None else transmissions.draw
+                self.models[task].merge(numbers, staleness, draw=draw)
+                if self.records is not None:
+                    now = self.requests.clock.now
+                    self.records.merges.append(Merged(task, now, tuple(staleness)))
+            case Cancel(task):
+                self._asked = [ask for ask in self._asked if ask.task != task]
+                self.requests.cancel(task)
+                self.models[task].end()
+            case Measure(tasks):
+                spread: list[float | None] = [None] * len(self.models)
+                for task in tasks:
+                    spread[task] = self.models[task].spread()
+                return Measured(tuple(spread))
+        return None
+
+    def settle(self) -> None:
+        """Issue requests with the current models, after all events at this time.
+
+        If the channel is free, the first waiting transmission starts.
+        """
+        for ask in self._asked:
+            task = ask.task
+            model, version = self.models[task], self.versions[task]
+            for _ in range(ask.count):
+                request = self.requests.ask(task, version, model.share)
+                self.down[task] += request.share
+                model.issue(request)
+            self.issued[task] += ask.count
+        self._asked = []
+        transmissions = self.requests.transmissions
+        if transmissions is not None and (due := transmissions.due) is not None:
+            load = self.models[due.task].air_load(due.numbers)
+            transmissions.begin(self.versions[due.task], load)
+
+    def under_way(self, now: float) -> list[Span]:
+        """Spans of the work in progress, for a timeline that ends at ``now``."""
+        return [
+            Span(request.task, request.client, request.begun, now, "under way")
+            for request in self.requests.out.values()
+            if request.begun is not None
+        ]
+
+    starts_again = False
+
+    @property
+    def spent(self) -> Spending:
+        """Energy of the clients so far."""
+        return self.requests.spent
+
+    def sums(self) -> Sums:
+        """What has been sent and spent so far."""
+        up = [self.requests.returned.get(task, 0.0) for task in range(len(self.models))]
+        return Sums(up, self.down, self.returned, self.spent)
+
+    def status(self, task: int) -> dict[str, Any]:
+        """Further fields of a task's row: updates that missed the cut-off, if there is one."""
+        return {} if self.requests.cutoff is None else {"late": self.late[task]}
+
+    def tensors(self) -> dict[str, Tensor]:
+        """Energy of the clients, for a checkpoint; the models save their own tensors."""
+        return self.spent.tensors()
+
+    def snapshot(self) -> dict[str, Any]:
+        """State as plain numbers and lists, after all events at the current time."""
+        return {
+            "requests": self.requests.snapshot(),
+            "versions": self.versions,
+            "issued": self.issued,
+            "returned": self.returned,
+            "down": self.down,
+            "late": self.late,
+        }
+
+    def restore(self, tensors: dict[str, Tensor], state: dict[str, Any]) -> None:
+        """Continue from a snapshot; the models restore their own state."""
+        self.requests.restore(state["requests"])
+        self.spent.restore(tensors)
+        self.versions, self.issued = list(state["versions"]), list(state["issued"])
+        self.returned, self.down = list(state["returned"]), list(state["down"])
+        self.late = list(state["late"])
+
+
+def spread(updates: Tensor, lr: float, server_lr: float, local_steps: int) -> float | None:
+    """Spread sigma_m, with sigma_m^2 = eta_c eta_s tau (1/V) sum ||D_i - D||^2 / ||D||^2.
+
+    D is the mean of the updates D_i (Askin et al., UAI 2024, Algorithm 4).
+
+    Args:
+        updates: [V, P], latest updates D_i = (x - x_tau)/(tau eta_c), with the step size eta_c of
+            the round of each update; a common factor cancels.
+        lr: eta_c, current step size of the clients.
+        server_lr: eta_s, step size of the server along the mean update.
+        local_steps: tau, number of local steps.
+
+    Returns:
+        sigma_m; None if the mean is zero or training has diverged.
+    """
+    mean = updates.mean(0)
+    size = float(mean.square().sum())
+    if not 0.0 < size < math.inf:
+        return None
+    apart = float((updates - mean).square().sum()) / len(updates) / size
+    sigma = (lr * server_lr * local_steps * apart) ** 0.5
+    return sigma if math.isfinite(sigma) else None

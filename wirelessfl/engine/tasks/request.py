@@ -1,0 +1,266 @@
+"""A training request: one model sent to one client.
+
+Mean seconds of a task's requests, by the clients' submodels.
+
+Submodels of a task's model for training requests, by client and version of the model.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from channels.arrays import FloatArray, IntArray
+from channels.streams import Stream
+from wirelessfl.air.delays import Delays
+from wirelessfl.air.plan import WholeModel
+from wirelessfl.algorithms.assigners import Assigner
+from wirelessfl.base.errors import ConfigError
+from wirelessfl.base.import_paths import path_of
+from wirelessfl.engine.rounds.contexts import SenderContext
+from wirelessfl.models.submodels import ClientSubmodels
+
+
+@dataclass(slots=True, eq=False)
+class Request:
+    """A training request at a client.
+
+    Args:
+        number: number of the request, from 0; numbers are unique in a run.
+        task: index of the task whose model is trained.
+        client: client that trains the model.
+        version: number of merges of the model when the request was issued.
+        issued: simulated time of issue, in seconds.
+        seconds: duration of training; includes the upload if one draw covers both.
+        share: fraction of the full model's parameters that the client trains.
+        lost_after: seconds of training after which the client drops out; None if it does not.
+        begun: simulated time at which training started; None while it waits in the client's queue.
+        dropped: whether the request was cancelled: its task ended, or it missed the cut-off.
+    """
+
+    number: int
+    task: int
+    client: int
+    version: int
+    issued: float
+    seconds: float
+    share: float = 1.0
+    lost_after: float | None = None
+    begun: float | None = None
+    dropped: bool = False
+
+
+KNOWN = 4096
+"""Maximum number of clients whose seconds are cached."""
+
+
+@dataclass(frozen=True, eq=False)
+class RequestSeconds:
+    """Mean seconds of the requests of a task, see ``Delays.mean_seconds``.
+
+    Args:
+        delays: latency model.
+        task: number of the task.
+        name: setting ``delays``, for messages.
+        title: name of the task in messages.
+        work: what clients get, in messages.
+    """
+
+    delays: Delays
+    task: int = 0
+    name: str = "wireless"
+    title: str = "task"
+    work: str = "a request"
+    _known: dict[tuple[int, bytes], FloatArray] = field(default_factory=dict, init=False)
+
+    def of(self, clients: IntArray, size: int) -> RequestDurations:
+        """Durations of requests to ``clients`` for submodels of a model of ``size`` parameters."""
+        return RequestDurations(self, clients, size)
+
+    def mean(self, clients: IntArray, shares: FloatArray) -> FloatArray:
+        """Mean seconds [..., clients] for fractions [..., clients] of the full model.
+
+        Raises:
+            ConfigError: the latency model gives none.
+        """
+        found = self.delays.mean_seconds(self.task, clients, shares)
+        if found is None:
+            raise ConfigError(
+                f"delays={self.name!r} gives no mean seconds of a request, which submodels by "
+                f"seconds need: define {path_of(type(self.delays))}.mean_seconds, or choose budget "
+                '"width", "bytes" or "flops".'
+            )
+        return found
+
+    def cached_mean(self, client: int, shares: FloatArray) -> FloatArray:
+        """``mean`` [levels] of one client, which has requests again and again."""
+        key = client, shares.tobytes()
+        if key not in self._known:
+            if len(self._known) == KNOWN:
+                del self._known[next(iter(self._known))]
+            self._known[key] = self.mean(np.array([client]), shares[:, None])[:, 0]
+        return self._known[key]
+
+
+@dataclass(frozen=True, eq=False)
+class RequestDurations:
+    """Durations of requests, or of a common round of several tasks, see ``assigners.context``.
+
+    A client counts with its mean seconds, alone on the air: where clients share a band, an upload
+    may take longer than in these durations. They are the same for all versions of the model.
+
+    Args:
+        seconds: mean seconds of the task's requests.
+        clients: [senders], their numbers.
+        size: number of parameters of the full model.
+    """
+
+    seconds: RequestSeconds
+    clients: IntArray
+    size: int
+
+    @property
+    def title(self) -> str:
+        """A request of the task, or a round."""
+        return f"{self.seconds.work} of {self.seconds.title}"
+
+    @property
+    def remedies(self) -> str:
+        """Settings that shorten requests."""
+        if self.seconds.delays.wireless is None:
+            return "or lower local_steps"
+        return "bandwidth_hz or cpu_hz"
+
+    @property
+    def coupled(self) -> bool:
+        """False: a client's seconds are those that it takes alone."""
+        return False
+
+    def seconds_of(self, lengths: IntArray) -> FloatArray:
+        """Seconds [candidates, senders] for submodels [candidates, senders] of these lengths.
+
+        Raises:
+            ConfigError: the latency model gives no means.
+        """
+        return self.seconds.mean(self.clients, lengths / self.size)
+
+    def client_seconds(self, lengths: IntArray) -> FloatArray:
+        """Seconds [senders, levels] for submodels of ``lengths`` [levels] parameters.
+
+        Raises:
+            ConfigError: as ``seconds_of``.
+        """
+        if len(self.clients) == 1:
+            return self.seconds.cached_mean(int(self.clients[0]), lengths / self.size)[None]
+        return self.seconds_of(np.repeat(lengths[:, None], len(self.clients), 1)).T
+
+
+VERSIONS = 64  # maximum number of versions whose jointly assigned submodels are cached
+CHECKED = 4096  # clients that are checked together, to bound memory
+
+
+@dataclass(frozen=True, eq=False)
+class RequestSubmodels:
+    """Submodels of requests and of common rounds. The model's version is the round number.
+
+    A submodel depends only on the client's number, the version, named streams and, if its size is
+    limited by seconds, the client's mean seconds.
+
+    Args:
+        assigner: who trains which neurons.
+        model: the full model, and the neurons that submodels can omit.
+        clients: n, number of registered clients.
+        stream: random stream of the task.
+        seconds: mean seconds of the task's requests.
+        run_stream: random stream of the run, from which clients get their capacities for all tasks;
+            None for ``stream``.
+    """
+
+    assigner: Assigner
+    model: WholeModel
+    clients: int
+    stream: Stream
+    seconds: RequestSeconds
+    run_stream: Stream | None = None
+    _joint: dict[int, ClientSubmodels | None] = field(default_factory=dict, init=False)
+
+    def of_round(self, clients: IntArray, version: int) -> ClientSubmodels | None:
+        """Submodels of the clients of a common round; None for the full model.
+
+        Args:
+            clients: [rows], sorted.
+            version: version of the model that the clients receive.
+        """
+        return self.assigner.client_submodels(self._context(clients, version))
+
+    def check(self) -> None:
+        """Check that every client can have a submodel.
+
+        Raises:
+            ConfigError: a client cannot; the message names it.
+        """
+        for start in range(0, self.clients, CHECKED):
+            clients = np.arange(start, min(start + CHECKED, self.clients))
+            self.assigner.check_senders(self._context(clients, 0))
+
+    def _context(self, clients: IntArray, version: int) -> SenderContext[RequestDurations]:
+        return SenderContext(
+            model=self.model,
+            nodes=1,
+            clients=self.clients,
+            run_stream=self.stream,
+            number=version,
+            stream=self.stream.child("round", version),
+            senders=clients,
+            node=np.zeros(len(clients), dtype=np.int64),
+            durations=self.seconds.of(clients, self._size),
+            capacities=self.run_stream,
+        )
+
+    def of_requests(
+        self, clients: Sequence[int], versions: Sequence[int]
+    ) -> ClientSubmodels | None:
+        """Submodels of requests; None if all have the full model.
+
+        Args:
+            clients: [rows], client of each request.
+            versions: [rows], version of the model of each request.
+        """
+        found = [self._one(*pair) for pair in zip(clients, versions, strict=True)]
+        if all(one is None for one in found):
+            return None
+        neurons = self.model.neurons()
+        whole = [np.arange(width) for width in neurons.widths]
+        chosen = [whole if one is None else one for one in found]
+        return ClientSubmodels(neurons, chosen, self.assigner.scaled)
+
+    def share(self, client: int, version: int) -> float:
+        """Fraction of the full model's parameters in a request's submodel."""
+        chosen = self._one(client, version)
+        if chosen is None:
+            return 1.0
+        return self.model.neurons().parameters([len(layer) for layer in chosen]) / self._size
+
+    @property
+    def _size(self) -> int:
+        """Number of parameters of the full model."""
+        return self.model.spec.size
+
+    def shares(self, clients: IntArray, version: int) -> FloatArray:
+        """Fraction of the full model's parameters that each client trains in a common round."""
+        found = self.of_round(clients, version)
+        return np.ones(len(clients)) if found is None else found.lengths / self._size
+
+    def _one(self, client: int, version: int) -> Sequence[IntArray] | None:
+        """Neurons of a request's submodel by layer; None for the full model."""
+        if not self.assigner.deals_jointly:
+            found = self.of_round(np.array([client]), version)
+            return None if found is None else found.chosen[0]
+        if version not in self._joint:
+            if len(self._joint) == VERSIONS:
+                del self._joint[next(iter(self._joint))]
+            self._joint[version] = self.of_round(np.arange(self.clients), version)
+        found = self._joint[version]
+        return None if found is None else found.chosen[client]

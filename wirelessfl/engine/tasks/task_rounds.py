@@ -1,0 +1,240 @@
+"""Synchronous rounds of several tasks on disjoint clients, with a common barrier."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from channels.arrays import FloatArray, IntArray
+from channels.streams import Stream
+from solvers import allocate_requests
+from wirelessfl.air.delays import Delays
+from wirelessfl.engine.assignment import Assignment
+from wirelessfl.engine.events import Arrived, Cancel, Decision, Give, Merge
+from wirelessfl.engine.schedules import Clock
+from wirelessfl.engine.server.ledger import Spending, Traffic
+from wirelessfl.engine.tasks.clients import DropOuts
+from wirelessfl.engine.tasks.handler import Merged, Records, Span, Sums, TaskHandler, TaskModel
+from wirelessfl.engine.tasks.round_times import TaskRound, TaskRoundSettings, round_times
+from wirelessfl.engine.tasks.transmissions import GroupUpload, GroupUploads
+
+
+class TaskRounds(TaskHandler):
+    """Carries out the decisions of ``SimultaneousScheduler``.
+
+    Args:
+        models: model of each task.
+        clock: virtual clock.
+        delays: latency model.
+        assignment: assigns clients to tasks.
+        settings: numbers of clients.
+        stream: random stream of availability and drop-outs.
+        records: optional lists that receive a span per client and round, and all merges.
+        uploads: simultaneous uploads of the awaited clients of a task; None if each client uploads
+            when it is ready.
+        traffic: what models and updates transmit; None if no rows are written.
+    """
+
+    def __init__(
+        self,
+        models: Sequence[TaskModel],
+        clock: Clock,
+        delays: Delays,
+        assignment: Assignment,
+        settings: TaskRoundSettings,
+        stream: Stream,
+        records: Records | None = None,
+        uploads: GroupUploads | None = None,
+        traffic: Traffic | None = None,
+    ) -> None:
+        super().__init__(traffic)
+        self.models, self.clock, self.delays = models, clock, delays
+        self.assignment, self.settings = assignment, settings
+        self.stream, self.records, self.uploads = stream, records, uploads
+        self.running = list(range(len(models)))
+        self.versions = [0] * len(models)
+        self.issued, self.returned = [0] * len(models), [0] * len(models)
+        self.lost, self.late = [0] * len(models), [0] * len(models)
+        self.up, self.down = [0.0] * len(models), [0.0] * len(models)
+        """By task, awaited updates, and models sent to clients; submodels count as fractions."""
+        self.spent = Spending.none(settings.clients)
+        self.merged: dict[int, tuple[int, int]] = {}
+        self._drop_outs = DropOuts(settings.drop_out, stream.child("drop-outs"))
+        self._due: list[int] = []
+        self._given: dict[int, TaskRound] = {}
+
+    def carry_out(self, decision: Decision) -> None:
+        """Start a round, train and merge it, or end a task."""
+        match decision:
+            case Give(number):
+                self._due.append(number)
+            case Merge(number):
+                self._merge(self._given.pop(number))
+            case Cancel(task):
+                self.running.remove(task)
+
+    def settle(self) -> None:
+        """Plan the issued rounds, with the models after all events at this time."""
+        for number in self._due:
+            plan = self.plan(number)
+            self._given[number] = plan
+            self.clock.after(plan.times.length, Arrived(number))
+        self._due = []
+
+    def allocation(self) -> dict[int, int]:
+        """Number of clients of each active task; clients of ended tasks go to the others."""
+        total = min(sum(self.settings.shares), self.settings.available)
+        weights = [float(self.settings.shares[task]) for task in self.running]
+        dealt = allocate_requests(weights, total, floor=1).value
+        assert dealt is not None, "there are enough clients"
+        return {task: int(count) for task, count in zip(self.running, dealt, strict=True)}
+
+    def plan(self, number: int) -> TaskRound:
+        """Plan round ``number``: assign clients to tasks, and compute the times."""
+        pool, allocation = np.arange(self.settings.clients), self.allocation()
+        available = self.settings.available
+        if available < len(pool):
+            dice = self.stream.child("available").generator(number)
+            pool = pool[dice.choice(len(pool), available, replace=False, shuffle=False)]
+            pool.sort()
+        shares = np.zeros(len(self.models), dtype=np.int64)
+        for task, count in allocation.items():
+            shares[task] = count
+        sets = self.assignment.choose(number, pool, shares)
+        chosen = {task: sets[task] for task in allocation}
+        first = self.settings.first
+        numbered = number * available
+        parts = {task: self.models[task].shares(who) for task, who in chosen.items()}
+        upload = None if self.uploads is None else self._upload
+        cutoff = self.settings.cutoff or math.inf
+        times = round_times(
+            self.delays, self._drop_outs, chosen, parts, first, numbered, upload, cutoff
+        )
+        chosen_of, shares_of = list(chosen.values()), list(parts.values())
+        return TaskRound(tuple(chosen), chosen_of, shares_of, times, self.clock.now)
+
+    def _upload(self, task: int, clients: IntArray, chosen: IntArray) -> GroupUpload:
+        """Simultaneous upload of these clients of a task, for its next merge."""
+        assert self.uploads is not None
+        load = self.models[task].air_load_of_round(clients, chosen)
+        return self.uploads.upload(task, self.versions[task], clients, load)
+
+    def _merge(self, plan: TaskRound) -> None:
+        """Train and merge a round, and count its costs."""
+        self._count(plan)
+        self._train(plan)
+
+    def _count(self, plan: TaskRound) -> None:
+        """Count the clients, energy and traffic of a round."""
+        self.spent.include(np.concatenate(plan.chosen), plan.times.spent)
+        if self.records is not None:
+            self.records.spans.extend(plan.spans(self.clock.now))
+        for place, task in enumerate(plan.tasks):
+            clients, awaited = plan.chosen[place], plan.times.awaited[place]
+            self.issued[task] += len(clients)
+            self.returned[task] += int(awaited.sum())
+            self.lost[task] += plan.times.lost[place]
+            self.late[task] += plan.times.late[place]
+            self.down[task] += float(plan.shares[place].sum())
+            self.up[task] += float(plan.shares[place][awaited].sum())
+            self.merged[task] = len(clients), int(awaited.sum())
+
+    def _train(self, plan: TaskRound) -> None:
+        """Train and merge the awaited updates of a round."""
+        losses: list[FloatArray] = []
+        for place, task in enumerate(plan.tasks):
+            clients, model = plan.chosen[place], self.models[task]
+            awaited = clients[plan.times.awaited[place]]
+            if self.assignment.wants_losses:
+                losses.append(model.losses(awaited))
+            if len(awaited) and task in self.running:
+                model.train_round(awaited, clients, draw=plan.times.draws[place])
+                self.versions[task] += 1
+                if self.records is not None:
+                    fresh = (0,) * len(awaited)
+                    self.records.merges.append(Merged(task, self.clock.now, fresh))
+        self._learn(plan, losses)
+
+    def _learn(self, plan: TaskRound, losses: list[FloatArray]) -> None:
+        """Report times and losses to the assignment.
+
+        The time of a stopped client is a lower bound. If losses are reported, clients without a
+        loss, or with one that is not finite after divergence, are omitted.
+        """
+        no_clients, empty = np.zeros(0, dtype=np.int64), np.zeros(0)
+        chosen, seconds = [no_clients] * len(self.models), [empty] * len(self.models)
+        told = [empty] * len(self.models)
+        for place, task in enumerate(plan.tasks):
+            took = np.minimum(plan.times.seconds[place], plan.times.length)
+            known = np.ones(len(took), dtype=np.bool_)
+            if losses:
+                known = plan.times.awaited[place].copy()
+                known[known] = np.isfinite(losses[place])
+                told[task] = losses[place][np.isfinite(losses[place])]
+            chosen[task], seconds[task] = plan.chosen[place][known], took[known]
+        self.assignment.learn(chosen, seconds, told if losses else None)
+
+    def sums(self) -> Sums:
+        """What has been sent and spent so far."""
+        return Sums(self.up, self.down, self.returned, self.spent)
+
+    def status(self, task: int) -> dict[str, Any]:
+        """Further fields of a task's row, from its last round or, before that, its allocation."""
+        clients, awaited = self.merged.get(task) or (self.allocation().get(task, 0), 0)
+        return {
+            "staleness_mean": 0.0,
+            "staleness_max": 0,
+            "requests": clients,
+            "buffer": awaited or (clients and (self.settings.first or clients)),
+            "allocation": clients,
+            "updates": sum(self.returned),
+            "lost": self.lost[task],
+            **({} if self.settings.cutoff is None else {"late": self.late[task]}),
+        }
+
+    def under_way(self, now: float) -> list[Span]:
+        """Spans of the work in progress, for a timeline that ends at ``now``."""
+        return [span for plan in self._given.values() for span in plan.spans(now)]
+
+    def tensors(self) -> dict[str, Tensor]:
+        """State of the assignment and energy of the clients, for a checkpoint."""
+        state = self.assignment.state().items()
+        return {f"assignment.{n}": torch.from_numpy(v) for n, v in state} | self.spent.tensors()
+
+    def snapshot(self) -> dict[str, Any]:
+        """State as plain numbers and lists, without the round in progress, which is replanned."""
+        return {
+            "now": self.clock.now,
+            "running": self.running,
+            "versions": self.versions,
+            "issued": self.issued,
+            "returned": self.returned,
+            "lost": self.lost,
+            "late": self.late,
+            "up": self.up,
+            "down": self.down,
+            "merged": [[task, *counts] for task, counts in self.merged.items()],
+        }
+
+    def restore(self, tensors: dict[str, Tensor], state: dict[str, Any]) -> None:
+        """Continue from a checkpoint; the clock is set to its time."""
+        self.assignment.restore(
+            {
+                n.removeprefix("assignment."): v.numpy()
+                for n, v in tensors.items()
+                if n.startswith("assignment.")
+            }
+        )
+        self.clock.now = state["now"]
+        self.running, self.lost = list(state["running"]), list(state["lost"])
+        self.late = list(state["late"])
+        self.up, self.down = list(state["up"]), list(state["down"])
+        self.spent.restore(tensors)
+        self.versions = list(state["versions"])
+        self.merged = {task: (clients, awaited) for task, clients, awaited in state["merged"]}
+        self.issued, self.returned = list(state["issued"]), list(state["returned"])

@@ -1,0 +1,160 @@
+"""Submodels of individual clients, each with its own neurons and widths."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+import torch
+
+from channels.arrays import IntArray
+from wirelessfl.models.submodels.extract import Submodels, extract_neurons
+from wirelessfl.models.submodels.neurons import NeuronMap
+
+SOME = 32  # maximum number of clients per job, unless the executor's chunk is larger
+
+
+@dataclass(frozen=True, eq=False)
+class ClientSubmodels:
+    """The submodel of each client of a round.
+
+    Positions in the full vector are computed only for the clients that are about to train, so
+    memory does not grow with the number of clients.
+
+    Args:
+        neurons: the model's removable neurons.
+        chosen: per client, per layer of ``neurons``, the sorted indices of the client's neurons.
+        scaled: whether activations are multiplied by full width / own width while clients train.
+    """
+
+    neurons: NeuronMap
+    chosen: Sequence[Sequence[IntArray]]
+    scaled: bool = False
+
+    @cached_property
+    def widths(self) -> IntArray:
+        """Number of neurons in each layer, [clients, layers]."""
+        return np.array(
+            [[len(numbers) for numbers in layers] for layers in self.chosen], dtype=np.int64
+        )
+
+    @cached_property
+    def lengths(self) -> IntArray:
+        """Number of parameters of each submodel, [clients]."""
+        shapes, inverse = np.unique(self.widths, axis=0, return_inverse=True)
+        each = np.array(
+            [self.neurons.parameters(widths) for widths in shapes.tolist()], dtype=np.int64
+        )
+        return np.asarray(each[inverse.reshape(-1)])
+
+    def of(self, rows: IntArray) -> Submodels:
+        """The submodels of the clients in ``rows``, padded to the widest of them."""
+        chosen = [self.chosen[row] for row in rows.tolist()]
+        found = extract_neurons(self.neurons.spec, self.neurons.layers, chosen)
+        return replace(found, scaled=self.scaled)
+
+    def of_rows(self, rows: IntArray) -> ClientSubmodels:
+        """The submodels of some of the clients, without padding."""
+        return replace(self, chosen=[self.chosen[row] for row in rows.tolist()])
+
+    def batches(self, padding: float, max_rows: int) -> list[IntArray]:
+        """Group the clients into batches of similar widths with little padding.
+
+        Args:
+            padding: maximum padded fraction of a batch's parameters; 0 allows only equal widths.
+            max_rows: maximum number of rows per batch.
+
+        Returns:
+            Rows of each batch, in increasing order.
+        """
+        order = np.lexsort((*self.widths.T, self.lengths))
+        batches: list[list[int]] = []
+        widest, filled = np.zeros_like(self.widths[0]), 0
+        for row in order.tolist():
+            wider = np.maximum(widest, self.widths[row])
+            if batches:
+                room = (len(batches[-1]) + 1) * self.neurons.parameters(wider.tolist())
+                idle = 1 - (filled + int(self.lengths[row])) / room
+                if idle <= padding and len(batches[-1]) < max_rows:
+                    batches[-1].append(row)
+                    widest, filled = wider, filled + int(self.lengths[row])
+                    continue
+            batches.append([row])
+            widest, filled = self.widths[row], int(self.lengths[row])
+        return [np.sort(np.array(rows, dtype=np.int64)) for rows in batches]
+
+    def covers(self, rows: IntArray) -> torch.Tensor:
+        """Coordinates of the full vector that each of these clients trains, [rows, P] boolean."""
+        spec, held = self.neurons.spec, [layer[rows] for layer in self._held]
+        found = torch.ones(len(rows), spec.size, dtype=torch.bool)
+        for name, shape in spec.shapes.items():
+            start = spec.offsets[name]
+            part = found[:, start : start + math.prod(shape)].view(len(rows), *shape)
+            for axis in range(len(shape)):
+                layer, repeat = self.neurons.by_axis.get((name, axis), (None, 1))
+                if layer is not None:
+                    kept = held[layer].repeat_interleave(repeat, 1)
+                    after = (1,) * (len(shape) - axis - 1)
+                    part &= kept.view(len(rows), *(1,) * axis, kept.shape[1], *after)
+        return found
+
+    def cover(
+        self, node: IntArray, weights: Sequence[float], nodes: int
+    ) -> tuple[torch.Tensor, torch.Tensor]:
+        """Compute each coordinate's coverage: relative weight and number of covering clients.
+
+        An entry of a weight matrix is covered by clients that have both its output neuron and its
+        input neuron. One matrix product per parameter therefore counts all clients.
+
+        Args:
+            node: [clients], node of each client.
+            weights: [clients]; at each node they sum to 1 unless all are 0.
+            nodes: number of nodes.
+
+        Returns:
+            Weight [nodes, P], exactly 1 if every client of positive weight covers the coordinate;
+            number of clients Gamma^i [nodes, P] int32.
+        """
+        spec, share = self.neurons.spec, np.asarray(weights, dtype=np.float64)
+        weight, count = torch.zeros(nodes, spec.size), torch.zeros(nodes, spec.size).int()
+        for one in range(nodes):
+            rows = np.flatnonzero((node == one) & (share > 0))
+            shares = torch.from_numpy(share[rows])[:, None]
+            held = [layer[rows].double() for layer in self._held]
+            for name, shape in spec.shapes.items():
+                where = slice(spec.offsets[name], spec.offsets[name] + math.prod(shape))
+                made, read = (self._along(name, axis, held, len(rows)) for axis in (0, 1))
+                count[one, where] = self._spread(name, made.T @ read).int()
+                weight[one, where] = self._spread(name, (shares * made).T @ read).float()
+            weight[one, count[one] == len(rows)] = float(len(rows) > 0)
+        return weight, count
+
+    @cached_property
+    def _held(self) -> list[torch.Tensor]:
+        """Per layer, whether each client has each neuron, [clients, width] boolean."""
+        held = []
+        for i, width in enumerate(self.neurons.widths):
+            layer = torch.zeros(len(self.chosen), width, dtype=torch.bool)
+            for row, layers in zip(layer, self.chosen, strict=True):
+                row[torch.from_numpy(layers[i])] = True
+            held.append(layer)
+        return held
+
+    def _along(
+        self, name: str, axis: int, held: Sequence[torch.Tensor], clients: int
+    ) -> torch.Tensor:
+        """Per client, 0/1 for each neuron along an axis; ones [clients, 1] if none is removable."""
+        layer, _ = self.neurons.by_axis.get((name, axis), (None, 1))
+        return torch.ones(clients, 1, dtype=torch.float64) if layer is None else held[layer]
+
+    def _spread(self, name: str, values: torch.Tensor) -> torch.Tensor:
+        """Expand values per neuron of axes 0 and 1 (size 1 if none) to a flat parameter."""
+        shape = self.neurons.spec.shapes[name]
+        for axis in (0, 1):
+            _, repeat = self.neurons.by_axis.get((name, axis), (None, 1))
+            values = values.repeat_interleave(repeat, axis)
+        values = values.reshape(*values.shape[: len(shape)], *(1,) * (len(shape) - 2))
+        return values.expand(shape).reshape(-1)

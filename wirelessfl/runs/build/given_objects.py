@@ -1,0 +1,318 @@
+"""Python objects that replace settings of a run, and their checks."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from channels import Network
+from wirelessfl.base.errors import ConfigError
+from wirelessfl.base.import_paths import absolute, is_import_path
+from wirelessfl.base.wording import count_of, shown
+from wirelessfl.config import Config
+from wirelessfl.config.given import LINK_KINDS, Given, GivenNetwork, chosen, replaced_by_network
+from wirelessfl.config.named import absolute_name
+from wirelessfl.config.sections.training import listed
+from wirelessfl.config.settings import Settings, unresolved, with_objects
+from wirelessfl.config.tables import checked_tables, read_toml
+from wirelessfl.config.task_tables import TASK_SETTINGS, task_names
+from wirelessfl.data import Data, Dataset, as_dataset
+from wirelessfl.data.partition import client_lists
+from wirelessfl.engine.rounds.redesign import Redesign
+from wirelessfl.runs.build.arguments import check_functions, check_objects, check_settings
+from wirelessfl.training.augmentation import Augmentation, AugmentFunction
+
+GivenMetrics = Mapping[str, Callable[..., Any]] | Sequence[str | Callable[..., Any]]
+"""Metrics as given: functions by name, or a list of names of metrics and of functions."""
+
+
+@dataclass(frozen=True, eq=False)
+class GivenObjects:
+    """Python objects that replace settings of a run.
+
+    Args:
+        model: module to train instead of the configured model, from its current weights.
+        data: data set to use instead of the configured one.
+        network: network to use instead of the configured one.
+        loss: loss function to use instead of the configured one, or the name of a loss.
+        metrics: further metrics of the rows: functions by name, or names and functions.
+        split: ascending indices of the training samples of each client, instead of the configured
+            split.
+        redesign: decides while the run trains how its next rounds train and send.
+        augment: function f(x, generator) that changes the samples of training batches.
+    """
+
+    model: torch.nn.Module | None = None
+    data: Dataset | None = None
+    network: Network | None = None
+    loss: Callable[..., torch.Tensor] | str | None = None
+    metrics: GivenMetrics | None = None
+    split: Sequence[Any] | None = None
+    redesign: Redesign | None = None
+    augment: AugmentFunction | None = None
+
+    @classmethod
+    def of(
+        cls,
+        model: torch.nn.Module | None = None,
+        data: Data | None = None,
+        network: Network | None = None,
+        loss: Callable[..., torch.Tensor] | str | None = None,
+        metrics: GivenMetrics | None = None,
+        split: Sequence[Any] | None = None,
+        redesign: Redesign | None = None,
+        augment: AugmentFunction | None = None,
+    ) -> GivenObjects:
+        """The objects as a user gives them: data and split are checked and converted.
+
+        Raises:
+            ConfigError: data, split, metrics or augment have a wrong form.
+            DataError: the samples do not form a data set.
+        """
+        if metrics is not None and not isinstance(metrics, Mapping | Sequence):
+            raise ConfigError(
+                f"metrics is {shown(metrics)}: give a list of functions and names, or a dict of "
+                "functions by name."
+            )
+        if augment is not None:
+            Augmentation.of(augment)  # raises if it is not a function
+        dataset = None if data is None else as_dataset(data)
+        lists = None if split is None else client_lists(split)
+        return cls(model, dataset, network, loss, metrics, lists, redesign, augment)
+
+    @property
+    def marks(self) -> Given:
+        """The ``[given]`` table that marks these objects."""
+        network = self.network
+        return Given(
+            model=None if self.model is None else type(self.model).__name__,
+            data=None if self.data is None else self.data.name,
+            network=None
+            if network is None
+            else GivenNetwork(cells=network.cells, clients=network.clients),
+            loss=getattr(self.loss, "__name__", "loss") if callable(self.loss) else None,
+            metrics=tuple(self.functions) or None,
+            split=None if self.split is None else len(self.split),
+            redesign=None if self.redesign is None else self.redesign.title,
+            augment=None if self.augment is None else Augmentation.of(self.augment).called,
+        )
+
+    @property
+    def functions(self) -> dict[str, Callable[..., Any]]:
+        """The given metrics that are functions, by name of the field of rows."""
+        if isinstance(self.metrics, Mapping):
+            return dict(self.metrics)
+        listed = [entry for entry in self.metrics or () if not isinstance(entry, str)]
+        return {getattr(entry, "__name__", "metric"): entry for entry in listed}
+
+    @property
+    def metric_names(self) -> tuple[str, ...]:
+        """The given metrics that are names."""
+        if self.metrics is None or isinstance(self.metrics, Mapping):
+            return ()
+        return tuple(entry for entry in self.metrics if isinstance(entry, str))
+
+
+NOTHING = GivenObjects()
+
+
+def configured(
+    config: Config | Mapping[str, Any] | str | Path,
+    given: GivenObjects = NOTHING,
+    trust: bool = False,
+) -> Config:
+    """The resolved configuration of a run with these settings and given objects.
+
+    Args:
+        config: a configuration, nested tables of settings, or the path of a TOML file.
+        given: Python objects that replace settings.
+        trust: whether a TOML file may name code to import.
+
+    Returns:
+        The settings, resolved, with the objects marked in ``given``.
+
+    Raises:
+        ConfigError: an object that the settings need is missing, an object replaces a setting that
+            is also given, settings conflict, or a file names code without being trusted.
+    """
+    check_settings(config)
+    nothing = all(value is None for value in vars(given).values())
+    if isinstance(config, Config):
+        if nothing and not config.given.names:
+            return config.with_known_network()
+        settings = unresolved(config)  # a given network may replace defaults
+    else:
+        tables = dict(config) if isinstance(config, Mapping) else read_toml(Path(config), trust)
+        settings = Settings.read(checked_tables(tables))
+    _check_names(settings, given)
+    check_given(settings.given, given)
+    _check_replaced(settings, given)
+    # The name of the given data set is allowed, e.g. for its published step time.
+    loose = {("dataset", "name")} if given.data is not None else set[tuple[str, str]]()
+    clients = None if given.split is None else len(given.split)
+    if given.network is not None or settings.states("network", "clients"):
+        clients = None
+    if clients is not None:
+        loose.add(("network", "clients"))
+    loss = given.loss if isinstance(given.loss, str) else None
+    settings = with_objects(
+        settings, given.marks, loss=loss, metric=listed(given.metric_names), clients=clients
+    )
+    made = Config.resolved(settings, loose=loose)
+    _check_drawn(made, given)
+    return made if given.network is not None else made.with_known_network()
+
+
+def _check_drawn(config: Config, given: GivenObjects) -> None:
+    """Refuse a given model that a warm start would draw anew."""
+    warm_start, model = config.warm_start, given.model
+    if warm_start is not None and warm_start.draws and model is not None:
+        raise ConfigError(
+            f'warm_start="{warm_start.title}" draws new models, but the model, '
+            f"{type(model).__name__}, is a given object. Name a model that can be built, or "
+            "choose another warm start."
+        )
+
+
+def _check_names(settings: Settings, given: GivenObjects) -> None:
+    """Check the loss and the metrics that are given by name.
+
+    Raises:
+        ConfigError: other ones are set, or a loss or metric is neither a name nor a function.
+    """
+    check_functions(given.loss, given.metrics, given.functions)
+    stated = any(kind == "loss" for kind, _ in settings.places)
+    name = {"name": absolute(given.loss)}
+    if isinstance(given.loss, str) and stated and settings.tables["loss"] != name:
+        raise ConfigError(
+            f"loss={given.loss!r} is given to wirelessfl.run, and so is a table [loss]: leave "
+            "one out."
+        )
+    other = settings.evaluation.metric
+    if given.metric_names and other and other != listed(given.metric_names):
+        raise ConfigError(
+            "metrics=... is given to wirelessfl.run, and so is metric in [evaluation]: leave "
+            "one out."
+        )
+
+
+def naming_network(
+    config: Config | Mapping[str, Any] | str | Path,
+    network: Network | str | None,
+    trust: bool = False,
+) -> tuple[Config | Mapping[str, Any] | str | Path, Network | None]:
+    """Settings that name the network, if it is given by its import path, and the given network.
+
+    Args:
+        config: as for ``configured``.
+        network: a network, or its import path; None if none is given.
+        trust: as for ``configured``.
+
+    Raises:
+        ConfigError: the settings name another network.
+    """
+    if not (isinstance(network, str) and is_import_path(network)):
+        check_objects(network=network)
+        return config, network  # type: ignore[return-value]
+    check_settings(config)
+    if isinstance(config, Config):
+        tables: dict[str, Any] = config.given_tables()
+    else:
+        tables = dict(config) if isinstance(config, Mapping) else read_toml(Path(config), trust)
+    table = dict(checked_tables(tables).get("network") or {})
+    path = absolute(network)
+    if table.setdefault("network", path) not in (None, path):
+        raise ConfigError(
+            f"network is {network!r}, but the settings name {table['network']!r}: choose one."
+        )
+    return tables | {"network": table | {"network": path}}, None
+
+
+def check_given(marks: Given, given: GivenObjects = NOTHING) -> None:
+    """Raise unless the objects that the settings need are given.
+
+    Args:
+        marks: the settings' ``[given]`` table.
+        given: the given objects.
+
+    Raises:
+        ConfigError: an object is missing, or the network has another size; the message names it.
+    """
+    there = given.marks
+    absent = [name for name in marks.names if getattr(there, name) is None]
+    if absent:
+        objects = ", ".join(f"{name}=..." for name in absent)
+        raise ConfigError(
+            f"the settings belong to a run with {objects} given to wirelessfl.run, and do not "
+            f"describe {'it' if len(absent) == 1 else 'them'}: give the same "
+            f"{'object' if len(absent) == 1 else 'objects'} from Python, "
+            f"wirelessfl.run(config, {objects})."
+        )
+    if marks.network is None or there.network is None or marks.network == there.network:
+        return
+    raise ConfigError(
+        f"the settings belong to a network of {count_of(marks.network.clients, 'client')} in "
+        f"{count_of(marks.network.cells, 'cell')}, but network=... has {there.network.clients} in "
+        f"{there.network.cells}: give the same network, or leave out [given]."
+    )
+
+
+def _check_replaced(settings: Settings, given: GivenObjects) -> None:
+    """Refuse settings that are given although a given object replaces them.
+
+    Raises:
+        ConfigError: an object replaces given settings; the message names all of them.
+    """
+    places = settings.places
+    replaced: dict[str, list[str]] = {
+        name: [] for name in ("model", "data", "split", "network", "loss")
+    }
+    if callable(given.loss) and settings.given.loss is None:
+        table = settings.tables["loss"]
+        keys = [key for key in table if ("loss", key) in places]
+        replaced["loss"] = [f"{'loss' if k == 'name' else k}={table[k]}" for k in keys]
+    if given.model is not None and settings.given.model is None:
+        table = settings.tables["model"]
+        keys = [key for key in table if ("model", key) in places and key != "layers"]
+        replaced["model"] = [f"{'model' if k == 'name' else k}={table[k]}" for k in keys]
+    if given.data is not None and settings.given.data is None:
+        table = settings.tables["dataset"]
+        same = table["name"] == absolute_name("dataset", given.data.name)
+        keys = [k for k in table if ("dataset", k) in places and not (same and k == "name")]
+        replaced["data"] = [f"{'dataset' if k == 'name' else k}={table[k]}" for k in keys]
+    if given.split is not None and settings.given.split is None:
+        table = settings.tables["split"]
+        keys = [key for key in table if ("split", key) in places]
+        replaced["split"] = [f"{'split' if k == 'name' else k}={table[k]}" for k in keys]
+    if given.network is not None:
+        replaced["network"] = _replaced_by_network(settings, places)
+    for name, entries in replaced.items():
+        if entries:
+            raise ConfigError(
+                f"{name}=... is given to wirelessfl.run and replaces {', '.join(entries)}: leave "
+                f"{'this setting' if len(entries) == 1 else 'these settings'} out, or the {name}."
+            )
+
+
+def _replaced_by_network(settings: Settings, places: Collection[tuple[str, str]]) -> list[str]:
+    """Given settings that a given network replaces, as ``name=value``."""
+    radio = settings.frame.radio
+    names = task_names(settings.task, settings.dataset.title)
+    replaced = [f"{key}={value}" for key, value in chosen(settings.network, radio).items()]
+    replaced += [
+        f"{kind if key == 'name' else key}={value}"
+        for kind in LINK_KINDS
+        for key, value in settings.tables.get(kind, {}).items()
+        if (kind, key) in places
+    ]
+    keys = replaced_by_network(radio)
+    return replaced + [
+        f"{key}={table[key]} of task {name!r}"
+        for name, table in zip(names, settings.task, strict=True)
+        for key in TASK_SETTINGS["network"]
+        if key in keys and key in table
+    ]

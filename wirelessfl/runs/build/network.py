@@ -1,0 +1,133 @@
+"""Builds the configured network."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+import channels
+from channels import Network, even_cells, section_vi_c
+from channels.arrays import FloatArray, IntArray
+from channels.recorded import Recorded
+from channels.streams import Stream
+from wirelessfl.air.radio import Placed
+from wirelessfl.base.errors import ConfigError
+from wirelessfl.config.choices import Choices
+from wirelessfl.config.given import own_network
+from wirelessfl.config.sections import NetworkSection
+
+DEFAULT_HZ = 1e9
+"""CPU speed of clients whose steps take ``step_seconds``."""
+
+
+def build_network(settings: NetworkSection, stream: Stream, choices: Choices) -> Network:
+    """The network that the settings name; otherwise build one with the configured links.
+
+    By default the CPUs are those of Section VI-C.
+
+    Args:
+        settings: cells, clients and their radio.
+        stream: randomness of positions, gains and CPU speeds.
+        choices: layout, path loss and fading.
+
+    Raises:
+        ConfigError: the settings conflict, or a file of positions or channels is wrong.
+    """
+    if settings.network is not None:
+        return own_network(settings.network, stream.seed)
+    cells = settings.cells or 1
+    if settings.slowdown != 1 and cells == 1:
+        raise ConfigError(
+            f"slowdown={settings.slowdown:g} conflicts with cells=1: it applies to the first half "
+            "of several cells. Give --cells 2 or more, or leave slowdown out."
+        )
+    slower = np.where(np.arange(cells) < cells // 2, settings.slowdown, 1.0)
+    try:
+        network = _linked(settings, stream, choices, settings.bandwidth_hz / slower)
+        cpu_hz: Any = _cpu_hz(settings, stream, network.cell_of) / slower[network.cell_of]
+        return replace(network, cpu_hz=cpu_hz)
+    except ConfigError:
+        raise
+    except (ValueError, TypeError) as error:
+        raise ConfigError(f"network: {error}") from error
+
+
+def _linked(
+    settings: NetworkSection, stream: Stream, choices: Choices, bandwidth_hz: FloatArray
+) -> Network:
+    """The network with the configured links, and placeholders for CPU speeds."""
+    cells, clients, cycles = settings.cells or 1, settings.clients, settings.cycles_per_step
+    if settings.step_seconds is not None:
+        cycles = DEFAULT_HZ * settings.step_seconds
+    power = settings.transmit_power_w
+    if settings.transmit_power_dbm is not None:
+        power = float(channels.dbm_to_watts(settings.transmit_power_dbm))
+    common: dict[str, Any] = {
+        "cpu_hz": DEFAULT_HZ,
+        "bandwidth_hz": bandwidth_hz,
+        "cycles_per_step": cycles,
+        "transmit_power_w": power,
+        "switched_capacitance": settings.switched_capacitance,
+    }
+    noise: dict[str, Any] = {
+        "noise_figure_db": settings.noise_figure_db,
+        "noise_dbm_per_hz": settings.noise_dbm_per_hz,
+    }
+    if settings.channel is not None:
+        recorded = Recorded.read(settings.channel)
+        if recorded.clients != clients:
+            raise ConfigError(
+                f"channel={settings.channel} has {recorded.clients} clients, and clients is "
+                f"{clients}: give --clients {recorded.clients}, or a file of {clients}."
+            )
+        return Network(even_cells(clients, cells), **recorded.links, **noise, **common)
+    common |= {
+        "antennas": settings.antennas,
+        "fading": channels.Rayleigh() if choices.fading is None else choices.fading.build(),
+        "antenna_correlation": settings.antenna_correlation,
+    }
+    layout, path_loss = choices.layout, choices.path_loss
+    if not isinstance(layout, Placed) or path_loss is None:
+        return _with_snr(settings, stream, common)
+    return channels.placed_network(
+        layout.build(),
+        path_loss.build(),
+        cells=cells,
+        clients=clients,
+        stream=stream.child("network"),
+        antenna_gain_db=layout.antenna_gain_db,
+        reuse_factor=layout.reuse_factor,
+        **noise,
+        **common,
+    )
+
+
+def _with_snr(settings: NetworkSection, stream: Stream, common: Mapping[str, Any]) -> Network:
+    """The network of Section VI-C, or with the configured SNR and path gains."""
+    base = section_vi_c(settings.cells or 1, settings.clients, stream=stream.child("network"))
+    snr_db = base.snr_db
+    if settings.snr_db is not None:
+        snr_db = np.full(settings.clients, settings.snr_db)
+    low, high = settings.path_gain_db or (0.0, 0.0)
+    draw = stream.child("network", "path gain").generator()
+    gains = low if low == high else draw.uniform(low, high, settings.clients)
+    return Network.from_snr(base.cell_of, snr_db=snr_db, path_gain_db=gains, **common)
+
+
+def _cpu_hz(settings: NetworkSection, stream: Stream, cell_of: IntArray) -> FloatArray:
+    """CPU speeds [clients], before a slowdown."""
+    clients, cells = settings.clients, settings.cells or 1
+    if settings.step_seconds is not None:
+        return np.full(clients, DEFAULT_HZ)
+    if settings.cpu_hz is not None:
+        low, high = settings.cpu_hz
+        return stream.child("network", "cpu").generator().uniform(low, high, clients)
+    base = section_vi_c(cells, clients, stream=stream.child("network"))
+    if np.array_equal(base.cell_of, cell_of):
+        return base.cpu_hz
+    # Cells of a file have any sizes: a client is as fast as its cell, not as in cells of one size.
+    fast = base.cell_of >= cells // 2, cell_of >= cells // 2
+    return np.asarray(base.cpu_hz / np.where(fast[0], 2, 1) * np.where(fast[1], 2, 1))

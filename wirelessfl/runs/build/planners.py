@@ -1,0 +1,293 @@
+"""Builds what plans a run's rounds: its network, its model and its planner, without executor.
+
+A model that is planned with, but not trained, and its partition and neurons.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+import torch
+
+from channels import Network
+from channels.arrays import FloatArray
+from channels.concurrency import cached_property
+from channels.streams import Stream
+from wirelessfl.air.links import Links, TrainingSettings
+from wirelessfl.base.errors import ConfigError
+from wirelessfl.config import Config
+from wirelessfl.data import Dataset
+from wirelessfl.data.dataset import Facts
+from wirelessfl.data.label_groups import LabelGroups
+from wirelessfl.engine.rounds.planner import Planner
+from wirelessfl.engine.selection import RandomSelection
+from wirelessfl.engine.selection.selection import Participation
+from wirelessfl.models.losses import FunctionLoss, Probe
+from wirelessfl.models.shapes import Shapes, known_shapes
+from wirelessfl.models.submodels import ParamSpec, Partition
+from wirelessfl.models.submodels.partition import Scheme, partition_of
+from wirelessfl.runs.build.computing import step_counts
+from wirelessfl.runs.build.given_objects import NOTHING, GivenObjects
+from wirelessfl.runs.build.network import build_network
+from wirelessfl.runs.build.samples import Loaded, configured_model
+from wirelessfl.runs.build.structure import StepCost, Structure, counted_cost
+from wirelessfl.training.steps import StepCounts
+
+if TYPE_CHECKING:
+    from wirelessfl.training.objective import Objective
+
+
+@dataclass(frozen=True, eq=False)
+class UntrainedModel:
+    """A model that is planned with, but not trained.
+
+    It is built on demand, because that needs PyTorch, which takes seconds to load: most prices need
+    only the shapes of its parameters. Its data are read only if their facts are not known.
+
+    Args:
+        config: the settings of the model.
+        given: Python objects that replace settings.
+        stream: randomness of the initial weights.
+
+    Raises:
+        ConfigError: on demand, the model cannot be built, or no FLOPs are counted.
+        DataError: on demand, the data set must be loaded, but is missing or damaged.
+    """
+
+    config: Config
+    given: GivenObjects
+    stream: Stream
+    chunk: int = 1
+
+    @cached_property
+    def facts(self) -> Facts | None:
+        """What is known of the data without reading them; None if data are given."""
+        return None if self.given.data is not None else self.config.dataset.facts()
+
+    @cached_property
+    def shapes(self) -> Shapes | None:
+        """Shapes of the parameters; None if the model must be built to know them."""
+        choice, facts = self.config.model, self.facts
+        if self.given.model is not None or choice.layers is not None or facts is None:
+            return None
+        hidden = getattr(choice, "hidden", None)
+        return known_shapes(choice.name, facts.input_shape, facts.classes, hidden)
+
+    @cached_property
+    def spec(self) -> ParamSpec:
+        """Names and shapes of the parameters."""
+        return self.objective.spec if self.shapes is None else ParamSpec(self.shapes.parameters)
+
+    @property
+    def classes(self) -> int:
+        """Number of outputs."""
+        return self.data.classes if self.facts is None else self.facts.classes
+
+    @cached_property
+    def data(self) -> Dataset:
+        """The data set, or zeros with its shapes."""
+        return data_facts(self.config) if self.given.data is None else self.given.data
+
+    @cached_property
+    def module(self) -> torch.nn.Module:
+        """The model's torch module."""
+        if self.given.model is not None:
+            return self.given.model
+        weights = self.stream.child("initial weights")
+        return configured_model(self.config.model, self.data, weights)
+
+    @cached_property
+    def objective(self) -> Objective:
+        """Model and loss."""
+        from wirelessfl.training.objective import Objective
+
+        loss = self.config.loss  # FLOPs are those of the layers
+        if isinstance(loss, FunctionLoss) or not loss.fits(self.data.train_labels):
+            loss = Probe()
+        return replace(Objective.of(self.module), criterion=loss)
+
+    @cached_property
+    def step_cost(self) -> StepCost | None:
+        """Counted cost of a full-model step; None unless ``cycles_per_flop`` is set."""
+        if self.config.network.cycles_per_flop is None:
+            return None
+        data = self.data
+        return counted_cost(self.config, self.objective, data.train_inputs, data.train_labels)
+
+    def first_inputs(self, count: int) -> torch.Tensor:
+        """A few samples, [count, ...]."""
+        return self.data.train_inputs[:count]
+
+
+@dataclass(frozen=True, eq=False)
+class UntrainedStructure(Structure):
+    """The partition and the neurons of a model that is built only if its shapes are not known."""
+
+    model: UntrainedModel
+
+    @property
+    def spec(self) -> ParamSpec:
+        """Names and shapes of the model's parameters."""
+        return self.model.spec
+
+    def partition(self, scheme: Scheme) -> Partition:
+        """The partition of neurons under ``scheme``; errors as in ``Structure``."""
+        shapes = self.model.shapes
+        if scheme not in self._found and shapes is not None:
+            known = partition_of(self.spec, shapes.fully_connected, scheme)
+            if known is not None:
+                self._found[scheme] = known
+        return super().partition(scheme)
+
+
+def data_facts(config: Config) -> Dataset:
+    """The configured data set as far as it determines the model, read only if it is not known.
+
+    Facts of built-in data sets are declared with them. Data sets of the user, and texts whose
+    vocabulary depends on a tokenizer's files, are loaded.
+
+    Raises:
+        ConfigError: a setting conflicts with the data set.
+        DataError: the data set must be loaded, but is missing or damaged.
+    """
+    choice = config.dataset
+    facts = choice.facts()
+    if facts is None:
+        return Loaded().dataset(choice, config.data.data_dir)
+    return facts.zeros(choice.name)
+
+
+@dataclass(frozen=True, eq=False)
+class Planned:
+    """What plans a run, without its data.
+
+    Args:
+        planner: plans rounds.
+        model: the model.
+        groups: groups of clients that attend different sessions; None without groups.
+        structure: the model's partition and neurons, found on demand.
+    """
+
+    planner: Planner
+    model: UntrainedModel
+    groups: LabelGroups | None
+    structure: UntrainedStructure
+
+
+def plan_without_data(
+    config: Config, given: GivenObjects = NOTHING, like: Planned | None = None
+) -> Planned:
+    """Build what plans a run in rounds, without data, split and executor.
+
+    Weights of means by numbers of samples are not known: clients have equal weights.
+
+    Args:
+        config: the settings, resolved, with the given objects marked.
+        given: Python objects that replace settings.
+        like: what was planned with settings that have the same model; None for a new one.
+
+    Raises:
+        ConfigError: settings conflict.
+        DataError: the data set must be loaded, but is missing or damaged.
+    """
+    stream = Stream(config.run.seed)
+    network = given.network or build_network(config.network, stream, config)
+    model = UntrainedModel(config, given, stream) if like is None else like.model
+    presence = config.presence
+    groups = None if presence is None else presence.groups(model.classes, network.cell_of)
+    layers = config.model.layers
+    structure = UntrainedStructure(model, layers) if like is None else like.structure
+    steps = _steps_without_training(config, given, network, stream)
+    planner = make_planner(config, network, groups, structure, model.step_cost, None, steps)
+    return Planned(planner, model, groups, structure)
+
+
+def _steps_without_training(
+    config: Config, given: GivenObjects, network: Network, stream: Stream
+) -> StepCounts:
+    """Number of local steps of each client, for which passes need the split of the data.
+
+    Raises:
+        ConfigError: settings conflict.
+        DataError: the data set must be loaded, but is missing or damaged.
+    """
+    if config.training.local_epochs is None:
+        return step_counts(config.training, None)
+    loaded = Loaded()
+    data = (
+        loaded.dataset(config.dataset, config.data.data_dir) if given.data is None else given.data
+    )
+    samples, *_ = loaded.split(
+        config.data, config, data, network, stream.child("split"), given.split
+    )
+    return step_counts(config.training, samples.sizes)
+
+
+def make_planner(
+    config: Config,
+    network: Network,
+    groups: LabelGroups | None,
+    structure: Structure,
+    step_cost: StepCost | None,
+    weights: FloatArray | None,
+    steps: StepCounts,
+) -> Planner:
+    """The planner of a run in rounds.
+
+    Args:
+        config: the settings.
+        network: cells and clients.
+        groups: groups of clients that attend different sessions; None without groups.
+        structure: the model, and the neurons that submodels can omit.
+        step_cost: counted cost of a full-model step; None for that of the network.
+        weights: [clients], weights of the clients in their cell's mean; None for equal weights.
+        steps: number of local steps of each client.
+
+    Raises:
+        ConfigError: a round has more clients than a session.
+    """
+    per_round = config.training.clients_per_round
+    if groups is not None and per_round is not None:
+        fewest = int(np.bincount(groups.group_of).min())
+        if per_round > fewest:
+            raise ConfigError(
+                f"clients_per_round={per_round} exceeds the number of clients in a session, "
+                f"{fewest} of {network.clients}: choose 1 to {fewest}."
+            )
+    if step_cost is not None:
+        network = replace(network, cycles_per_step=step_cost.cycles)
+    uplink, wanted, training = config.uplink, config.network, config.training
+    compression, failures = config.compression, config.failures
+    select = config.select
+    down, back = wanted.downlink_mbps, wanted.backhaul_mbps
+    return Planner(
+        config.algorithm,
+        Links(
+            network,
+            uplink,
+            coherence=wanted.coherence or uplink.coherence,
+            downlink_bps=1e6 * down if down else uplink.downlink_bps,
+            backhaul_bps=back and 1e6 * back,
+            failures=None if failures is None or failures.never else failures,
+        ),
+        structure.whole,
+        TrainingSettings(
+            local_steps=steps.common,
+            client_steps=steps.each,
+            edge_rounds=training.edge_rounds or 1,
+            compression=compression.used,
+            cutoff_seconds=training.cutoff_seconds,
+        ),
+        Stream(config.run.seed),
+        Participation(
+            training.clients_per_round,
+            training.tracking_clients,
+            None if type(select) is RandomSelection else select,
+            training.client_joules,
+        ),
+        config.lr_schedule.shares(training.rounds),
+        weights=weights,
+        chosen=config.assigner,
+    )

@@ -1,0 +1,330 @@
+"""Builds a run of one model in rounds.
+
+Builds a run whose cloud merges cells asynchronously.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cache
+from typing import Any
+
+import numpy as np
+
+from channels import Network
+from channels.arrays import FloatArray, IntArray
+from channels.streams import Stream
+from wirelessfl.air.delivery import before_failures
+from wirelessfl.air.links import Links
+from wirelessfl.air.participants import PresentClients
+from wirelessfl.air.plan import Plan
+from wirelessfl.base.errors import ConfigError
+from wirelessfl.base.wording import shown
+from wirelessfl.config import Config
+from wirelessfl.engine.events import Scheduler
+from wirelessfl.engine.rounds.asynchronous_cells import AsynchronousCells
+from wirelessfl.engine.rounds.model_rounds import ModelRounds, OneModel
+from wirelessfl.engine.rounds.planner import Planner
+from wirelessfl.engine.rounds.redesign import Redesign, Redesigns
+from wirelessfl.engine.schedules import Clock, Rounds, Scope
+from wirelessfl.engine.server.client_states import make_states
+from wirelessfl.engine.server.learner import RoundTraining
+from wirelessfl.engine.server.ledger import Ledger
+from wirelessfl.engine.server.server import Server
+from wirelessfl.engine.server.upload import Weights
+from wirelessfl.runs.build.computing import Workload
+from wirelessfl.runs.build.given_objects import GivenObjects
+from wirelessfl.runs.build.network import build_network
+from wirelessfl.runs.build.planners import make_planner
+from wirelessfl.runs.build.plausible import round_notes
+from wirelessfl.runs.build.samples import Loaded
+from wirelessfl.runs.build.setups import Goal, Limits, Setup
+from wirelessfl.runs.build.structure import Structure
+from wirelessfl.runs.build.trained_model import TrainedModel, build_model_of
+from wirelessfl.training.evaluation import ClientLosses
+from wirelessfl.training.workers.shards import Shards
+
+
+@dataclass(frozen=True, eq=False)
+class ModelParts:
+    """The parts of a run of one model, without its schedule.
+
+    Args:
+        config: settings as stored, with every automatic value resolved.
+        stream: randomness of the run.
+        model: the trained model.
+        planner: plans rounds.
+        training: trains the planned rounds.
+        clock: virtual clock, in seconds.
+        shards: the processes that share the clients.
+        notes: messages for the user, one line each.
+    """
+
+    config: Config
+    stream: Stream
+    model: TrainedModel
+    planner: Planner
+    training: RoundTraining
+    clock: Clock
+    shards: Shards
+    notes: Sequence[str]
+
+    @property
+    def network(self) -> Network:
+        """Cells and clients."""
+        return self.planner.network
+
+    def setup(self, schedule: Scheduler, handler: OneModel) -> Setup:
+        """The run with a schedule, and what carries out its decisions."""
+        evaluation = self.config.evaluation
+        target = evaluation.target if evaluation.stop_at_target else None
+        return Setup(
+            config=self.config,
+            stream=self.stream,
+            network=self.network,
+            models=[self.model],
+            learners=[self.training],
+            clock=self.clock,
+            schedule=schedule,
+            handler=handler,
+            limits=Limits.of(self.config, self.model.computing.threads),
+            goals=[Goal(evaluation.monitor, target)],
+            shards=self.shards,
+            notes=self.notes,
+        )
+
+
+def build_rounds(config: Config, given: GivenObjects, shards: Shards) -> Setup:
+    """Build a run of one model in rounds; arguments and errors as for ``build_parts``."""
+    parts = build_parts(config, given, shards)
+    scope = Scope([config.training.rounds], config.evaluation.eval_every or 1)
+    redesigns = None
+    if given.redesign is not None:
+        links_of = _links_of(config, parts.planner.links)
+        redesigns = Redesigns(given.redesign, parts.planner, links_of, shards)
+    return parts.setup(
+        config.schedule.scheduler([config.schedule], scope),
+        ModelRounds(parts.planner, parts.training, parts.clock, redesigns),
+    )
+
+
+def check_redesign(config: Config, redesign: Redesign) -> None:
+    """Refuse runs whose rounds cannot be redesigned.
+
+    Raises:
+        ConfigError: a setting conflicts with redesigns; the message names it.
+    """
+    every, each, title = redesign.every, config.evaluation.eval_every or 1, redesign.title
+    if isinstance(every, bool) or not isinstance(every, int | np.integer) or every < 1:
+        raise ConfigError(f"redesign {title!r}: every is {shown(every)}: give an integer >= 1.")
+    if not config.regime.common_rounds or type(config.schedule) is not Rounds:
+        what = f"schedule={config.named('schedule')}"
+        if config.regime.in_sessions:
+            what = f"sessions={config.sessions.sessions}"
+        raise ConfigError(
+            f"redesign={title} conflicts with {what}: only synchronous rounds of one model can be "
+            'redesigned. Choose schedule "rounds" without sessions, or leave redesign out.'
+        )
+    passes = config.training.local_epochs
+    if passes is not None:
+        raise ConfigError(
+            f"redesign={title} conflicts with local_epochs={passes:g}: it decides local_steps, the "
+            "same number for all clients. Give local_steps instead."
+        )
+    if config.used_assigner.plans_ahead:
+        raise ConfigError(
+            f'redesign={title} conflicts with algorithm "{config.named("algorithm")}", which plans '
+            "its rounds in advance with these settings: choose other values (budget, min_coverage, "
+            "masks), or leave redesign out."
+        )
+    if every % each:
+        raise ConfigError(
+            f"redesign={title} conflicts with eval_every={each}: it decides from rows, and each "
+            f"row must have rounds of one design. Choose a multiple of {each} rounds, or another "
+            "eval_every."
+        )
+    held = config.data.validation_fraction
+    if any(field.startswith("validation_") for field in redesign.reads) and not held:
+        raise ConfigError(
+            f"redesign={title} reads {', '.join(redesign.reads)}: set validation_fraction, the "
+            "fraction of training samples that are held out."
+        )
+
+
+def _links_of(config: Config, configured: Links) -> Callable[[Mapping[str, Any]], Links]:
+    """Links with changed settings of the uplink; each is built once."""
+
+    @cache
+    def changed(settings: tuple[tuple[str, Any], ...]) -> Links:
+        tables, chosen = config.given_tables(), dict(settings)
+        name = config.named("uplink")
+        if chosen.get("name", name) == name:
+            chosen = {"name": name, **tables.get("uplink", {}), **chosen}
+        uplink = Config.of(tables | {"uplink": chosen}).uplink
+        if uplink.gives != config.uplink.gives:
+            raise ConfigError(
+                f"the redesign has chosen uplink {uplink.title!r}, which conflicts with uplink "
+                f"{name!r} of the run: choose one that also gives {config.uplink.gives!r}."
+            )
+        coherence = config.network.coherence or uplink.coherence
+        return replace(configured, uplink=uplink, coherence=coherence)
+
+    return lambda settings: changed(tuple(sorted(settings.items())))
+
+
+def build_parts(config: Config, given: GivenObjects, shards: Shards) -> ModelParts:
+    """Build the parts of a run of one model; as a check, its first round is planned.
+
+    Args:
+        config: the settings, resolved, with the given objects marked.
+        given: Python objects that replace settings.
+        shards: the processes that share the clients.
+
+    Raises:
+        ConfigError: settings conflict.
+        DataError: the data are missing, or cannot be split as requested.
+    """
+    stream = Stream(config.run.seed)
+    network = given.network or build_network(config.network, stream, config)
+    training = config.training
+    cohort = training.clients_per_round or network.clients
+    model = build_model_of(
+        config,
+        network,
+        Workload.of(config, cohort),
+        given,
+        Loaded(),
+        split_stream=stream.child("split"),
+        stream=stream,
+    )
+    structure = Structure(model, config.model.layers)
+    sample_weights = model.sample_weights(training.weighting)
+    planner = make_planner(
+        config, network, model.groups, structure, model.step_cost, sample_weights, model.steps
+    )
+    network = planner.network
+    first = _checked_plan(config, model, planner)
+    padding = config.run.padding
+    if first.client_submodels is not None:
+        padding = structure.padding(padding)
+    algorithm, rule = config.algorithm, config.algorithm.rule
+    states = make_states(
+        config.run.client_states,
+        (*rule.client_state, *rule.remembers),
+        model.objective.spec.size,
+        network.clients,
+        shards.count,
+    )
+    tested = config.used_assigner.tested(structure.neurons)
+    tested_of = None if tested is None else tested.of(np.zeros(1, dtype=np.int64))
+    round_training = RoundTraining(
+        Server(
+            algorithm,
+            config.uplink,
+            Weights(network.cell_of, sample_weights),
+            states,
+            model.start,
+        ),
+        model.executor,
+        replace(planner.settings, padding=padding or 0.0),
+        model.client_samples,
+        stream,
+        shards,
+        model.evaluation(tested_of),
+    )
+    select = planner.participation.selection
+    if select is not None:  # it may ask for losses
+        round_training.client_losses = ClientLosses(model.objective, model.executor.data, tested_of)
+    return ModelParts(
+        config=config.settled(
+            model.computing.settings() | {"client_states": states.kind, "padding": padding}
+        ),
+        stream=stream,
+        model=model,
+        planner=planner,
+        training=round_training,
+        clock=Clock(),
+        shards=shards,
+        notes=[*model.notes, *round_notes(config, network, first)],
+    )
+
+
+def _equal_losses(clients: IntArray, samples: int | None) -> FloatArray:
+    """Losses of 0, with which a round is planned as a check."""
+    return np.zeros(len(clients))
+
+
+def _checked_plan(config: Config, model: TrainedModel, planner: Planner) -> Plan:
+    """Check that rounds can be planned, and return the plan of the first.
+
+    Plans the first round, or all rounds if the algorithm plans ahead. Deadlines of all rounds are
+    checked, too.
+
+    Raises:
+        ConfigError: a round cannot be planned.
+    """
+    groups = model.groups
+    present = None if groups is None else PresentClients(groups.group_of == 0)
+    first = planner.plan(0, present, losses=_equal_losses)
+    if planner.assigner.plans_ahead and config.sessions.sessions is None:
+        for number in range(1, config.training.rounds):
+            planner.plan(number, losses=_equal_losses)
+    if config.regime.common_rounds:
+        _check_deadlines(planner, config.training.rounds)
+    return first
+
+
+def _check_deadlines(planner: Planner, rounds: int) -> None:
+    """Check that all rounds meet their deadline, unless participants depend on training.
+
+    Raises:
+        ConfigError: a round misses its deadline.
+    """
+    check, wanted = planner.links.uplink.deadline_check, planner.participation
+    if check is None or wanted.client_joules is not None:
+        return
+    if wanted.selection is not None and (
+        wanted.selection.wants_losses or planner.links.failures is not None
+    ):
+        return
+    # Repeats may take longer than the deadline: the check is that of rounds in which none fails.
+    access = before_failures(check, planner.links.failures)
+    quick = replace(planner, links=replace(planner.links, access=access, failures=None))
+    ledger = Ledger(planner.network.clients)
+    for number in range(rounds):
+        plan = quick.plan(number, ledger=ledger)
+        ledger.add(plan.clients, None, np.ones(len(plan.clients), dtype=np.bool_))
+
+
+def build_cells(config: Config, given: GivenObjects, shards: Shards) -> Setup:
+    """Build a run with asynchronous cells; most parts are those of a run in rounds.
+
+    Args:
+        config: the settings; ``rounds`` is the number of merges.
+        given: Python objects that replace settings.
+        shards: the processes that share the clients; must be one.
+
+    Raises:
+        ConfigError: as in ``build_parts``, or there are several processes.
+    """
+    if shards.count > 1:
+        raise ConfigError(
+            f"torchrun has started {shards.count} processes, but algorithm "
+            f'"{config.named("algorithm")}" with schedule "{config.named("schedule")}" needs one. '
+            "Start it without torchrun."
+        )
+    parts = build_parts(config, given, shards)
+    ticks = config.evaluation.eval_seconds is not None
+    schedule = config.schedule
+    scheduler = schedule.scheduler(
+        [schedule],
+        Scope(
+            [config.training.rounds],
+            config.evaluation.eval_every or (None if ticks else 1),
+            ticks,
+            cells=parts.network.cells,
+        ),
+    )
+    handler = AsynchronousCells(parts.planner, parts.training, parts.clock)
+    return parts.setup(scheduler, handler)

@@ -1,0 +1,142 @@
+"""Builds a run in sessions."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import numpy as np
+import torch
+
+from channels.streams import Stream
+from wirelessfl.base.errors import ConfigError
+from wirelessfl.base.guard import described
+from wirelessfl.config import Config
+from wirelessfl.data.label_groups import LabelGroups
+from wirelessfl.data.labels import class_remedy, is_one_class
+from wirelessfl.engine.schedules import Clock, SessionsScheduler
+from wirelessfl.engine.sessions.attendance import Attendance
+from wirelessfl.engine.sessions.presence import PresenceScene
+from wirelessfl.engine.sessions.present_only import PresentOnly
+from wirelessfl.engine.sessions.session_model import HeldLabels
+from wirelessfl.engine.sessions.session_rounds import SessionRounds
+from wirelessfl.runs.build.given_objects import GivenObjects
+from wirelessfl.runs.build.rounds import build_parts
+from wirelessfl.runs.build.samples import configured_model
+from wirelessfl.runs.build.setups import Setup
+from wirelessfl.runs.build.trained_model import TrainedModel
+from wirelessfl.training.workers.shards import Shards
+
+
+def build_sessions(config: Config, given: GivenObjects, shards: Shards) -> Setup:
+    """Build a run of one model in sessions; arguments as in ``build_parts``.
+
+    Raises:
+        ConfigError: as in ``build_parts``, or the warm start draws new models although the model
+            is a given object.
+    """
+    parts = build_parts(config, given, shards)
+    warm_start, sessions = config.warm_start, config.sessions.sessions
+    assert warm_start is not None
+    assert sessions is not None
+    model, evaluation = parts.model, config.evaluation
+    check_tested_labels(config, model)
+    schedule = SessionsScheduler(
+        sessions,
+        config.training.rounds,
+        warm_start.trials,
+        evaluation.eval_every or 1,
+        evaluation.eval_first,
+    )
+    held = held_labels(model)
+    handler = SessionRounds(
+        parts.planner,
+        parts.training,
+        parts.clock,
+        build_attendance(config, parts.network.clients, parts.clock, model.groups, parts.stream),
+        warm_start,
+        draw=drawn_models(config, model, parts.stream),
+        labels=held,
+    )
+    labels = held if config.sessions.tested_labels == "present" else None
+    tested = PresentOnly(model.data, parts.training.server, labels)
+    parts.training.evaluation = replace(parts.training.evaluation, tested=tested)
+    return parts.setup(schedule, handler)
+
+
+def check_tested_labels(config: Config, model: TrainedModel) -> None:
+    """Refuse tests of the labels of present clients if labels are no classes.
+
+    Raises:
+        ConfigError: they are not.
+    """
+    if config.sessions.tested_labels == "present" and not is_one_class(model.data.train_labels):
+        raise ConfigError(
+            f"tested_labels=present needs one class per sample, int64 labels [n], but those of "
+            f"data set {model.data.name!r} are {described(model.data.train_labels)}"
+            f"{class_remedy(model.data.train_labels)} tested_labels all."
+        )
+
+
+def drawn_models(
+    config: Config, model: TrainedModel, stream: Stream
+) -> Callable[[int], torch.Tensor]:
+    """A function that maps a number to a new model [P].
+
+    Args:
+        config: settings of the model.
+        model: the model.
+        stream: random stream of the run, or of the task.
+    """
+
+    def draw(number: int) -> torch.Tensor:
+        """Random parameters, drawn in the same way as the initial parameters."""
+        own = stream.child("session weights", number)
+        module = configured_model(config.model, model.data, own)
+        return model.objective.spec.from_module(module).to(model.start.device)
+
+    return draw
+
+
+def build_attendance(
+    config: Config, clients: int, clock: Clock, groups: LabelGroups | None, stream: Stream
+) -> Attendance:
+    """The clients present in each session, according to the availability model.
+
+    Args:
+        config: the settings.
+        clients: number of registered clients.
+        clock: virtual clock.
+        groups: groups of clients with different labels; None if there are none.
+        stream: random stream of the run.
+
+    Raises:
+        ConfigError: the trace cannot be read, or a session has no client.
+    """
+    presence, sessions = config.presence, config.sessions.sessions
+    assert presence is not None
+    assert sessions is not None
+    return presence.attendance(
+        PresenceScene(
+            clients, sessions, config.training.rounds, clock, groups, stream.child("presence")
+        )
+    )
+
+
+def held_labels(model: TrainedModel) -> HeldLabels:
+    """The labels of present clients, which are looked up in the data of few clients.
+
+    Samples without a class have none.
+    """
+    if not is_one_class(model.data.train_labels):
+        return HeldLabels(lambda client: (), ())
+    labels, classes = model.data.train_labels.numpy(), model.data.classes
+    counts = np.bincount(labels, minlength=classes)
+    if model.validation is not None:
+        counts -= np.bincount(model.validation.labels.cpu().numpy(), minlength=classes)
+
+    def labels_of(client: int) -> list[int]:
+        found: list[int] = labels[model.client_samples[client]].tolist()
+        return found
+
+    return HeldLabels(labels_of, np.flatnonzero(counts).tolist())

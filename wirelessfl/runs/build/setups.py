@@ -1,0 +1,126 @@
+"""The parts of a run, built once from its settings."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from channels import Network
+from channels.streams import Stream
+from wirelessfl.config import Config
+from wirelessfl.engine.events import Scheduler
+from wirelessfl.engine.loop import RunHandler
+from wirelessfl.engine.rounds.model_rounds import OneModel
+from wirelessfl.engine.rounds.planner import Planner
+from wirelessfl.engine.schedules import Clock
+from wirelessfl.engine.server.learner import Learner, RoundTraining
+from wirelessfl.runs.build.trained_model import TrainedModel
+from wirelessfl.training.workers.shards import Shards
+
+
+@dataclass(frozen=True)
+class Limits:
+    """When a run evaluates, saves and ends.
+
+    Args:
+        max_seconds: limit on simulated seconds; None for no limit.
+        tick_seconds: simulated seconds between evaluations.
+        checkpoint_seconds: minimum wall-clock seconds between checkpoints.
+        threads: CPU threads per process.
+    """
+
+    max_seconds: float | None
+    tick_seconds: float
+    checkpoint_seconds: float
+    threads: int
+
+    @classmethod
+    def of(cls, config: Config, threads: int) -> Limits:
+        """The limits in the settings."""
+        return cls(
+            max_seconds=config.training.max_seconds,
+            tick_seconds=config.evaluation.eval_seconds or 1.0,
+            checkpoint_seconds=config.run.checkpoint_seconds,
+            threads=threads,
+        )
+
+
+@dataclass(frozen=True)
+class Goal:
+    """The field of a model's rows that is monitored, and the value that ends its training.
+
+    Args:
+        field: name of the field; None for the default of ``runs.monitor``.
+        target: the value that ends the training; None for no such end.
+    """
+
+    field: str | None
+    target: float | None
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Setup:
+    """The parts of a run.
+
+    Args:
+        config: settings as stored, with every automatic value resolved.
+        stream: randomness of the run.
+        network: cells and clients.
+        models: trained models, one per task; one without tasks.
+        learners: the training of each model.
+        clock: virtual clock, in seconds.
+        schedule: decides when clients get work and servers merge.
+        handler: carries out the schedule's decisions.
+        limits: when the run evaluates, saves and ends.
+        goals: goal of each model.
+        shards: the processes that share the clients.
+        notes: messages for the user, one line each.
+        tasks: name of the task of each model; None for a run of one model that is no task.
+        titled: whether tasks have tables; names of parameters then begin with the task's name.
+    """
+
+    config: Config
+    stream: Stream
+    network: Network
+    models: Sequence[TrainedModel]
+    learners: Sequence[Learner]
+    clock: Clock
+    schedule: Scheduler
+    handler: RunHandler
+    limits: Limits
+    goals: Sequence[Goal]
+    shards: Shards
+    notes: Sequence[str]
+    tasks: Sequence[str] | None = None
+    titled: bool = False
+
+    @property
+    def model(self) -> TrainedModel:
+        """The model of a run of one model."""
+        [model] = self.models
+        return model
+
+    @property
+    def training(self) -> RoundTraining:
+        """The training of a run of one model."""
+        return self._of_one_model.training
+
+    @property
+    def planner(self) -> Planner:
+        """The planner of a run of one model."""
+        return self._of_one_model.planner
+
+    @property
+    def _of_one_model(self) -> OneModel:
+        assert isinstance(self.handler, OneModel), "the run has tasks"
+        return self.handler
+
+    def start_workers(self) -> None:
+        """Start the executors' processes; call it before creating the run directory."""
+        for model in self.models:
+            model.executor.start()
+
+    def close(self) -> None:
+        """End the executors' processes and release their memory."""
+        for model in self.models:
+            model.executor.close()

@@ -1,0 +1,204 @@
+"""Builds schedule, latency model and handler of a run of tasks, with a common clock."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from channels import Network
+from channels.arrays import FloatArray
+from channels.streams import Stream
+from solvers import allocate_requests
+from wirelessfl.air.delays import Delays, DelayScene, Elements, StepSeconds, TaskCosts
+from wirelessfl.config import Config
+from wirelessfl.engine.events import Scheduler
+from wirelessfl.engine.schedules import Clock, Scope
+from wirelessfl.engine.server.ledger import Traffic
+from wirelessfl.engine.tasks.asynchronous import Asynchronous
+from wirelessfl.engine.tasks.handler import Records, TaskHandler, TaskModel
+from wirelessfl.engine.tasks.requests import Requests
+from wirelessfl.engine.tasks.round_times import TaskRoundSettings
+from wirelessfl.engine.tasks.task_rounds import TaskRounds
+from wirelessfl.engine.tasks.transmissions import GroupUploads, Transmissions, busy_at_once
+from wirelessfl.runs.build.computing import step_counts
+from wirelessfl.runs.build.structure import StepCost
+from wirelessfl.training.steps import StepCounts
+
+
+@dataclass(frozen=True)
+class Times:
+    """Clock, schedule and handler of a run of tasks, with or without training."""
+
+    clock: Clock
+    schedule: Scheduler
+    handler: TaskHandler
+
+
+def build_times(
+    config: Config,
+    network: Network,
+    delays: Delays,
+    models: Sequence[TaskModel],
+    stream: Stream,
+    *,
+    records: Records | None = None,
+    traffic: Traffic | None = None,
+) -> Times:
+    """Build clock, schedule and handler of a run of tasks.
+
+    Args:
+        config: the run's settings.
+        network: cells and clients.
+        delays: latency model of the requests, see ``build_delays``.
+        models: model of each task.
+        stream: the run's randomness.
+        records: optional recorder of clients' work and merges; turns timed evaluations off.
+        traffic: what models and updates transmit; None if no rows are written.
+    """
+    clock, settings, tasks = Clock(), config.network, list(config.tasks.values())
+    schedule, every = config.schedule, config.evaluation.eval_every
+    ticks = config.evaluation.eval_seconds is not None and records is None
+    asks = schedule.work == "requests"
+    uploads = build_group_uploads(config, network, stream) if asks else None
+    busy = None
+    if uploads is not None:
+        out = [task.schedule.active or 0 for task in tasks]
+        busy = busy_at_once(out, network.clients, settings.busy_clients)
+    scheduler = schedule.scheduler(
+        [task.schedule for task in tasks],
+        Scope(
+            [task.training.rounds for task in tasks],
+            every or (None if ticks else schedule.report_every),
+            ticks,
+            senders=busy,
+        ),
+    )
+    if asks:
+        requests = Requests(
+            clock,
+            delays,
+            network.clients,
+            stream.child("requests"),
+            busy_clients=settings.busy_clients,
+            drop_out=settings.drop_out,
+            cutoff=config.training.cutoff_seconds,
+            transmissions=None if uploads is None else Transmissions(clock, uploads),
+            records=records,
+        )
+        return Times(clock, scheduler, Asynchronous(models, requests, records, traffic))
+    rule = config.assignment
+    assert rule is not None, "rounds of tasks have one"
+    available = round(settings.availability * network.clients)
+    handler = TaskRounds(
+        models,
+        clock,
+        delays,
+        rule.begin(network.clients, len(tasks), stream.child("assignment")),
+        TaskRoundSettings(
+            network.clients,
+            available,
+            tuple(_shares([task.training.clients_per_round for task in tasks], available)),
+            schedule.awaited,
+            settings.drop_out,
+            config.training.cutoff_seconds,
+        ),
+        stream.child("requests"),
+        records,
+        build_group_uploads(config, network, stream),
+        traffic,
+    )
+    return Times(clock, scheduler, handler)
+
+
+def _shares(given: Sequence[int | None], available: int) -> list[int]:
+    """Clients per task in a round; tasks without a given number divide the rest evenly."""
+    left = available - sum(share or 0 for share in given)
+    open_ = [task for task, share in enumerate(given) if share is None]
+    shares = [share or 0 for share in given]
+    if open_:
+        dealt = allocate_requests([1.0] * len(open_), left, floor=1).value
+        assert dealt is not None, "checked with the configuration"
+        for task, count in zip(open_, dealt, strict=True):
+            shares[task] = int(count)
+    return shares
+
+
+def build_delays(
+    config: Config,
+    network: Network,
+    elements: Sequence[Elements],
+    stream: Stream,
+    step_costs: Sequence[StepCost | None] | None = None,
+    steps: Sequence[StepCounts] | None = None,
+) -> Delays:
+    """Build the latency model of requests.
+
+    Args:
+        config: the run's settings; a task's table may override the cost of a step.
+        network: cells and clients, with the default cost of a step.
+        elements: [tasks], number of transmitted values per whole model.
+        stream: the run's randomness.
+        step_costs: [tasks], counted cost per step of each model; None if not counted.
+        steps: [tasks], local steps of each client; None for those of the settings.
+
+    Raises:
+        ConfigError: the settings do not give the numbers of steps.
+    """
+    if steps is None:
+        steps = [step_counts(task.training, None) for task in config.tasks.values()]
+    delays, uplink = config.delays, config.uplink
+    assert delays is not None
+    down, tasks = config.network.downlink_mbps, config.tasks.values()
+    costs = [
+        TaskCosts(
+            task.dataset.name,
+            count,
+            task.network.step_seconds,
+            _step_seconds(table, network, cost),
+            crossing,
+        )
+        for task, count, table, cost, crossing in zip(
+            tasks,
+            steps,
+            config.task or ({},),
+            step_costs or [None] * len(tasks),
+            elements,
+            strict=True,
+        )
+    ]
+    rate = 1e6 * down if down else uplink.downlink_bps
+    return delays.build(DelayScene(network, uplink, costs, rate, stream))
+
+
+def build_group_uploads(config: Config, network: Network, stream: Stream) -> GroupUploads | None:
+    """Build simultaneous uploads of groups; None if each client uploads as soon as it is ready.
+
+    Args:
+        config: the run's settings.
+        network: channels and transmit powers.
+        stream: the run's randomness.
+    """
+    uplink = config.uplink
+    if uplink.gives == "each":
+        return None
+    streams = [task_stream(config, name, stream) for name in config.tasks]
+    return GroupUploads.of(network, uplink, streams)
+
+
+def task_stream(config: Config, name: str, stream: Stream) -> Stream:
+    """The random stream of a task; without tables of tasks, the run's stream."""
+    return stream.child("task", name) if config.task else stream
+
+
+def _step_seconds(
+    table: Mapping[str, Any], network: Network, cost: StepCost | None
+) -> FloatArray | StepSeconds:
+    """Seconds per step of a task by client, from its counted cost, its table or the network."""
+    if cost is not None:
+        return StepSeconds(cost.cycles, network.cpu_hz)
+    if table.get("step_seconds") is not None:
+        return np.broadcast_to(float(table["step_seconds"]), network.clients)
+    return StepSeconds(table.get("cycles_per_step", network.cycles_per_step), network.cpu_hz)

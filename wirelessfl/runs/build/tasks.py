@@ -1,0 +1,222 @@
+"""Builds a run of tasks."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from channels import Network
+from channels.streams import Stream
+from wirelessfl.air.delays import Elements
+from wirelessfl.base.errors import ConfigError
+from wirelessfl.config import Config
+from wirelessfl.engine.rounds.local_training import LocalTraining
+from wirelessfl.engine.server.client_states import make_states
+from wirelessfl.engine.server.ledger import Traffic
+from wirelessfl.engine.server.server import Server
+from wirelessfl.engine.server.upload import Weights
+from wirelessfl.engine.tasks.learner import TaskLearner
+from wirelessfl.engine.tasks.request import RequestSeconds, RequestSubmodels
+from wirelessfl.runs.build.computing import Workload
+from wirelessfl.runs.build.given_objects import GivenObjects
+from wirelessfl.runs.build.network import build_network
+from wirelessfl.runs.build.plausible import implausible
+from wirelessfl.runs.build.samples import Loaded
+from wirelessfl.runs.build.setups import Goal, Limits, Setup
+from wirelessfl.runs.build.structure import Structure
+from wirelessfl.runs.build.task_schedules import build_delays, build_times, task_stream
+from wirelessfl.runs.build.trained_model import TrainedModel, build_model_of
+from wirelessfl.training.workers.shards import Shards
+
+MAX_TASKS_WITH_WORKERS = 2
+"""Maximum number of tasks that get worker processes automatically, to bound memory."""
+
+
+def build_tasks(config: Config, given: GivenObjects, shards: Shards) -> Setup:
+    """Build a run of tasks.
+
+    Tasks with the same data settings share the data and the split, so a client has the same
+    samples for all of them.
+
+    Args:
+        config: the settings, resolved, with the given objects marked.
+        given: Python objects that replace settings; with tables of tasks, only a network.
+        shards: the processes that share the clients; must be one.
+
+    Raises:
+        ConfigError: settings conflict.
+        DataError: the data are missing, or cannot be split as requested.
+    """
+    _check(config, given, shards)
+    stream = Stream(config.run.seed)
+    network = given.network or build_network(config.network, stream, config)
+    if len(config.task) > MAX_TASKS_WITH_WORKERS and config.run.workers == "auto":
+        config = config.with_run({"workers": 1})
+    loaded = Loaded()
+    tasks = {name: (task, task_stream(config, name, stream)) for name, task in config.tasks.items()}
+    models = [
+        _build_model(task, network, given, loaded, stream, of_task)
+        for task, of_task in tasks.values()
+    ]
+    compression = config.compression.used
+    elements = [Elements.of(model.algorithm, model.objective.spec, compression) for model in models]
+    costs, steps = [model.step_cost for model in models], [model.steps for model in models]
+    if not config.task and costs[0] is not None:
+        network = replace(network, cycles_per_step=costs[0].cycles)
+    delays = build_delays(config, network, elements, stream, costs, steps)
+    work = "a request" if config.schedule.work == "requests" else "a round"
+    learners = [
+        _learner(
+            task,
+            model,
+            network,
+            RequestSeconds(delays, number, config.named("delays"), f"task {name}", work),
+            of_task,
+            stream,
+        )
+        for number, ((name, (task, of_task)), model) in enumerate(
+            zip(tasks.items(), models, strict=True)
+        )
+    ]
+    names = list(config.tasks)
+    beside = [learner.beside for learner in learners]
+    traffic = Traffic(names, elements, beside, network.clients)
+    times = build_times(config, network, delays, learners, stream, traffic=traffic)
+    return Setup(
+        config=_stored(config, models, learners),
+        stream=stream,
+        network=network,
+        models=models,
+        clock=times.clock,
+        schedule=times.schedule,
+        limits=Limits.of(config, models[0].computing.threads),
+        goals=[
+            Goal(task.evaluation.monitor, task.evaluation.target) for task in config.tasks.values()
+        ],
+        shards=shards,
+        notes=[
+            note if len(models) == 1 else f"task {name}: {note}"
+            for name, model in zip(names, models, strict=True)
+            for note in model.notes
+        ]
+        + implausible(config, network),
+        tasks=names,
+        titled=bool(config.task),
+        learners=learners,
+        handler=times.handler,
+    )
+
+
+def _check(config: Config, given: GivenObjects, shards: Shards) -> None:
+    """Refuse several processes, and objects of one model in runs with tables of tasks.
+
+    Raises:
+        ConfigError: there are several processes, or such an object is given.
+    """
+    if shards.count > 1:
+        raise ConfigError(
+            f"torchrun has started {shards.count} processes, but algorithm "
+            f'"{config.named("algorithm")}" with schedule "{config.named("schedule")}" needs one. '
+            'Start it without torchrun, or choose schedule "rounds".'
+        )
+    objects = (
+        ("model", given.model),
+        ("data", given.data),
+        ("split", given.split),
+        ("augment", given.augment),
+    )
+    for name, thing in objects:
+        if thing is not None and config.task:
+            raise ConfigError(
+                f"{name}=... conflicts with the tables of tasks in the configuration: name it in "
+                'their tables, as "module:name".'
+            )
+
+
+def _build_model(
+    task: Config,
+    network: Network,
+    given: GivenObjects,
+    loaded: Loaded,
+    stream: Stream,
+    task_stream: Stream,
+) -> TrainedModel:
+    """Build a task's model with its data and executor."""
+    schedule = task.schedule
+    at_once = schedule.active or task.training.clients_per_round or network.clients
+    return build_model_of(
+        task,
+        network,
+        Workload.of(task, at_once, schedule.merged),
+        given,
+        loaded,
+        split_stream=stream.child("split"),
+        stream=task_stream,
+    )
+
+
+def _learner(
+    task: Config,
+    model: TrainedModel,
+    network: Network,
+    seconds: RequestSeconds,
+    stream: Stream,
+    run_stream: Stream,
+) -> TaskLearner:
+    """Build the training state of a task's model."""
+    algorithm, objective = model.algorithm, model.objective
+    star = np.broadcast_to(np.int64(0), network.clients)
+    server = Server(
+        algorithm,
+        task.uplink,
+        Weights(star, model.sample_weights(task.training.weighting)),
+        make_states(
+            task.run.client_states,
+            (*algorithm.client_state, *algorithm.remembers),
+            objective.spec.size,
+            network.clients,
+            processes=1,
+        ),
+        model.start,
+    )
+    structure = Structure(model, task.model.layers)
+    submodels = RequestSubmodels(
+        task.used_assigner, structure.whole, network.clients, stream, seconds, run_stream
+    )
+    submodels.check()
+    padding = task.run.padding
+    if submodels.of_round(np.zeros(1, dtype=np.int64), 0) is not None:
+        padding = structure.padding(padding)
+    tested = task.used_assigner.tested(structure.neurons)
+    return TaskLearner(
+        server,
+        LocalTraining(model.executor, model.steps, padding or 0.0),
+        submodels,
+        model.evaluation(None if tested is None else tested.of(np.zeros(1, dtype=np.int64))),
+        stream,
+        compression=task.compression.used,
+        gives_up=task.training.cutoff_seconds is not None,
+        lr_share=task.lr_schedule.shares(task.training.rounds),
+        spread_updates=task.schedule.measured,
+        title=seconds.title,
+    )
+
+
+def _stored(config: Config, models: list[TrainedModel], learners: list[TaskLearner]) -> Config:
+    """The settings to store, with each task's resolved executor and storage of client state."""
+    first, kinds = models[0].computing, {learner.server.states.kind for learner in learners}
+    # If tasks differ, "auto" is stored: it depends only on the sizes of their states.
+    run: dict[str, Any] = {"client_states": kinds.pop()} if len(kinds) == 1 else {}
+    if not config.task:
+        return config.settled(run | first.settings())
+    by_task = {
+        table["name"]: {
+            key: value
+            for key, value in model.computing.settings().items()
+            if key not in ("device", "threads")
+        }
+        for table, model in zip(config.task, models, strict=True)
+    }
+    return config.settled(run | {"device": first.device, "threads": first.threads}, by_task)

@@ -1,0 +1,165 @@
+"""Checks a user's class or function against the contracts."""
+
+from __future__ import annotations
+
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import Field, fields, is_dataclass, make_dataclass
+from pathlib import Path
+from typing import Any
+
+from channels import Access
+from wirelessfl.air.uplinks import Uplink
+from wirelessfl.algorithms import find_algorithm
+from wirelessfl.base.errors import ConfigError, out_of_memory
+from wirelessfl.base.guard import NO_ERROR, ONE_LINE, located
+from wirelessfl.base.import_paths import is_import_path, path_of
+from wirelessfl.base.registry import import_path
+from wirelessfl.base.torch_state import kept_generators, own_modes
+from wirelessfl.base.wording import shown, suggestion
+from wirelessfl.config.choices import KINDS
+from wirelessfl.models.metrics import find_metric
+from wirelessfl.runs.checking.contracts import CONTRACTS, BrokenError, Contract, NotTestedError
+from wirelessfl.runs.checking.kinds import CHECKED, base_of, data_of, kind_of
+from wirelessfl.runs.checking.report import NEEDS, Outcome, Report
+from wirelessfl.runs.checking.subject import Subject, import_path_of
+
+
+@own_modes
+def check(
+    thing: str | type | Callable[..., Any], *, kind: str | None = None, **settings: Any
+) -> Report:
+    """Test a class or function of yours in small runs, in some seconds.
+
+    They test whether it works with its defaults, leaves its arguments unchanged, gives the same
+    answer twice and by all executors, and resumes as if it had not been interrupted; see
+    docs/extending.md.
+
+    >>> import wirelessfl
+    >>> from wirelessfl.engine.selection import RoundRobin
+    >>> wirelessfl.check(RoundRobin).passed
+    True
+
+    Args:
+        thing: the class or function, or its import path, ``module:name`` or ``file.py:name``: an
+            algorithm, uplink, access, schedule, selection, split, model, data set, ...
+        kind: its kind, as the setting that selects one is called, e.g. "uplink"; None to infer it.
+        settings: its settings, instead of their defaults.
+
+    Returns:
+        The result of each test; ``str`` gives one line per test.
+
+    Raises:
+        ConfigError: it cannot be imported, or its kind is unclear or unknown.
+    """
+    if kind is not None and kind not in CHECKED:
+        raise ConfigError(
+            f"kind is {shown(kind)}.{suggestion(kind, CHECKED)} Choose {', '.join(CHECKED)}."
+        )
+    target = thing
+    if isinstance(thing, str):
+        if not is_import_path(thing):
+            raise ConfigError(f"{thing!r} is not an import path: give module:name or file.py:name.")
+        target = import_path("object", thing)
+    kind = kind_of(target) if kind is None else kind
+    name = thing if isinstance(thing, str) else _name(thing)
+    begun = time.perf_counter()
+    with (
+        kept_generators(),
+        _path(thing, target) as path,
+        tempfile.TemporaryDirectory(prefix="wirelessfl-check-") as folder,
+    ):
+        if path != thing:
+            target = import_path(kind, path)
+        _check_class(kind, path)
+        labels, data = data_of(kind, target, path, settings)
+        base = base_of(kind, target, path, labels)
+        outcomes = tuple(_outcomes(Subject(kind, path, target, settings, base, Path(folder), data)))
+    return Report(name, kind, outcomes, time.perf_counter() - begun)
+
+
+def _check_class(kind: str, path: str) -> None:
+    """Raise ConfigError unless a class is one of its kind."""
+    if kind == "algorithm":
+        find_algorithm(path)
+    elif kind == "metric":
+        find_metric(path)
+    elif kind in KINDS:
+        KINDS[kind].find(path)
+
+
+def _outcomes(subject: Subject) -> Iterator[Outcome]:
+    passed = {""}
+    for contract in CONTRACTS:
+        if contract.kinds is not None and subject.kind not in contract.kinds:
+            continue
+        if contract.needs not in passed:
+            yield Outcome(contract.name, "skipped", f"{NEEDS}{contract.needs}")
+            continue
+        outcome = _outcome(contract, subject)
+        if outcome.status == "ok":
+            passed.add(contract.name)
+        yield outcome
+
+
+def _outcome(contract: Contract, subject: Subject) -> Outcome:
+    try:
+        contract.test(subject)
+    except NotTestedError as error:
+        return Outcome(contract.name, "skipped", str(error))
+    except (BrokenError, *ONE_LINE) as error:
+        return Outcome(contract.name, "failed", str(error))
+    except NO_ERROR:
+        raise
+    except BaseException as error:  # users' code may raise anything
+        if out_of_memory(error):
+            raise
+        return Outcome(contract.name, "failed", located(error))
+    return Outcome(contract.name, "ok")
+
+
+@contextmanager
+def _path(thing: Any, target: Any) -> Iterator[str]:
+    """The import path of what is checked; an access is checked as part of an uplink."""
+    if isinstance(target, type) and issubclass(target, Access):
+        with import_path_of(_uplink_of(target)) as path:
+            yield path
+    elif isinstance(thing, str):
+        yield thing
+    else:
+        with import_path_of(target) as path:
+            yield path
+
+
+def _uplink_of(access: type[Access]) -> type[Uplink]:
+    """An uplink with this access, whose settings are those of the access."""
+    entries: Sequence[Field[Any]] = fields(access) if is_dataclass(access) else ()
+
+    def made(self: Any) -> Access:
+        return access(**{entry.name: getattr(self, entry.name) for entry in entries})
+
+    return make_dataclass(
+        access.__name__,
+        [(entry.name, entry.type, entry) for entry in entries],
+        bases=(Uplink,),
+        namespace={
+            "access": property(made),
+            "__module__": access.__module__,
+            "title": path_of(access),
+            "__reduce__": lambda self: (_remade, (access, vars(self))),
+        },
+        frozen=True,
+    )
+
+
+def _remade(access: type[Access], settings: dict[str, Any]) -> Uplink:
+    """Unpickle an uplink with an access, whose generated class cannot be imported by name."""
+    return _uplink_of(access)(**settings)
+
+
+def _name(thing: Any) -> str:
+    if isinstance(thing, type):
+        return path_of(thing)
+    return f"{getattr(thing, '__module__', '')}:{getattr(thing, '__qualname__', shown(thing))}"

@@ -1,0 +1,256 @@
+"""The content of ``about.json``: versions, commit, date and device.
+
+The file ``about.json`` in the folder of a run.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+import subprocess
+import zlib
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+from channels.concurrency import ignored_warnings
+from channels.notes import of_each_kind
+from wirelessfl.base.files import TEXT_BYTES, read_stored, reading, replacing
+from wirelessfl.base.import_paths import short
+from wirelessfl.base.packages import version
+from wirelessfl.base.wording import shown
+
+ROWS_SCHEMA = 1
+"""Version of the row format; incremented when a field is removed or its meaning changes."""
+CHECKPOINT_LAYOUT = 8
+"""Version of checkpoints and ``config.toml``; incremented when their entries are renamed or moved.
+"""
+NUMERICS = 1
+"""Version of the results; incremented whenever the results of a run are changed on purpose.
+
+Runs with equal ``numerics`` and resolved settings on the same machine have bit-identical rows in
+all versions of the package. With different ``numerics``, any value may differ.
+"""
+NOTES = "notes"
+"""Entry of ``about.json``: the notes on the run, if there are any."""
+PACKAGE = Path(__file__).parents[2]
+ENTRIES: dict[str, tuple[type, ...]] = {
+    **dict.fromkeys(("wirelessfl", "date", "device", "device_name"), (str,)),
+    **dict.fromkeys(("python", "torch", "numpy"), (str,)),
+    **dict.fromkeys(("settings", "priced_from"), (str,)),
+    "commit": (str, type(None)),
+    "dirty": (bool, type(None)),
+    **dict.fromkeys(("rows_schema", "numerics"), (int,)),
+    **dict.fromkeys(("data", "named", "given"), (dict,)),
+    **dict.fromkeys(("step_costs", "resumed", "extended", NOTES), (list,)),
+}
+"""Entries of ``about.json`` and their types; others are ignored, and lost when it is written."""
+EACH = {"data": str, "named": dict, "resumed": dict, "extended": dict, NOTES: str}
+"""Types in entries that are lists or tables."""
+
+
+def about(device: str) -> dict[str, Any]:
+    """Versions, commit, date and device of a run that starts now.
+
+    Args:
+        device: torch's name of the training device.
+
+    Returns:
+        ``wirelessfl``, ``python``, ``torch`` and ``numpy``: versions; ``commit`` of the package and
+        whether its files are ``dirty``, both None outside a git work tree; ``date`` in UTC, ISO
+        8601; ``device`` and ``device_name``; ``rows_schema`` and ``numerics``.
+    """
+    return {
+        "wirelessfl": version(),
+        **commit(PACKAGE),
+        "date": datetime.now(UTC).isoformat(timespec="seconds"),
+        "device": device,
+        "device_name": _device_name(device),
+        "python": platform.python_version(),
+        "torch": torch.__version__,
+        "numpy": np.__version__,
+        "rows_schema": ROWS_SCHEMA,
+        "numerics": NUMERICS,
+    }
+
+
+def checked_entries(told: Any) -> dict[str, Any]:
+    """The known entries among those that were read from ``about.json``.
+
+    Raises:
+        ValueError: they are not those of a run.
+    """
+    if not isinstance(told, dict):
+        raise ValueError("it has no entries of a run")
+    entries = {name: value for name, value in told.items() if name in ENTRIES}
+    for name, value in entries.items():
+        each = value.values() if isinstance(value, dict) else value
+        of = EACH.get(name)
+        if not isinstance(value, ENTRIES[name]) or (
+            of is not None and not all(isinstance(one, of) for one in each)
+        ):
+            raise ValueError(f"{name} is {shown(value)}, which is not an entry of a run")
+    return entries
+
+
+@cache
+def commit(package: Path) -> dict[str, Any]:
+    """The commit of a package, and whether files of the three packages differ from it.
+
+    A work tree that ignores the package, e.g. one that contains the virtual environment, does not
+    count.
+
+    Args:
+        package: folder of the package.
+
+    Returns:
+        ``commit`` and ``dirty``; None if unknown.
+    """
+    packages = ("channels", "solvers", package.name)
+    found, changed = None, None
+    if _git(package, "ls-files", "--error-unmatch", "__init__.py") is not None:
+        found = _git(package, "rev-parse", "HEAD")
+        changed = _git(package.parent, "status", "--porcelain", "--", *packages)
+    return {"commit": found, "dirty": None if changed is None else bool(changed)}
+
+
+def _git(folder: Path, *words: str) -> str | None:
+    """Output of a git command; None if git fails or is not installed."""
+    # In a git hook of another repository, variables would redirect git to that repository.
+    environment = {key: value for key, value in os.environ.items() if not key.startswith("GIT_")}
+    environment["GIT_OPTIONAL_LOCKS"] = "0"
+    try:
+        with ignored_warnings(category=BytesWarning):  # as subprocess does, but not in turn
+            done = subprocess.run(
+                ["git", "-C", str(folder), *words],
+                env=environment,
+                stdin=subprocess.DEVNULL,
+                capture_output=True,
+                text=True,
+                timeout=10,
+                check=True,
+            )
+    except (OSError, ValueError, subprocess.SubprocessError):
+        return None
+    return done.stdout.strip()
+
+
+def _device_name(device: str) -> str:
+    """Product name of the GPU or the processor."""
+    if device.startswith("cuda"):
+        return torch.cuda.get_device_name(device)
+    try:
+        for line in Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines():
+            key, _, value = line.partition(":")
+            if key.strip() == "model name" and value.strip():
+                return value.strip()
+    except (OSError, UnicodeDecodeError):
+        pass  # not Linux
+    return platform.processor() or platform.machine()
+
+
+CHECKSUM = "checksum"
+"""Entry that has the checksum of the others."""
+
+
+class AboutFile:
+    """Versions, commit, date, device and hashes of a run, and the times at which it was resumed.
+
+    Args:
+        path: the file.
+        remedy: what to do about damage, the last sentence of error messages.
+    """
+
+    def __init__(self, path: Path, remedy: str) -> None:
+        self.path, self.remedy = path, remedy
+
+    def entries(self) -> dict[str, Any]:
+        """The entries.
+
+        Raises:
+            ConfigError: the file is missing or damaged.
+        """
+        with reading(self.path, self.remedy):
+            entries = json.loads(read_stored(self.path, TEXT_BYTES).decode())
+            if isinstance(entries, dict):
+                before = entries.pop(CHECKSUM, None)  # none after an edit
+                if before is not None and before != _checksum(entries):
+                    raise ValueError(f"it differs from its {CHECKSUM!r}; after an edit, remove it")
+            return checked_entries(entries)
+
+    def write(self, entries: dict[str, Any]) -> None:
+        """Replace the file atomically."""
+        text = json.dumps({**entries, CHECKSUM: _checksum(entries)}, indent=2)
+        with replacing(self.path) as draft:
+            draft.write_text(text + "\n", encoding="utf-8")
+
+    def note_resumed(self, entry: dict[str, Any], notes: Sequence[str]) -> None:
+        """Add an entry to the list ``resumed``, and new notes to ``notes``.
+
+        Args:
+            entry: the entry, from ``wirelessfl.runs.folder.about``.
+            notes: the notes on the resumed run.
+
+        Raises:
+            ConfigError: the file is missing or damaged.
+        """
+        entries = self.entries()
+        entries["resumed"] = [*entries.get("resumed", []), entry]
+        self.write(_with_notes(entries, notes))
+
+    def add_note(self, note: str) -> None:
+        """Add a note to ``notes``, unless they have one of its kind.
+
+        Raises:
+            ConfigError: the file is missing or damaged.
+        """
+        self.write(_with_notes(self.entries(), [note]))
+
+    def note_extended(self, entry: dict[str, Any]) -> None:
+        """Add an entry to the list ``extended``.
+
+        An earlier entry with the same old values never took effect, and is removed.
+
+        Args:
+            entry: ``date``, and the settings that change as ``old`` and ``new``.
+
+        Raises:
+            ConfigError: the file is missing or damaged.
+        """
+        entries = self.entries()
+        kept = [other for other in entries.get("extended", []) if other.get("old") != entry["old"]]
+        entries["extended"] = [*kept, entry]
+        self.write(entries)
+
+
+def hashes_at_start(entries: Mapping[str, Any], named: str) -> Mapping[str, str] | None:
+    """The hashes of code or files when the run began, from the entries; None if there are none.
+
+    Args:
+        entries: those of ``about.json``.
+        named: the setting and its value, e.g. "model /home/me/m.py:make". A file of code may have
+            had another folder, see ``RunDirectory.open``.
+    """
+    began: Mapping[str, Mapping[str, str]] = entries.get("named", {})
+    alike = (name for name in began if _without_folder(name) == _without_folder(named))
+    return began.get(named) or began.get(next(alike, ""))
+
+
+def _without_folder(named: str) -> str:
+    setting, _, path = named.partition(" ")
+    return f"{setting} {short(path)}"
+
+
+def _with_notes(entries: dict[str, Any], notes: Sequence[str]) -> dict[str, Any]:
+    found = of_each_kind([*entries.get(NOTES, []), *notes])
+    return entries | {NOTES: found} if found else entries
+
+
+def _checksum(entries: Mapping[str, Any]) -> int:
+    return zlib.crc32(json.dumps(entries, sort_keys=True).encode())

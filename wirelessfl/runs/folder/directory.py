@@ -1,0 +1,450 @@
+"""The folder of a run: ``config.toml``, ``about.json``, ``rows.jsonl`` and a checkpoint.
+
+Its files stay valid even if the process is killed.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+from wirelessfl.base.errors import ConfigError
+from wirelessfl.base.files import (
+    NotWrittenError,
+    check_writable,
+    is_draft,
+    open_stored,
+    reading,
+    remove_drafts,
+    replacing,
+    stored_size,
+    writing,
+)
+from wirelessfl.base.import_paths import SUFFIX, absolute, module_of
+from wirelessfl.base.sources import source_hashes
+from wirelessfl.config import Config
+from wirelessfl.config.named import Trust, import_paths
+from wirelessfl.config.stored import check_stored
+from wirelessfl.config.tables import read_toml
+from wirelessfl.engine.server.client_states import LOG, check_log
+from wirelessfl.runs.folder.about import NOTES, ROWS_SCHEMA, AboutFile, about, hashes_at_start
+from wirelessfl.runs.folder.checkpoint import CHECKPOINT as CHECKPOINT
+from wirelessfl.runs.folder.checkpoint import RunCheckpoint
+from wirelessfl.runs.folder.rows import RowsFile
+
+try:
+    import fcntl
+except ImportError:  # not a POSIX system: folders of runs are not locked
+    fcntl = None  # type: ignore[assignment]
+
+Row = dict[str, Any]
+NETWORK, PARTITION = "network", "partition"
+"""Names of files of arrays: the given network, and the samples of each client."""
+CLIENT_LOG = "clients.csv"
+"""The client log, if ``client_log`` is set."""
+
+
+def _replaced(value: Any, old: str, new: str) -> Any:
+    """A value of TOML, in which one string replaces another."""
+    if isinstance(value, dict):
+        return {key: _replaced(one, old, new) for key, one in value.items()}
+    if isinstance(value, list):
+        return [_replaced(one, old, new) for one in value]
+    return new if value == old else value
+
+
+class InUseError(ConfigError):
+    """The folder contains a run already, or another process executes it."""
+
+
+@contextmanager
+def _alone_in(path: Path) -> Iterator[None]:
+    """Wait until no other process starts a run in the folder ``path``, where locks are possible."""
+    with ExitStack() as stack:
+        if fcntl is not None:
+            with suppress(OSError):  # some network file systems have no locks of folders
+                folder = os.open(path, os.O_RDONLY)
+                stack.callback(os.close, folder)
+                fcntl.flock(folder, fcntl.LOCK_EX)
+        yield
+
+
+def _array_files(path: Path) -> list[Path]:
+    """Files of arrays in a folder, also unfinished ones."""
+    return [*path.glob(f"{NETWORK}.npz*"), *path.glob(f"{PARTITION}*.npz*")]
+
+
+class RunDirectory:
+    """The folder of one run.
+
+    Rows are appended. A checkpoint stores how many bytes of rows it covers and their checksum; a
+    resumed run truncates later rows.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._remedy = f"Restore it, or start a new run: {self.command}"
+        self._about = AboutFile(path / "about.json", self._remedy)
+        self._checkpoint = RunCheckpoint(path, self._remedy)
+        self._rows = RowsFile(path / "rows.jsonl", self._remedy)
+        self._made = False
+
+    @classmethod
+    def check_free(cls, path: Path) -> None:
+        """Check that a folder is empty or missing, and writable.
+
+        ``about.json`` and drafts are ignored without ``config.toml``, which is written last: the
+        process that wrote them was killed before the run began.
+
+        Raises:
+            ConfigError: it is a file, not empty, or not writable.
+        """
+        check_writable(path)
+        if cls.holds_run(path):
+            raise InUseError(
+                f"out is {path}, which contains a run. Choose another folder, or resume this run: "
+                f"wirelessfl resume {path}"
+            )
+        about = path / "about.json"
+        begun = {about, *(_array_files(path) if about.exists() else [])}
+        if path.exists() and not all(f in begun or is_draft(f.name) for f in path.iterdir()):
+            raise ConfigError(
+                f"out is {path}: it is not an empty folder. Choose another folder, or empty it."
+            )
+
+    @staticmethod
+    def holds_run(path: Path) -> bool:
+        """Whether a folder is that of a run."""
+        return os.path.isfile(path / "config.toml")  # False, too, for a path that cannot be
+
+    @classmethod
+    def create(
+        cls,
+        path: Path,
+        config: Config,
+        *,
+        new: bool = False,
+        entries: Mapping[str, Any] | None = None,
+        arrays: Mapping[str, Mapping[str, Any]] | None = None,
+    ) -> RunDirectory:
+        """Create the folder of a new run, with ``config.toml`` and ``about.json``.
+
+        Args:
+            path: the folder; created if it is missing.
+            config: the configuration to store.
+            new: whether the folder must not exist yet.
+            entries: further entries of ``about.json``, such as counted step costs.
+            arrays: arrays to store in further files, by stem of the file and name.
+
+        Raises:
+            ConfigError: the folder is not empty, or cannot be created.
+            FileExistsError: ``new`` is set, and the folder exists.
+        """
+        text, told = config.to_toml(), about(config.run.device) | dict(entries or {})
+        check_writable(path)
+        directory = cls(path)
+        directory._made = not path.exists()
+        try:
+            path.mkdir(parents=True, exist_ok=not new)
+            with _alone_in(path):
+                cls.check_free(path)
+                directory._about.write(told)
+                for stem, named in (arrays or {}).items():
+                    with replacing(path / f"{stem}.npz") as draft, draft.open("wb") as file:
+                        np.savez_compressed(file, **named)
+                with replacing(path / "config.toml") as draft:
+                    draft.write_text(text, encoding="utf-8")
+        except FileExistsError:
+            raise
+        except OSError as error:
+            raise ConfigError(f"out is {path}: {error.strerror}. Choose another folder.") from error
+        return directory
+
+    def remove(self) -> None:
+        """Remove the files of a run that has failed at its start, and its folder if it was new."""
+        own = (self.path / "config.toml", self._about.path, self._rows.path, self._checkpoint.path)
+        best = self.path.glob("*best.safetensors")
+        for file in (*own, *_array_files(self.path), *self.logs(), *best):
+            file.unlink(missing_ok=True)
+        shutil.rmtree(self.path / "tensorboard", ignore_errors=True)
+        if self._made:
+            with suppress(OSError):  # another program has written into it
+                self.path.rmdir()
+
+    def logs(self) -> list[Path]:
+        """The files of client states, and the client log."""
+        log = self.path / CLIENT_LOG
+        return [*sorted(self.path.glob("*clients-*.log")), *([log] if os.path.lexists(log) else [])]
+
+    @classmethod
+    def open(cls, path: Path, trust: Trust) -> tuple[RunDirectory, Config]:
+        """Open the folder of an existing run, and read its configuration.
+
+        Args:
+            path: the folder.
+            trust: whether the configuration may name code to import.
+
+        Raises:
+            ConfigError: it is not a run directory, an incompatible version of the package started
+                it, its checkpoint or settings are invalid, or it names code without being trusted.
+        """
+        file, directory = path / "config.toml", cls(path)
+        if not cls.holds_run(path):
+            raise ConfigError(
+                f"{path} is not a run directory (no config.toml). Give the folder of a run, as "
+                "printed at its end."
+            )
+        # Other versions may have other settings.
+        directory._checkpoint.check_version(directory.command)
+        tables = read_toml(file, trust, stored=True)
+        check_stored(tables, file)
+        tables = directory._with_code_here(tables)
+        try:
+            return directory, Config.of(tables)
+        except ConfigError as error:
+            raise ConfigError(
+                f"{file}: {error} If another version of wirelessfl wrote it, start a new run."
+            ) from error
+
+    def _with_code_here(self, tables: dict[str, Any]) -> dict[str, Any]:
+        """The settings, in which equal files of the current folder replace missing ones of code.
+
+        The folder may be on another machine, where the paths of files differ.
+
+        Raises:
+            ConfigError: a file of code is missing.
+        """
+        for setting, path in import_paths(tables):
+            place, _, name = path.rpartition(":")
+            if not place.endswith(SUFFIX) or os.path.exists(place):
+                continue
+            here = Path(place).name
+            before = hashes_at_start(self.about(), f"{setting} {path}")
+            if not os.path.isfile(here) or before not in (None, source_hashes(module_of(here))):
+                differs = ", and that in the current folder differs" if os.path.isfile(here) else ""
+                raise ConfigError(
+                    f"{self.path / 'config.toml'}: {setting} is {path!r}: there is no such file"
+                    f"{differs}. Copy {here} as it was when the run began into the current folder, "
+                    "with the modules that it imports."
+                )
+            tables = _replaced(tables, path, absolute(f"{here}:{name}"))
+        return tables
+
+    @property
+    def command(self) -> str:
+        """The command of a new run with the settings of this one."""
+        return f"wirelessfl run --config {self.path / 'config.toml'} --out NEW"
+
+    def about(self) -> dict[str, Any]:
+        """The entries of ``about.json``.
+
+        Raises:
+            ConfigError: the file is missing or damaged.
+        """
+        return self._about.entries()
+
+    def notes(self) -> tuple[str, ...]:
+        """The notes on the run, or that ``about.json`` is missing or damaged."""
+        try:
+            return tuple(self.about().get(NOTES, ()))
+        except ConfigError as error:
+            return (str(error),)
+
+    def add_note(self, note: str) -> None:
+        """Add a note to ``about.json``, see ``AboutFile``."""
+        self._about.add_note(note)
+
+    def note_resumed(self, told: dict[str, Any], notes: Sequence[str]) -> None:
+        """Add an entry to the list ``resumed`` in ``about.json``, see ``AboutFile``."""
+        self._about.note_resumed(told, notes)
+
+    def note_extended(self, entry: dict[str, Any]) -> None:
+        """Add an entry to the list ``extended`` in ``about.json``, see ``AboutFile``."""
+        self._about.note_extended(entry)
+
+    @contextmanager
+    def at_work(self) -> Iterator[None]:
+        """Lock the folder, so that no other process executes the run.
+
+        Raises:
+            InUseError: another process has locked the folder.
+        """
+        with open_stored(self.path / "config.toml") as file:
+            try:
+                if fcntl is not None:  # the lock is released when the process ends, even if killed
+                    fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                raise InUseError(
+                    f"another process is using the run in {self.path}. Wait until it ends."
+                ) from None
+            remove_drafts(self.path)
+            yield
+
+    def wait(self) -> None:
+        """Wait until no other process executes the run."""
+        with open_stored(self.path / "config.toml") as file:
+            if fcntl is not None:
+                fcntl.flock(file, fcntl.LOCK_EX)
+
+    def append(self, row: Row) -> None:
+        """Append one row; if the process is killed here, ``resume`` removes the incomplete line.
+
+        Raises:
+            NotWrittenError: the file cannot be written, or files of the run are gone.
+        """
+        with writing(self._rows.path, self.path):
+            self._check_kept()
+            self._rows.append(row)
+
+    def _check_kept(self) -> None:
+        """Check that the folder of a run that is training is still there, with all its rows.
+
+        Raises:
+            NotWrittenError: another program has removed or changed them.
+        """
+        if not self.holds_run(self.path) or self._rows.length != self._rows.covered[0]:
+            raise NotWrittenError(
+                f"the folder {self.path} has been removed, moved or changed while its run was "
+                "training. Restore the folder and resume the run, or start a new run."
+            )
+
+    def save(self, tensors: dict[str, torch.Tensor], state: dict[str, Any]) -> None:
+        """Write a checkpoint that covers all current rows.
+
+        Raises:
+            NotWrittenError: it cannot be written, and the last one remains; or files of the run are
+                gone.
+        """
+        with writing(self._checkpoint.path, self.path):
+            self._check_kept()
+            self._rows.to_disk()
+            size, checksum = self._rows.covered
+            told = {**state, "rows_bytes": size, "rows_checksum": checksum}
+            self._checkpoint.write(tensors, told)
+
+    def load(self) -> tuple[dict[str, torch.Tensor], dict[str, Any]] | None:
+        """Tensors and state of the checkpoint; None if none has been written yet.
+
+        Raises:
+            ConfigError: the checkpoint is damaged, or missing although the run has made progress.
+        """
+        if not self._checkpoint.exists():
+            for file in (self._rows.path, *self.logs()):
+                if not os.path.lexists(file):
+                    continue
+                with reading(file, self._remedy):
+                    size = stored_size(file)
+                if size:
+                    raise ConfigError(
+                        f"{self._checkpoint.path} is missing, but there is {file.name}, which "
+                        f"cannot be continued without it. {self._remedy}"
+                    )
+            return None
+        return self._checkpoint.read()
+
+    def load_params(
+        self, wanted: Callable[[str], bool]
+    ) -> tuple[dict[str, torch.Tensor], dict[str, Any]]:
+        """Some tensors of the checkpoint, and its state.
+
+        Args:
+            wanted: which tensors to return, by name.
+
+        Raises:
+            ConfigError: there is no checkpoint, it is damaged, or of another version.
+        """
+        if not self._checkpoint.exists():
+            raise ConfigError(f"the run in {self.path} has no checkpoint yet, so no parameters.")
+        self._checkpoint.check_version(self.command)
+        return self._checkpoint.read_some(wanted)
+
+    def snapshot(self) -> tuple[dict[str, Any] | None, list[Row]]:
+        """State of the checkpoint and all rows, also of a run that is training; changes nothing.
+
+        Raises:
+            ConfigError: a file is damaged, or another version of the package wrote the rows.
+        """
+        state = self._checkpoint.state()  # before the rows, which only grow
+        if state is None:
+            return None, self.rows()
+        if state.get("schema") != ROWS_SCHEMA:
+            raise ConfigError(
+                f"{self.path} has rows of schema {state.get('schema')}, but this version of "
+                f"wirelessfl reads {ROWS_SCHEMA}. {self._remedy}"
+            )
+        covered = state.get("rows_bytes"), state.get("rows_checksum")
+        if covered[0] is not None and covered[1] is not None:  # not in early versions
+            self._rows.check(covered[0], covered[1], whole=state["finished"])
+        return state, self.rows()
+
+    def prepare_extension(
+        self,
+        tensors: dict[str, torch.Tensor],
+        state: dict[str, Any],
+        config: str,
+        changes: Mapping[str, Any],
+    ) -> None:
+        """Write the last checkpoint again, see ``RunCheckpoint.prepare_extension``."""
+        self._checkpoint.prepare_extension(tensors, state, config, changes)
+
+    def replace_config(self, text: str) -> None:
+        """Replace ``config.toml`` atomically."""
+        file = self.path / "config.toml"
+        with writing(file, self.path), replacing(file) as draft:
+            draft.write_text(text, encoding="utf-8")
+
+    def extent(self, rows: int) -> tuple[int, int]:
+        """Bytes of the first ``rows`` rows, and their checksum."""
+        return self._rows.extent(rows)
+
+    def rows(self) -> list[Row]:
+        """All rows, without an incomplete last line.
+
+        Raises:
+            ConfigError: the file or a line is damaged.
+        """
+        return self._rows.read()
+
+    def check_rows(self, state: Mapping[str, Any]) -> list[Row]:
+        """Check and read the rows that a checkpoint covers.
+
+        Args:
+            state: state of the checkpoint.
+
+        Raises:
+            ConfigError: rows are missing, damaged or changed, or there are more than a finished run
+                has written.
+        """
+        covered = state["rows_bytes"], state["rows_checksum"]
+        return self._rows.check(*covered, whole=state["finished"])
+
+    def check_logs(self, tensors: Mapping[str, torch.Tensor], *, titled: bool) -> None:
+        """Check the client states on disk that a checkpoint refers to.
+
+        Args:
+            tensors: tensors of the checkpoint.
+            titled: whether tasks have tables, and the names of logs those of tasks.
+
+        Raises:
+            ConfigError: a client state is missing or damaged.
+        """
+        for name in tensors:
+            if name.endswith(LOG):
+                prefix = name.removesuffix(LOG)
+                mark = f"{prefix.partition('.')[0]}-" if titled else ""
+                own = {
+                    n.removeprefix(prefix): v for n, v in tensors.items() if n.startswith(prefix)
+                }
+                with reading(self._checkpoint.path, self._remedy):  # or else of the log
+                    check_log(self.path, mark, own)
+
+    def cut_rows(self, size: int) -> None:
+        """Truncate the file of rows to ``size`` bytes."""
+        self._rows.cut(size)

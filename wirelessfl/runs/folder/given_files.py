@@ -1,0 +1,253 @@
+"""Given objects in a run's folder: networks, splits, hashes of the others; and the partition.
+
+The objects of a resumed run: those given again, and those that its folder keeps.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from channels import Network
+from channels.npz import read_npz
+from channels.stored import load_network, network_arrays, why_not_stored
+from wirelessfl.base.errors import ConfigError
+from wirelessfl.base.files import open_stored, reading
+from wirelessfl.base.import_paths import path_of
+from wirelessfl.config import Config
+from wirelessfl.data.partition import ClientPartition
+from wirelessfl.runs.build.given_objects import GivenObjects, naming_network
+from wirelessfl.runs.folder.directory import NETWORK, PARTITION, RunDirectory
+from wirelessfl.runs.folder.fingerprints import data_hash, digest
+from wirelessfl.runs.folder.given_code import function_hash, model_source
+from wirelessfl.training.workers.shards import Shards
+
+if TYPE_CHECKING:
+    from wirelessfl.runs.build.setups import Setup
+
+GIVEN = "given"
+"""Entry of ``about.json``: hashes of the given objects."""
+Arrays = dict[str, NDArray[Any]]
+
+
+def stored_arrays(setup: Setup, given: GivenObjects) -> dict[str, Arrays]:
+    """The arrays to store in the run's folder, by the stem of their file.
+
+    They are the given network, if it can be stored, and the partition of the data of each task.
+
+    Args:
+        setup: parts of the run.
+        given: the given objects.
+    """
+    found: dict[str, Arrays] = {}
+    if given.network is not None and not why_not_stored(given.network):
+        found[NETWORK] = network_arrays(given.network)
+    names = list(setup.config.tasks) if setup.config.task else [None]
+    for number, (name, model) in enumerate(zip(names, setup.models, strict=True)):
+        partition = ClientPartition.of(
+            model.client_samples,
+            model.data.train_labels.numpy(),
+            model.data.classes,
+            whole=given.split is not None,
+        )
+        stem = PARTITION if name is None else f"{PARTITION}-{number}"
+        found[stem] = partition.arrays() | ({} if name is None else {"task": np.array(name)})
+    return found
+
+
+def not_stored(given: GivenObjects) -> list[str]:
+    """A line for a given network that the run's folder cannot keep."""
+    reason = "" if given.network is None else why_not_stored(given.network)
+    if not reason:
+        return []
+    return [f"network=... is not stored in the run's folder: {reason}. Give it again to resume."]
+
+
+def stored_network(folder: Path) -> Network | None:
+    """The network in a run's folder; None if there is none.
+
+    Raises:
+        ConfigError: the file is damaged.
+    """
+    file = folder / f"{NETWORK}.npz"
+    if not os.path.lexists(file):
+        return None
+    with reading(file, "Give network=... again."), open_stored(file) as content:
+        return load_network(content)
+
+
+def read_partition(folder: str | Path) -> ClientPartition | dict[str, ClientPartition]:
+    """Which client has which training samples in a stored run.
+
+    Args:
+        folder: the run's folder.
+
+    Returns:
+        The partition; for a run with tables of tasks, that of each task by name.
+
+    Raises:
+        ConfigError: the folder has no partition, or its file is damaged.
+    """
+    whole = Path(folder, f"{PARTITION}.npz")
+    files = [whole] if os.path.lexists(whole) else sorted(whole.parent.glob(f"{PARTITION}-*.npz"))
+    if not files:
+        raise ConfigError(f"{folder} has no {whole.name}: give the folder of a run.")
+    if files == [whole]:
+        return _partition(whole)[1]
+    files = [file for file in files if file.stem.rpartition("-")[2].isdecimal()]
+    return dict(
+        _partition(file) for file in sorted(files, key=lambda f: int(f.stem.rpartition("-")[2]))
+    )
+
+
+def stored_split(folder: Path) -> ClientPartition:
+    """The given split in a run's folder.
+
+    Raises:
+        ConfigError: the file is missing or damaged.
+    """
+    found = read_partition(folder)
+    if isinstance(found, dict) or not found.known:
+        raise ConfigError(f"{folder}: the split is not stored. Give split=... again.")
+    return found
+
+
+def _partition(file: Path) -> tuple[str, ClientPartition]:
+    """Name of the task, empty if there are no tasks, and its partition."""
+    with reading(file, "Restore it."), open_stored(file) as content:
+        arrays = read_npz(content)
+        return str(arrays.get("task", "")), ClientPartition.of_arrays(arrays)
+
+
+def given_hashes(given: GivenObjects) -> dict[str, Any]:
+    """Hashes of the given model, data, loss, metrics, redesign and augmentation, by argument.
+
+    Returns:
+        For a model its class, and hashes of the shapes of its parameters and of the source of the
+        user's classes of its modules; for a loss, each metric, a redesign and an augmentation
+        the hash of its code and of the values that it uses; for data that of samples and labels.
+    """
+    found: dict[str, Any] = {}
+    if given.model is not None:
+        shapes = {  # parameters without a shape are refused later, by name
+            name: None if torch.nn.parameter.is_lazy(p) else tuple(p.shape)
+            for name, p in given.model.named_parameters()
+        }
+        found["model"] = {
+            "class": path_of(type(given.model)),
+            "shapes": digest(shapes),
+            "source": model_source(given.model),
+        }
+    if given.data is not None:
+        found["data"] = data_hash(given.data)
+    if callable(given.loss):
+        found["loss"] = function_hash(given.loss)
+    if given.functions:
+        found["metrics"] = {name: function_hash(f) for name, f in given.functions.items()}
+    if given.redesign is not None:
+        found["redesign"] = function_hash(given.redesign)
+    if given.augment is not None:
+        found["augment"] = function_hash(given.augment)
+    return found
+
+
+def changed_object(given: GivenObjects, about: Mapping[str, Any], *, code_only: bool) -> str:
+    """The first given object that differs from that of the run, in words; empty if none does.
+
+    Args:
+        given: the objects.
+        about: entries of ``about.json``.
+        code_only: whether only code is compared, because a checkpoint knows the values.
+    """
+    began = about.get(GIVEN)
+    if not isinstance(began, dict):  # an earlier version wrote the file
+        return ""
+    for place, now in _entries(given_hashes(given)):
+        if code_only and (place == ("data",) or place[1:] == ("shapes",)):
+            continue
+        before: Any = began
+        for key in place:
+            before = before.get(key, now) if isinstance(before, dict) else now
+        if before != now:
+            return _words(place)
+    return ""
+
+
+def _words(place: tuple[str, ...]) -> str:
+    match place:
+        case ("model", "source"):
+            return "the code of model=..."
+        case ("model", what):
+            return f"the {what} of model=..."
+        case ("metrics", name):
+            return f"the code or a value of metric {name!r}"
+        case ("loss" | "redesign" | "augment" as name,):
+            return f"the code or a value of {name}=..."
+    return f"{place[0]}=..."
+
+
+def _entries(
+    table: Mapping[str, Any], before: tuple[str, ...] = ()
+) -> Iterator[tuple[tuple[str, ...], Any]]:
+    for key, value in table.items():
+        if isinstance(value, Mapping):
+            yield from _entries(value, (*before, key))
+        else:
+            yield (*before, key), value
+
+
+def check_same_names(
+    path: str | Path, began: Sequence[str], names: Sequence[str], asked: Sequence[str]
+) -> None:
+    """Check that a run has the same objects as before.
+
+    Args:
+        path: folder of the run.
+        began: names of the objects that the run began with.
+        names: names of those that it has now, with those that its folder keeps.
+        asked: names of those that were given now.
+
+    Raises:
+        ConfigError: an object is missing, or the run began without it.
+    """
+    missing = [f"{name}=..." for name in began if name not in names]
+    extra = [f"{name}=..." for name in names if name not in began]
+    if not (missing or extra):
+        return
+    first = ", ".join(f"{name}=..." for name in began) or "no objects"
+    now = ", ".join(f"{name}=..." for name in asked) or "no objects"
+    remedy = [f"give {', '.join(missing)} again"] if missing else []
+    remedy += [f"leave out {', '.join(extra)}"] if extra else []
+    raise ConfigError(
+        f"the run in {path} was started by wirelessfl.run with {first}, but resume got {now}: "
+        f"{', and '.join(remedy)}."
+    )
+
+
+def with_stored(
+    directory: RunDirectory,
+    config: Config,
+    given: GivenObjects,
+    network: Network | str | None,
+    shards: Shards,
+) -> GivenObjects:
+    """The objects of an interrupted run: those given now, and those that its folder keeps.
+
+    Raises:
+        ConfigError: the given network is named, but the run has another one; or a file is damaged.
+    """
+    _, network = naming_network(config, network)
+    split = given.split
+    if network is None and config.given.network is not None:
+        network = shards.by_first(partial(stored_network, directory.path))
+    if split is None and config.given.split is not None:
+        split = shards.by_first(partial(stored_split, directory.path))
+    return replace(given, network=network, split=split)

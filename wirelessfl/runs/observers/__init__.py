@@ -1,0 +1,49 @@
+"""Observers of a run: they see its rows and parameters, and may end it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from wirelessfl.runs.observers.best_model import BestModel
+from wirelessfl.runs.observers.console import Console, in_notebook
+from wirelessfl.runs.observers.early_stopping import EarlyStopping
+from wirelessfl.runs.observers.observer import EndOfTask, Observer, Running
+from wirelessfl.runs.observers.trackers import Name, TensorBoard, Trackio
+
+
+def tracker(name: Name) -> Observer:
+    """The observer that writes to a tracker.
+
+    >>> from wirelessfl.observers import tracker
+    >>> type(tracker("tensorboard")).__name__
+    'TensorBoard'
+
+    Raises:
+        ConfigError: its package is not installed.
+    """
+    return TensorBoard() if name == "tensorboard" else Trackio()
+
+
+def default_observers(given: Iterable[Observer]) -> list[Observer]:
+    """The observers that a run has unless others of their class are given: a bar in notebooks.
+
+    >>> from wirelessfl.observers import default_observers
+    >>> default_observers([])  # outside of notebooks
+    []
+    """
+    console = any(isinstance(observer, Console) for observer in given)
+    return [Console()] if in_notebook() and not console else []
+
+
+__all__ = [
+    "BestModel",
+    "Console",
+    "EarlyStopping",
+    "EndOfTask",
+    "Observer",
+    "Running",
+    "TensorBoard",
+    "Trackio",
+    "default_observers",
+    "tracker",
+]
