@@ -212,14 +212,7 @@ def _cell(
     clients: ArrayLike | None,
     **shapes: tuple[int, ...],
 ) -> tuple[ComplexArray, ComplexArray, FloatArray, IntArray]:
-    """Channels, beamformer, weights and client indices of a cell; ``shapes`` of other arguments.
-
-    Args:
-        name: the beamformer's name in messages.
-
-    Raises:
-        ValueError: a shape does not fit, or a value is not finite or negative.
-    """
+    """Channels, beamformer, weights and client indices of a cell; ``shapes`` of other arguments."""
     channels, a = np.asarray(h, np.complex128), np.asarray(receive, np.complex128)
     q = numbers("weights", weights, min_value=0, limit=MOST)
     if channels.ndim != 2 or a.shape != channels.shape[1:]:
@@ -240,11 +233,7 @@ def _cell(
 
 
 def _imperfect(csi_error: ArrayLike, phase_error: float, clients: int) -> FloatArray:
-    """Variances of the channel errors; checks the phase error as well.
-
-    Raises:
-        ValueError: a value is out of range, or the shape does not fit.
-    """
+    """Variances of the channel errors; checks the phase error as well."""
     csi = numbers("csi_error", csi_error, min_value=0, limit=1e30)
     if csi.shape not in {(), (clients,)}:
         raise ValueError(f"csi_error has shape {csi.shape}: give one number, or [clients].")

@@ -158,11 +158,7 @@ def _gauss_laguerre(alpha: float) -> tuple[FloatArray, FloatArray]:
 
 
 def _decibels(name: str, values: ArrayLike, least: float) -> FloatArray:
-    """``values`` as float64, from ``least`` to 300.
-
-    Raises:
-        ValueError: a value is out of range.
-    """
+    """``values`` as float64, from ``least`` to 300."""
     given = np.asarray(values, dtype=np.float64)
     bad = ~((given >= least) & (given <= LARGEST_DB))
     if bad.any():
@@ -173,10 +169,6 @@ def _decibels(name: str, values: ArrayLike, least: float) -> FloatArray:
 
 
 def _check_shapes(**arrays: FloatArray) -> None:
-    """Raise unless the arrays broadcast.
-
-    Raises:
-        ValueError: they do not.
-    """
+    """Raise unless the arrays broadcast."""
     shapes = {name: array.shape for name, array in arrays.items()}
     common_shape(shapes, shapes.values(), "shapes that broadcast")

@@ -245,11 +245,7 @@ def _check_rounds(**values: ArrayLike) -> None:
 
 
 def _times(network: Network, name: str, values: ArrayLike) -> FloatArray:
-    """``values`` [..., clients] >= 0, infinity included, as float64.
-
-    Raises:
-        ValueError: the shape does not fit, or a value is negative or NaN.
-    """
+    """``values`` [..., clients] >= 0, infinity included, as float64."""
     given = np.asarray(values, dtype=np.float64)
     if given.shape[-1:] != (network.clients,):
         raise ValueError(

@@ -245,11 +245,7 @@ class Rates:
 
 
 def _ends(deadline_seconds: ArrayLike) -> FloatArray:
-    """Deadlines as float64, > 0.
-
-    Raises:
-        ValueError: one of them is not.
-    """
+    """Deadlines as float64, > 0."""
     given = np.asarray(deadline_seconds, dtype=np.float64)
     if not (given > 0).all():
         raise ValueError(

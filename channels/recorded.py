@@ -233,11 +233,7 @@ def _place(bad: Any) -> str:
 
 
 def _arrays(file: Path) -> Mapping[str, Any]:
-    """Arrays of a file, by name.
-
-    Raises:
-        ValueError: the file is missing, of another format, or damaged.
-    """
+    """Arrays of a file, by name."""
     if not file.is_file():
         raise ValueError(f"there is no file {file}: give a .npz or .mat file of channels.")
     try:

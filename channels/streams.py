@@ -179,9 +179,5 @@ def _checked_block(index: int, rows: ArrayLike, width: int) -> tuple[int, IntArr
 
 
 def _plain(what: str, name: object) -> Name:
-    """A string or an integer, of NumPy too, as one of Python.
-
-    Raises:
-        TypeError: it is neither.
-    """
+    """A string or an integer, of NumPy too, as one of Python."""
     return str(name) if isinstance(name, str) else whole_number(what, name)

@@ -173,11 +173,7 @@ def _shares(ready: FloatArray, upload: FloatArray) -> Outcome:
 
 
 def _read(ready_seconds: Any, upload_seconds: Any) -> tuple[FloatArray, FloatArray]:
-    """Both arguments, broadcast to [..., clients].
-
-    Raises:
-        ValueError: an argument is out of range, or the shapes do not fit.
-    """
+    """Both arguments, broadcast to [..., clients]."""
     arrays = []
     for name, values in (("ready_seconds", ready_seconds), ("upload_seconds", upload_seconds)):
         array = numbers(name, values)

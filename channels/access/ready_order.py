@@ -73,11 +73,6 @@ def _in_turn(network: Network, ready: FloatArray, own: FloatArray) -> tuple[Floa
     """When each upload ends, and its place in its cell's order, [..., clients].
 
     Cells of one size are served together.
-
-    Args:
-        network: network of the clients.
-        ready: [..., clients], when each client has trained.
-        own: [..., clients], seconds of each upload.
     """
     ends, places = np.empty_like(own), np.empty_like(own)
     sizes = network.cell_sizes

@@ -136,14 +136,7 @@ class FedTune(Redesign):
         last: Window,
         before: Window,
     ) -> None:
-        """Update the slopes of M or of E after a window, in place.
-
-        Args:
-            slopes: of each overhead, [4].
-            lowers: whether more of it lowers each overhead, [4].
-            more: whether there was more of it than in the window before.
-            current, last, before: the last three windows.
-        """
+        """Update the slopes of M or of E after a window, in place."""
         favoured = lowers if more else ~lowers
         moved, previous = np.abs(current.costs - last.costs), np.abs(last.costs - before.costs)
         known = favoured & (previous > 0)

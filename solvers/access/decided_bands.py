@@ -30,17 +30,8 @@ def _soonest(
 ) -> BoolArray:
     """The clients of each cell whose updates all arrive soonest in the bands that suit them best.
 
-    Args:
-        load: what each client would do.
-        draw: channels of the clients, h [..., clients, antennas].
-        ready_seconds: [..., clients], when each client can send.
-        counts: [cells], number of clients to choose.
-
     Returns:
         [..., clients] boolean; all that can send, where a cell has fewer than its count.
-
-    Raises:
-        ValueError: an argument is outside the range of :func:`solvers.select_clients`.
     """
     network = draw.network
     if draw.noise_rise is not None:  # in_bands, with the chosen clients as senders

@@ -160,11 +160,7 @@ def _arguments(
 
 
 def _shape(channels: Tensor, given: dict[str, FloatArray], noise: FloatArray) -> tuple[int, ...]:
-    """The common shape [..., clients].
-
-    Raises:
-        ValueError: the shapes cannot be broadcast.
-    """
+    """The common shape [..., clients]."""
     shape = clients_shape(channels, *(array.shape for array in given.values()), (*noise.shape, 1))
     if not shape:
         shapes = ", ".join(f"{name} {array.shape}" for name, array in given.items())

@@ -180,12 +180,7 @@ class _Relaxation(NamedTuple):
         return rows, offset
 
     def miss(self, received: Tensor, low: Tensor, width: Tensor) -> Tensor:
-        """By how much each client's relaxed term is below its true value, [nodes, clients].
-
-        Args:
-            received: g_i^H a [nodes, clients] at the solutions.
-            low, width: [nodes, clients], intervals of its phase.
-        """
+        """By how much each client's relaxed term is below its true value, [nodes, clients]."""
         size = received.abs()
         true = (self.q - size).clamp_min(0).square() + self.w * size.square()
         along = (received * torch.polar(torch.ones_like(low), -(low + width / 2))).real

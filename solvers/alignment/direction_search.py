@@ -163,15 +163,7 @@ def _towards(covariance: Tensor, draw: Tensor) -> Tensor:
 def _anneal(
     problem: AlignmentProblems, error: Tensor, a: Tensor, stages: int, steps: int
 ) -> Tensor:
-    """Points [problems, starts, dimensions] after all stages.
-
-    Args:
-        problem: the problems.
-        error: [problems], the least error, approximately; the first stages' noise follows from it.
-        a: directions [problems, starts, dimensions].
-        stages: number of stages in which the noise is lowered.
-        steps: Newton steps per stage.
-    """
+    """Points [problems, starts, dimensions] after all stages."""
     problems, starts, dimensions = a.shape
     low, high = _LEVELS
     level = torch.logspace(0, 1, starts, base=high / low, dtype=torch.float64, device=a.device)

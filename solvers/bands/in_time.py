@@ -110,12 +110,7 @@ def allocate_bands_in_time(
 
 
 def _soonest(cell: BandCells, starts: FloatArray) -> tuple[FloatArray, float, float]:
-    """Bands [clients, intervals] of one problem, when they end, and a lower bound.
-
-    Args:
-        cell: arrays [clients], and one number as ``bandwidth_hz``.
-        starts: when the intervals begin.
-    """
+    """Bands [clients, intervals] of one problem, when they end, and a lower bound."""
     send = np.flatnonzero(cell.bits)
     moments, first = np.unique(cell.ready[send], return_inverse=True)
     band = float(cell.bandwidth_hz)

@@ -214,11 +214,7 @@ def _bands_at(cells: BandCells, end: FloatArray) -> FloatArray:
 
 
 def _check_choice(count: object, values: object, at_least: object) -> None:
-    """Raise unless one way to choose is given completely.
-
-    Raises:
-        ValueError: both ways, neither or half of one are given.
-    """
+    """Raise unless one way to choose is given completely."""
     by_value = values is not None and at_least is not None
     halfway = (values is None) != (at_least is None)
     if halfway or (count is not None) == by_value:
@@ -231,12 +227,7 @@ def _check_choice(count: object, values: object, at_least: object) -> None:
 
 
 def _checked_count(count: int | None, total: int) -> int:
-    """``count`` as an int.
-
-    Raises:
-        ValueError: ``count`` is not from 1 to ``total``.
-        TypeError: ``count`` is not an integer.
-    """
+    """``count`` as an int."""
     number = whole_number("count", count)
     if not 1 <= number <= total:
         raise ValueError(f"count is {number}: give a number from 1 to {total}, all clients.")

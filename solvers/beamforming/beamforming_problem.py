@@ -148,11 +148,7 @@ def _read_scales(scales: Any) -> FloatArray:
 
 
 def _common_shape(channels: torch.Tensor, scale: FloatArray) -> tuple[int, ...]:
-    """The shape [..., clients] of all problems.
-
-    Raises:
-        ValueError: the shapes cannot be broadcast.
-    """
+    """The shape [..., clients] of all problems."""
     shape = clients_shape(channels, scale.shape)
     if not shape:
         raise ValueError(

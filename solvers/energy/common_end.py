@@ -185,12 +185,7 @@ class _Together:
 
 
 def _root(lines: FloatArray, rests: FloatArray) -> FloatArray:
-    """Where a decreasing curve is 0: inverse interpolation by the four values nearest to 0.
-
-    Args:
-        lines: [groups, points].
-        rests: [groups, points], values at these; not finite where unknown.
-    """
+    """Where a decreasing curve is 0: inverse interpolation by the four values nearest to 0."""
     order = np.abs(rests).argsort(-1)[:, :4]  # NaN comes last
     x, y = (np.take_along_axis(each, order, -1) for each in (lines, rests))
     with np.errstate(all="ignore"):

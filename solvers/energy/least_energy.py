@@ -262,10 +262,6 @@ def _alone(rounds: PricedRounds, energy: FloatArray, end: FloatArray) -> FloatAr
 
     Then no upload begins before c / F or takes less than its time at full power, so that the
     largest window and the lowest frequency bound the energies of upload and computation.
-
-    Args:
-        rounds: the problems.
-        energy, end: of a feasible point, [problems].
     """
     clients, free = rounds.clients, ~np.isnan(rounds.second)
     second = np.where(free, rounds.second, 0.0)

@@ -162,12 +162,7 @@ class _Program:
     def solve(
         self, whole: bool, seconds: float, cost: float
     ) -> tuple[FloatArray, float, float] | str:
-        """Steps [cells], seconds and a bound on the cost, or why HiGHS has none.
-
-        Args:
-            whole: whether steps are integers, not fractions.
-            seconds, cost: of the best known design.
-        """
+        """Steps [cells], seconds and a bound on the cost, or why HiGHS has none."""
         for steep in _STEEP:
             found = self._solve(whole, seconds, cost, steep)
             if not isinstance(found, str):

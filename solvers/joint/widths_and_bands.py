@@ -89,12 +89,7 @@ class _Clients(NamedTuple):
         return value, -falling - 2 * self.seconds * band * steep / whole
 
     def taken(self, price: FloatArray, log: FloatArray) -> FloatArray:
-        """Logarithms of the bands with w p'(b) = price, from its logarithm [problems].
-
-        Args:
-            price: logarithm of the price.
-            log: where to begin.
-        """
+        """Logarithms of the bands with w p'(b) = price, from its logarithm [problems]."""
         centre = np.log(self.snr_hz)
         low, high = centre - _SMALL, centre + _LARGE
         for _ in range(_MAX_STEPS):

@@ -60,11 +60,7 @@ class Gurobi(ProgramBackend):
 
 
 def _environment() -> Any:
-    """Start a silent environment, which checks the licence.
-
-    Raises:
-        SolverUnavailableError: gurobipy is not installed or has no valid licence.
-    """
+    """Start a silent environment, which checks the licence."""
     gurobipy = import_solver("gurobipy", "exact")
     environment = gurobipy.Env(empty=True)
     environment.setParam("OutputFlag", 0)

@@ -192,11 +192,7 @@ def _batch(problem: MaskSizeProblem, given: Any, method: MaskSizeBackend) -> _Ou
 
 
 def _check(problem: MaskSizeProblem, steps: Floats, method: MaskSizeBackend) -> None:
-    """Raise unless a backend's steps are feasible.
-
-    Raises:
-        RuntimeError: the type or shape is wrong, or the steps violate the bounds or the sum.
-    """
+    """Raise unless a backend's steps are feasible."""
     cells = problem.cells
     if not isinstance(steps, np.ndarray):
         raise RuntimeError(

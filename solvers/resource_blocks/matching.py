@@ -109,13 +109,7 @@ def least_possible(
 
 
 def _longest(start: FloatArray, moves: FloatArray, at: IntArray) -> FloatArray:
-    """Longest paths to all blocks (Bellman-Ford), with as many steps as there are blocks at most.
-
-    Args:
-        start: [blocks], lengths of paths that begin there.
-        moves: [clients with blocks, blocks], lengths of steps.
-        at: [clients with blocks], where these steps begin.
-    """
+    """Longest paths to all blocks (Bellman-Ford), with as many steps as there are blocks at most."""
     longest = start
     for _ in range(len(at)):
         further = np.maximum(longest, (longest[at][:, None] + moves).max(0))

@@ -133,11 +133,7 @@ def missed(seconds: FloatArray, limit: float) -> str:
 
 
 def _check_rising(name: str, values: FloatArray, remedy: str) -> None:
-    """Raise if a value is less than that of the previous level.
-
-    Raises:
-        ValueError: the values decrease; the message names the first such value.
-    """
+    """Raise if a value is less than that of the previous level."""
     good = np.ones(values.shape, dtype=bool)
     np.greater_equal(values[..., 1:], values[..., :-1], out=good[..., 1:])
     if not good.all():

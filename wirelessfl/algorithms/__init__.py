@@ -63,11 +63,7 @@ def find_local(outer: type[Method], name: str = LOCAL) -> type[Algorithm]:
 
 
 def _found(setting: str, name: str) -> type[Method]:
-    """The algorithm that a setting names.
-
-    Raises:
-        ConfigError: it is unknown, or is not an algorithm.
-    """
+    """The algorithm that a setting names."""
     known = algorithm_classes()
     if isinstance(name, str) and name in known:
         return known[name]

@@ -88,11 +88,7 @@ class Choice:
 
 
 def _check_hidden(cls: type[Choice]) -> None:
-    """Check that a user's class hides no inherited setting, unless ``overrides`` names it.
-
-    Raises:
-        ConfigError: it does; methods of the base class would read the new value.
-    """
+    """Check that a user's class hides no inherited setting, unless ``overrides`` names it."""
     inherited: dict[str, type] = {}
     for base in reversed(cls.__mro__[1:]):
         own = vars(base).get("__annotations__", {})
@@ -304,11 +300,7 @@ def subclass(kind: str, name: str, found: Any, base: type[Any]) -> Any:
 
 
 def _check_settings(kind: str, name: str, cls: type[Any], hints: Mapping[str, Any]) -> None:
-    """Raise if a user's class declares settings that ``@dataclass`` has not read.
-
-    Raises:
-        ConfigError: ``@dataclass`` is missing, so its settings would be ignored.
-    """
+    """Raise if a user's class declares settings that ``@dataclass`` has not read."""
     for owner in cls.__mro__:
         if of_project(owner) or "__dataclass_fields__" in vars(owner):
             continue

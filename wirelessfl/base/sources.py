@@ -125,12 +125,7 @@ def _read(name: str, spec: Any) -> Source:
 
 
 def _imported(tree: ast.Module, package: str) -> Iterator[str]:
-    """Names that a file imports, with their parents.
-
-    Args:
-        tree: the parsed file.
-        package: the package of the file, for relative imports.
-    """
+    """Names that a file imports, with their parents."""
     for node in ast.walk(tree):
         names: list[str] = []
         if isinstance(node, ast.Import):

@@ -167,11 +167,7 @@ def _trained(config: Config, arguments: argparse.Namespace) -> dict[str, Any] | 
 
 
 def _check_files(arguments: argparse.Namespace) -> None:
-    """Refuse files that cannot be written, before any work.
-
-    Raises:
-        ConfigError: one of them.
-    """
+    """Refuse files that cannot be written, before any work."""
     from wirelessfl.base.files import check_writable
 
     if arguments.save is not None:

@@ -171,16 +171,7 @@ def _table(
     cells: Sequence[Sequence[str]],
     width: int,
 ) -> Wide:
-    """A table whose headings are whole; if it is too wide, it has fewer columns.
-
-    Args:
-        title: its title.
-        names: headings of the settings.
-        given: [lines, settings], values of the settings.
-        columns: heading and format of the other columns.
-        cells: [lines, columns], their values.
-        width: characters of a line.
-    """
+    """A table whose headings are whole; if it is too wide, it has fewer columns."""
     headings = [*names, *(heading for heading, _ in columns.values())]
     lines = [[*some, *line] for some, line in zip(given, cells, strict=True)]
     widths = [_width(heading, [line[p] for line in lines]) for p, heading in enumerate(headings)]

@@ -148,17 +148,7 @@ class Config(Settings):
         loose: Collection[Place],
         dropped: set[Place] | None,
     ) -> None:
-        """Refuse the settings without effect in ``idle``, unless ``loose`` contains them.
-
-        Args:
-            settings: all settings.
-            idle: given settings without effect, with the reasons.
-            loose: settings that may be dropped.
-            dropped: receives the settings in ``idle``.
-
-        Raises:
-            ConfigError: one of them must not be dropped.
-        """
+        """Refuse the settings without effect in ``idle``, unless ``loose`` contains them."""
         for place, reason in idle.items():
             if place not in loose:
                 raise ConfigError(refusal(settings, place, reason))
@@ -220,11 +210,7 @@ class Config(Settings):
         return config
 
     def _with_tasks(self) -> Config:
-        """A copy with resolved tasks; rounds are unlimited if time or targets end the run.
-
-        Raises:
-            ConfigError: a task has a wrong setting, or tasks conflict.
-        """
+        """A copy with resolved tasks; rounds are unlimited if time or targets end the run."""
         names = task_names(self.task, self.dataset.title) if self.task else []
         tables = dict(zip(names, self.task, strict=True))
         tasks = {name: self._of_task(table, name) for name, table in tables.items()}
@@ -303,11 +289,7 @@ class Config(Settings):
         return run | {place: tasks[0][place] for place in by_none if by_tasks(self, place)}
 
     def _of_task(self, table: Mapping[str, Any], name: str) -> Config:
-        """The settings of one task.
-
-        Raises:
-            ConfigError: the task's table has a wrong setting; the message names the task.
-        """
+        """The settings of one task."""
         tables = with_table(self, table, name)
         loose = given_places(tables) - table_places(self, tables, table)
         try:

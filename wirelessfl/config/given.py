@@ -138,11 +138,7 @@ def _called(function: Callable[..., Any], path: str, seed: int) -> Network:
 
 
 def _takes_stream(function: Callable[..., Any], path: str) -> bool:
-    """Whether a function takes a stream.
-
-    Raises:
-        ConfigError: it takes other arguments.
-    """
+    """Whether a function takes a stream."""
     try:
         parameters = inspect.signature(function).parameters
     except (TypeError, ValueError):

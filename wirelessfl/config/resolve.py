@@ -206,34 +206,21 @@ def check(settings: Settings) -> None:
 
 
 def _check_presence(settings: Settings) -> None:
-    """Check the availability model against the numbers of sessions and clients.
-
-    Raises:
-        ConfigError: they do not fit.
-    """
+    """Check the availability model against the numbers of sessions and clients."""
     presence, sessions = settings.presence, settings.sessions.sessions
     if presence is not None and sessions is not None:
         presence.check(sessions, settings.network.clients if settings.clients_known else None)
 
 
 def _check_selection(settings: Settings) -> None:
-    """Check the settings of the selection against the numbers of participants and cells.
-
-    Raises:
-        ConfigError: they do not fit.
-    """
+    """Check the settings of the selection against the numbers of participants and cells."""
     select, per_round = settings.select, settings.training.clients_per_round
     if select is not None and per_round is not None and settings.clients_known:
         select.check(per_round, settings.network.cells or 1)
 
 
 def _check_cells(settings: Settings) -> None:
-    """Check the number of cells.
-
-    Raises:
-        ConfigError: there are more cells than clients, several cells but only one server, or the
-            algorithm does not work with this number.
-    """
+    """Check the number of cells."""
     cells, clients = settings.network.cells or 1, settings.network.clients
     if cells > 1 and settings.algorithm.topology == "star":  # only with a given network
         raise ConfigError(
@@ -255,11 +242,7 @@ def _check_cells(settings: Settings) -> None:
 
 
 def _check_split(settings: Settings) -> None:
-    """Check that a given split fits the clients, and that nothing else splits the data.
-
-    Raises:
-        ConfigError: it does not, or clients are present by their labels.
-    """
+    """Check that a given split fits the clients, and that nothing else splits the data."""
     lists, clients = settings.given.split, settings.network.clients
     if lists is None:
         return
@@ -272,11 +255,7 @@ def _check_split(settings: Settings) -> None:
 
 
 def _check_participation(settings: Settings) -> None:
-    """Check the numbers of clients that train from the same model, and merged cells.
-
-    Raises:
-        ConfigError: the network or the algorithm does not allow them.
-    """
+    """Check the numbers of clients that train from the same model, and merged cells."""
     clients, cells = settings.network.clients, settings.network.cells or 1
     if settings.schedule.work == "rounds":
         check_participation(

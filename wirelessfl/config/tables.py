@@ -305,16 +305,7 @@ def named_tables(tables: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _named(key: str, table: Any, default: str | None = None) -> dict[str, Any]:
-    """A table with a name, from a given table or name.
-
-    Args:
-        key: the kind of choice.
-        table: the given table or name.
-        default: name for a table without one; None if the table must have one.
-
-    Raises:
-        ConfigError: ``table`` is neither a name nor a table with a name.
-    """
+    """A table with a name, from a given table or name."""
     if isinstance(table, str):
         return {"name": absolute_name(key, table)}
     if isinstance(table, dict) and "name" not in table and default is not None:

@@ -94,11 +94,7 @@ def table_places(
 
 
 def _check_algorithm(algorithm: str, task: str) -> None:
-    """Check a task's algorithm.
-
-    Raises:
-        ConfigError: it is unknown or has cells; the message names the task.
-    """
+    """Check a task's algorithm."""
     try:
         found = find_algorithm(algorithm)
     except ConfigError as error:
@@ -197,11 +193,7 @@ def check_tasks(tasks: Mapping[str, Settings]) -> None:
 
 
 def _check_gathering(tasks: Mapping[str, Settings], first: Settings) -> None:
-    """Refuse buffers that may never fill if the updates of a merge are sent simultaneously.
-
-    Raises:
-        ConfigError: a buffer may never fill.
-    """
+    """Refuse buffers that may never fill if the updates of a merge are sent simultaneously."""
     schedules = [task.schedule for task in tasks.values()]
     try:
         check_gathering(
@@ -217,11 +209,7 @@ def _check_gathering(tasks: Mapping[str, Settings], first: Settings) -> None:
 
 
 def _check_shares(tasks: Mapping[str, Settings], first: Settings) -> None:
-    """Refuse tasks that need more clients per round than are available.
-
-    Raises:
-        ConfigError: they need more.
-    """
+    """Refuse tasks that need more clients per round than are available."""
     shares = [task.training.clients_per_round for task in tasks.values()]
     clients = first.network.clients
     available = round(first.network.availability * clients)

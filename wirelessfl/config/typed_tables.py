@@ -101,14 +101,7 @@ def _hints(choice: Hashable) -> Mapping[str, Any]:
 
 
 def _built(kind: str, choice: type[Any], table: Mapping[str, Any], local: type[Any] | None) -> Any:
-    """The object that a table describes, with every value checked.
-
-    Args:
-        kind: the kind of choice.
-        choice: the class.
-        table: the settings, also those of ``local``.
-        local: class of the algorithm inside the cells; None if there is none.
-    """
+    """The object that a table describes, with every value checked."""
     with calling(f"{words(kind)} {title_of(table)} cannot be created", ConfigError):
         settings = {key: value for key, value in table.items() if key != "name"}
         inner = {} if local is None else _kinds_of(cast(Hashable, local))
@@ -223,11 +216,7 @@ class ChoiceTable(dict[str, Any]):
     """
 
     def _refuse(self, *given: Any, **options: Any) -> NoReturn:
-        """Refuse a change.
-
-        Raises:
-            ConfigError: always.
-        """
+        """Refuse a change."""
         raise ConfigError(
             f"the settings of {self.get('name', 'a choice')!r} are read-only: make another "
             'configuration, e.g. config.model_copy(update={"algorithm": {...}}), or give them to '

@@ -245,16 +245,7 @@ def _several(numbers: Sequence[int], given: Any) -> Sequence[int] | None:
 
 
 def _air_snr_db(given: Any, air: Way | None, curve: object) -> Sequence[float]:
-    """SNR of the pilots over the air; none without this uplink, or if the curve is known.
-
-    Args:
-        given: values of the argument.
-        air: the uplink over the air, if it is considered.
-        curve: the given curve.
-
-    Raises:
-        ConfigError: values are given, and have no effect.
-    """
+    """SNR of the pilots over the air; none without this uplink, or if the curve is known."""
     if given is not None and (air is None or curve is not None):
         why = f"has no effect without uplink {AIR!r}" if air is None else "conflicts with curve"
         raise ConfigError(f"air_snr_db={shown(given)} {why}: leave it out.")
@@ -280,16 +271,7 @@ def _curves(
     named: Mapping[str, Config],
     trained: Callable[[str], Pilots],
 ) -> tuple[dict[str, Curve], list[Pilots]]:
-    """The learning curve of each algorithm, and the pilots behind them.
-
-    Args:
-        curve: given curves; None to fit them to pilots.
-        named: the settings of each algorithm.
-        trained: returns the pilots of an algorithm.
-
-    Raises:
-        ConfigError: a curve is missing, or cannot be fitted.
-    """
+    """The learning curve of each algorithm, and the pilots behind them."""
     if curve is None:
         found = {name: trained(name) for name in named}
         curves: dict[str, Curve] = {

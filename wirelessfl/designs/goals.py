@@ -248,11 +248,7 @@ class Goal:
 
 
 def _quantile(statistic: Any) -> float | None:
-    """The quantile of a statistic; None for the mean.
-
-    Raises:
-        ConfigError: it is neither a name nor a quantile.
-    """
+    """The quantile of a statistic; None for the mean."""
     if statistic == MEAN:
         return None
     part = 0.5 if statistic == MEDIAN else statistic
@@ -270,11 +266,7 @@ def _positive(value: Any) -> bool:
 
 
 def _weights(objective: Any) -> tuple[float, float]:
-    """The weights of an objective.
-
-    Raises:
-        ConfigError: it is neither a name nor two weights.
-    """
+    """The weights of an objective."""
     if isinstance(objective, str) and objective in NAMED:
         return NAMED[objective]
     remedy = 'give "seconds", "joules", or two weights >= 0, of seconds and of joules per client'

@@ -268,14 +268,7 @@ class SampledRounds:
         return replace(plan.price, served=replace(served, access=access)).joules
 
     def _access(self, access: Access, load: Load, draws: ChannelDraw, place: Any) -> Access:
-        """The access; over the air with its beamformers and powers, which are found once.
-
-        Args:
-            access: the access.
-            load: a load of the clients.
-            draws: their channels.
-            place: says which channels they are.
-        """
+        """The access; over the air with its beamformers and powers, which are found once."""
         if not isinstance(access, OverTheAir):
             return access
         key = access, place, load.vectors.tobytes(), draws.network.numbers.tobytes()

@@ -175,11 +175,7 @@ class TrainedRun:
         )
 
     def _kept(self, there: Config) -> Network | None:
-        """The network that was given to the run, if it is that of the other radio too.
-
-        Raises:
-            ConfigError: it is, and the folder does not contain it.
-        """
+        """The network that was given to the run, if it is that of the other radio too."""
         if there.given.network is None:
             return None
         if self.network is None:
@@ -190,11 +186,7 @@ class TrainedRun:
         return self.network
 
     def _unknown(self) -> Network | None:
-        """A stand-in with the cells of a given network that is not stored.
-
-        Raises:
-            ConfigError: the run's network is not known.
-        """
+        """A stand-in with the cells of a given network that is not stored."""
         if self.config.given.network is None:
             return None
         raise ConfigError(
@@ -207,11 +199,7 @@ class TrainedRun:
 
 
 def _first_rows(run: RunResult, rounds: int | None) -> list[dict[str, Any]]:
-    """The rows of the first rounds of a run.
-
-    Raises:
-        ConfigError: it has no rows, or fewer rounds.
-    """
+    """The rows of the first rounds of a run."""
     if not run.rows:
         raise ConfigError(f"the run in {run.directory} has no rows yet: train it.")
     if rounds is None:

@@ -103,11 +103,7 @@ def _last(run: RunResult) -> dict[str, str]:
 
 
 def _best(run: RunResult) -> tuple[dict[str, torch.Tensor], dict[str, str]]:
-    """The best parameters of a run, and what their file says about them.
-
-    Raises:
-        ConfigError: the run has none, or their file is damaged.
-    """
+    """The best parameters of a run, and what their file says about them."""
     file = run.directory / BEST
     if not os.path.lexists(file):
         raise ConfigError(f"{run.directory} has no {BEST}: only runs with --keep-best have it.")

@@ -236,11 +236,7 @@ def _static(section: str, table: Mapping[str, Any], key: str) -> Any:
 
 
 def _defaults(run: RunResult, trust: bool) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Default tables of the algorithm alone, and with all named choices of the run.
-
-    Raises:
-        ConfigError: code is not trusted, or defaults do not make a valid run.
-    """
+    """Default tables of the algorithm alone, and with all named choices of the run."""
     config = run.with_trust(trust)
     tables = config.used_tables()
     given = config.given.model_dump(exclude_none=True)

@@ -179,11 +179,7 @@ def price(
 
 
 def _several(network: Any) -> list[Any] | None:
-    """The networks, if these are several.
-
-    Raises:
-        ConfigError: there is none.
-    """
+    """The networks, if these are several."""
     if isinstance(network, Network | str | Mapping) or not isinstance(network, Iterable):
         return None
     found = list(network)

@@ -314,11 +314,7 @@ class Engine:
 
 
 def _check_like(value: Any, fresh: Any, name: str) -> None:
-    """Check that an entry of a checkpoint has the type of that of a new run, where both have it.
-
-    Raises:
-        ValueError: it has another type, or does not fit into a float.
-    """
+    """Check that an entry of a checkpoint has the type of that of a new run, where both have it."""
     if isinstance(fresh, dict) and isinstance(value, dict):
         for key in fresh.keys() & value.keys():
             _check_like(value[key], fresh[key], str(key))

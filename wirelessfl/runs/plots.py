@@ -128,22 +128,14 @@ def _png(figure: Figure) -> bytes:
 
 
 def _check_choice(name: str, given: str, known: Sequence[str]) -> None:
-    """Refuse a value that is not in ``known``.
-
-    Raises:
-        ValueError: it is not.
-    """
+    """Refuse a value that is not in ``known``."""
     if given not in known:
         choices = ", ".join(one for one in known if one)
         raise ValueError(f"{name} is {shown(given)}.{suggestion(given, known)} Choose {choices}.")
 
 
 def _positive(label: str, runs: Sequence[Sequence[Row]], field: str) -> list[list[Row]]:
-    """The rows in which a field is positive, as a logarithmic axis needs: not those at the start.
-
-    Raises:
-        ValueError: a run has none.
-    """
+    """The rows in which a field is positive, as a logarithmic axis needs: not those at the start."""
     found = [[row for row in rows if (row.get(field) or 0) > 0] for rows in runs]
     if not all(found):
         raise ValueError(

@@ -302,15 +302,7 @@ def _go(
     *,
     resumed: Sequence[str] | None = None,
 ) -> RunResult:
-    """Execute the run to its end, from the folder's checkpoint or from the start.
-
-    Args:
-        setup: parts of the run.
-        directory: its folder.
-        on_row: called with each row.
-        on_note: called with each message for the user.
-        resumed: the notes of a run that began before; None for a new run, which has stored them.
-    """
+    """Execute the run to its end, from the folder's checkpoint or from the start."""
     shards, engine = setup.shards, Engine(setup)
     with ExitStack() as stack:
         shards.by_first(lambda: stack.enter_context(directory.at_work()))

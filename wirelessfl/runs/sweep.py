@@ -257,13 +257,6 @@ def _by_training(
     """Train one run of those that train the same model, then price the others.
 
     If it fails, the next one is trained. Interrupted runs are always resumed.
-
-    Args:
-        configs: settings of all runs.
-        places: indices of the runs to execute.
-        folders: folder of each run.
-        found: indices of the finished runs.
-        execute: trains runs, or prices them from the folders of others.
     """
     keys = {place: training_key(configs[place]) for place in (*found, *places)}
     sources = {keys[place]: folders[place] for place in reversed(found)}

@@ -194,9 +194,6 @@ def _counted(task: Config) -> tuple[Elements, StepCost | None]:
     """Number of transmitted elements and counted cost of a step; zero and None if not needed.
 
     They are needed if latencies depend on them. The names of data set and model are always checked.
-
-    Raises:
-        ConfigError: the data set or model is unknown, or no FLOPs are counted.
     """
     find_dataset(task.dataset.name)
     by_name("model", task.named("model"), MODELS)

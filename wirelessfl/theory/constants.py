@@ -240,14 +240,7 @@ class _Landscape:
         return total
 
     def batch_variance(self, point: Tensor, rows: IntArray, mean: Tensor, size: int) -> float:
-        """E||g - mean||^2 for the gradient g of a batch of ``size`` samples.
-
-        Args:
-            point: model [P].
-            rows: samples from which the batch is drawn without replacement.
-            mean: gradient [P] of the mean loss over ``rows``.
-            size: samples per batch.
-        """
+        """E||g - mean||^2 for the gradient g of a batch of ``size`` samples."""
         if size >= len(rows):
             return 0.0
         chunk = max(1, _SAMPLE_GRADIENT_BYTES // (4 * self.spec.size))

@@ -86,9 +86,6 @@ def _run(module: nn.Module, x: Tensor) -> tuple[Tensor, bool]:
     """Output of ``module`` without gradients, and whether it draws from torch's global generator.
 
     The generator is restored.
-
-    Raises:
-        ConfigError: the module does not run.
     """
     with torch.random.fork_rng(), torch.no_grad():
         for _ in range(TRIES):
@@ -132,11 +129,7 @@ def _equal(one: object, two: object) -> bool:
 
 
 def _try_large_parameters(objective: Objective, x: Tensor) -> None:
-    """Raise if forward limits its parameters, which may have no effect on the initial values.
-
-    Raises:
-        ConfigError: the module changes a parameter.
-    """
+    """Raise if forward limits its parameters, which may have no effect on the initial values."""
     flat = 10.0 * objective.spec.from_module(objective.module) + 1.0
     with objective.holding(flat):
         before = _State(objective.module)
@@ -165,15 +158,7 @@ class _State:
         self._drawn = other_states()
 
     def check(self, module: nn.Module, x: Tensor) -> None:
-        """Raise if the module has changed its buffers or parameters, or another generator.
-
-        Args:
-            module: the module.
-            x: samples [batch, ...], to call it again if another generator has changed.
-
-        Raises:
-            ConfigError: names the buffer, the parameter or the generators.
-        """
+        """Raise if the module has changed its buffers or parameters, or another generator."""
         name = type(module).__name__
         for key, value in module.named_buffers():
             if key not in self._buffers or not torch.equal(value, self._buffers[key]):

@@ -123,12 +123,7 @@ class VmapExecutor(TensorExecutor):
         return after_training(rule, params, state, cohort)
 
     def _gradients(self, loss: Tensor, leaves: Sequence[Tensor]) -> list[Tensor]:
-        """The gradients at the module's own parameters.
-
-        Raises:
-            ConfigError: the module keeps the graph of a submodel with other widths. Torch then
-                sums the gradients to the shapes of that submodel, or fails.
-        """
+        """The gradients at the module's own parameters."""
         try:
             found = list(torch.autograd.grad(loss, leaves, materialize_grads=True))
         except RuntimeError as error:
@@ -184,16 +179,7 @@ class VmapExecutor(TensorExecutor):
         penalties: tuple[Penalty, ...],
         form: TreeSpec,
     ) -> Program:
-        """The recorded program of a step: plain SGD in place, or the gradients only.
-
-        Args:
-            rule: the client rule.
-            spec: shapes of the parameters.
-            inputs: parameters, samples, labels, weights, keys, and the tensors of anchors and
-                factors, in order.
-            penalties: penalties that the anchors belong to.
-            form: tree structure of the anchors and factors.
-        """
+        """The recorded program of a step: plain SGD in place, or the gradients only."""
         names, lr = list(spec.shapes), rule.lr if _fused(rule) else None
 
         def gradients(*tensors: Tensor) -> list[Tensor]:

@@ -99,12 +99,7 @@ def chain(objective: Objective) -> list[Layer]:
 
 
 def _check_parameters(layers: Sequence[Layer], spec: ParamSpec) -> None:
-    """Raise unless the layers train exactly the parameters of ``spec``.
-
-    Raises:
-        NotAChainError: a parameter belongs to no layer, so its gradient would not be written, or a
-            layer's weight is computed from other parameters.
-    """
+    """Raise unless the layers train exactly the parameters of ``spec``."""
     trained = {
         name
         for layer in layers
@@ -173,11 +168,7 @@ def _layers(name: str, module: nn.Module, before: list[Layer], spec: ParamSpec) 
 
 
 def _terms(cohort: Cohort, spec: ParamSpec) -> Terms:
-    """The further terms of the cohort's loss.
-
-    Raises:
-        ConfigError: a term needs features, which this executor does not compute.
-    """
+    """The further terms of the cohort's loss."""
     if need_features(cohort.penalties):
         raise ConfigError(
             'executor "stacked" does not compute features, which a term of the loss compares: '

@@ -120,10 +120,6 @@ def _check_gradients(objective: Objective, x: Tensor, y: Tensor) -> str | None:
 
     Returns:
         None, or why clients must train one at a time.
-
-    Raises:
-        ConfigError: the module uses a parameter other than by its name, or torch cannot compute
-            the gradients that training needs.
     """
     model, spec = type(objective.module).__name__, objective.spec
     flat = spec.from_module(objective.module)

@@ -228,11 +228,7 @@ class Adaptive(Scaled, Narrow):
         return np.asarray(solution.value)
 
     def _check_rates(self, context: ClientContext, seconds: FloatArray) -> None:
-        """Refuse clients whose seconds [senders, levels] are infinite.
-
-        Raises:
-            ConfigError: the data rate of a client is 0.
-        """
+        """Refuse clients whose seconds [senders, levels] are infinite."""
         silent = ~np.isfinite(seconds).all(1)
         if silent.any():
             raise ConfigError(

@@ -227,11 +227,7 @@ def _curve(
 def _common(
     label: str, against: str, seeds: Sequence[tuple[FloatArray, FloatArray]]
 ) -> tuple[FloatArray, FloatArray]:
-    """Common abscissae of all seeds, and values [seeds, abscissae]: each seed's last known one.
-
-    Raises:
-        ValueError: the abscissae of a seed fall, and differ from those of another seed.
-    """
+    """Common abscissae of all seeds, and values [seeds, abscissae]: each seed's last known one."""
     shortest = min((len(x) for x, _ in seeds), default=0)
     if all(np.array_equal(x[:shortest], seeds[0][0][:shortest]) for x, _ in seeds):
         x = seeds[0][0][:shortest] if seeds else np.empty(0)

@@ -243,11 +243,7 @@ class RoundsCurve:
             )
 
     def _points(self, *values: ArrayLike | None) -> FloatArray:
-        """H, E, K, m and sigma^2 at the last axis, [..., 5].
-
-        Raises:
-            ConfigError: see ``rounds``.
-        """
+        """H, E, K, m and sigma^2 at the last axis, [..., 5]."""
         arrays = []
         for i, (name, value) in enumerate(zip(NAMES, values, strict=True)):
             pilots = self.observed.points[:, i]
@@ -276,11 +272,7 @@ class RoundsCurve:
 
 
 def _numbers(name: str, value: ArrayLike, least: float, closed: bool = False) -> FloatArray:
-    """An array of numbers.
-
-    Raises:
-        ConfigError: a value is not a number, or out of range.
-    """
+    """An array of numbers."""
     try:
         array = np.asarray(value, float)
         good = np.all(array >= least if closed else array > least) and not np.isnan(array).any()

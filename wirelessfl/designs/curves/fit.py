@@ -124,11 +124,7 @@ def fit_rounds(
 
 
 def _pilots(runs: Iterable[PilotRun | Pilot]) -> list[Pilot]:
-    """The runs as pilots.
-
-    Raises:
-        ConfigError: something is not a run, or there are too few settings.
-    """
+    """The runs as pilots."""
     if isinstance(runs, str | Path):
         raise ConfigError(
             f"runs is {shown(runs)}: give runs, such as wirelessfl.load_all({str(runs)!r})."
@@ -160,11 +156,7 @@ def spread_targets(low: float, high: float) -> FloatArray:
 
 
 def _targets(pilots: Sequence[Pilot], targets: Sequence[float] | None) -> FloatArray:
-    """The targets in increasing order, chosen from the pilots if there are none.
-
-    Raises:
-        ConfigError: a target is not an accuracy, or none can be chosen.
-    """
+    """The targets in increasing order, chosen from the pilots if there are none."""
     if targets is None:
         low = float(np.median([pilot.best[pilot.rounds > 0][0] for pilot in pilots]))
         high = float(np.quantile([pilot.best[-1] for pilot in pilots], 0.25, method="lower"))
@@ -184,11 +176,7 @@ def _targets(pilots: Sequence[Pilot], targets: Sequence[float] | None) -> FloatA
 
 
 def _check_targets(pilots: Sequence[Pilot], observed: Observed) -> None:
-    """Refuse targets at which too few pilots say how many rounds they need.
-
-    Raises:
-        ConfigError: see above.
-    """
+    """Refuse targets at which too few pilots say how many rounds they need."""
     for t, target in enumerate(observed.targets):
         known = int(observed.exact[:, t].sum())
         if known >= REACHING:

@@ -187,11 +187,7 @@ class Pilot:
 
 
 def _check(rows: Sequence[Mapping[str, Any]], settings: Mapping[str, Any]) -> None:
-    """Refuse runs that do not train one model in global rounds, or lack validation data.
-
-    Raises:
-        ConfigError: see ``Pilot.of``.
-    """
+    """Refuse runs that do not train one model in global rounds, or lack validation data."""
     for field, what in (("task", "several models"), ("session", "sessions")):
         if any(field in row for row in rows):
             raise ConfigError(
@@ -217,11 +213,7 @@ def _check(rows: Sequence[Mapping[str, Any]], settings: Mapping[str, Any]) -> No
 
 
 def _largest(settings: Mapping[str, Any]) -> float:
-    """m of the submodels in the settings.
-
-    Raises:
-        ConfigError: the sizes depend on the radio.
-    """
+    """m of the submodels in the settings."""
     if "min_coverage" in settings:  # of algorithms in which each client has a width
         return _reciprocal(settings)
     if settings.get("mask_sizes", "uniform") == "uniform":
@@ -238,11 +230,7 @@ def _largest(settings: Mapping[str, Any]) -> float:
 
 
 def _reciprocal(settings: Mapping[str, Any]) -> float:
-    """Mean of 1/width over the clients; budgets in bytes and flops count as full models.
-
-    Raises:
-        ConfigError: the widths depend on the radio.
-    """
+    """Mean of 1/width over the clients; budgets in bytes and flops count as full models."""
     budget = settings.get("budget", "width")
     if budget in ("deadline", "fastest"):
         raise ConfigError(

@@ -125,11 +125,7 @@ def _list(name: str, values: object) -> list[Any]:
 
 
 def _numbers(name: str, values: object, default: tuple[int, int, int]) -> tuple[int, ...]:
-    """Different whole numbers >= 1 in increasing order.
-
-    Raises:
-        ConfigError: they are not, or there are none.
-    """
+    """Different whole numbers >= 1 in increasing order."""
     if values is None:
         return levels(*default)
     found = sorted({whole(name, value, 1) for value in _list(name, values)})
@@ -161,11 +157,7 @@ def _participants(values: object, clients: int) -> tuple[int, ...]:
 def _shares(
     config: Config, masks: bool | Sequence[Sequence[float]], cells: int
 ) -> tuple[tuple[float, ...], ...]:
-    """Unequal shares of the cells; none without ``masks``.
-
-    Raises:
-        ConfigError: the algorithm has no submodels of cells, or there is one cell.
-    """
+    """Unequal shares of the cells; none without ``masks``."""
     if masks is False:
         return ()
     table = submodel_table(config.tables)

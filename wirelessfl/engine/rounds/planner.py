@@ -277,11 +277,7 @@ class Planner:
 
 
 def _untrained(clients: IntArray, samples: int | None) -> FloatArray:
-    """Refuse losses where no model is trained.
-
-    Raises:
-        ConfigError: always.
-    """
+    """Refuse losses where no model is trained."""
     raise ConfigError(
         "select asks for losses of the current model, so the costs of a round depend on training: "
         "train instead of pricing, or choose another selection."

@@ -341,11 +341,7 @@ def _check_length(path: Path, length: int) -> None:
 
 
 def _read(file: BinaryIO, size: int, client: int, kept: _Kept) -> np.ndarray:
-    """One record of a log: the vector [size] of a client.
-
-    Raises:
-        ConfigError: it is not the vector that was written.
-    """
+    """One record of a log: the vector [size] of a client."""
     file.seek(4 * size * kept.record)
     values = np.fromfile(file, np.float32, size)
     if len(values) < size or zlib.crc32(values.data) != kept.checksum:

@@ -57,11 +57,7 @@ class Server:
         self.cloud, self.nodes = self._initial(params)
 
     def _initial(self, params: torch.Tensor) -> tuple[State, State]:
-        """Initial state of the cloud [P] and of the nodes [nodes, P].
-
-        Raises:
-            ConfigError: the algorithm's ``initial`` does not return tensors with the model.
-        """
+        """Initial state of the cloud [P] and of the nodes [nodes, P]."""
         state = self.rule.initial(params)
         if not isinstance(state, Mapping) or "params" not in state:
             raise ConfigError(
@@ -198,11 +194,7 @@ class Server:
         return merged
 
     def _check_received(self, rule: Algorithm, nodes: State, received: Received) -> None:
-        """Raise unless the uplink has received the mean of every payload.
-
-        Raises:
-            ConfigError: a mean is missing, or has another shape than the nodes' model.
-        """
+        """Raise unless the uplink has received the mean of every payload."""
         shape = nodes["params"].shape
         for name in (payload.name for payload in rule.payloads):
             mean = received.mean.get(name)

@@ -274,9 +274,6 @@ class Arrivals:
 
         The stays are drawn again for each of several periods, and only those that end in it are
         stored.
-
-        Args:
-            packed: clients present at time 0, as bits.
         """
         begin = 0.0
         for period in range(1, PERIODS + 1):

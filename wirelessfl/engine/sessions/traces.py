@@ -136,11 +136,7 @@ def read_trace(path: Path, clients: int) -> Trace:
 
 
 def _stay(values: dict[str, str], name: str) -> Stay:
-    """Parse the stay in a line.
-
-    Raises:
-        ConfigError: a value is not a number.
-    """
+    """Parse the stay in a line."""
     client, join, leave = (values[column] for column in COLUMNS)
     try:
         number = int(client)
@@ -159,11 +155,7 @@ def _stay(values: dict[str, str], name: str) -> Stay:
 
 
 def _check(stays: Sequence[Stay], clients: int, names: Sequence[str]) -> None:
-    """Check stays; ``names`` describes the source of each.
-
-    Raises:
-        ConfigError: a stay is invalid, or two stays of a client overlap.
-    """
+    """Check stays; ``names`` describes the source of each."""
     for (client, join, leave), name in zip(stays, names, strict=True):
         try:
             check_count("clients", clients)

@@ -135,11 +135,6 @@ def _known_at(awaited: FloatArray, lost: FloatArray, wanted: int) -> float:
     """Seconds until the server stops waiting for a task.
 
     If too few clients are left, it waits until it knows that the others dropped out or are late.
-
-    Args:
-        awaited: [clients], seconds until the awaited updates arrive.
-        lost: [clients], seconds until the other clients drop out, or until the cut-off.
-        wanted: number of updates that the server waits for.
     """
     times = awaited.tolist()
     if len(times) < wanted:
@@ -156,14 +151,6 @@ def _group_uploads(
     spent: Spending,
 ) -> tuple[list[FloatArray], list[ChannelDraw | None]]:
     """Simultaneous uploads of the awaited clients of each task, one task after the other.
-
-    Args:
-        upload: computes the upload of a task's clients.
-        chosen: by task, its clients, sorted.
-        ready: by task, [clients], seconds until a client has trained.
-        awaited: by task, [clients] boolean, clients that send.
-        known: by task, seconds until its senders are known and ready; tasks send in this order.
-        spent: [clients of all tasks], receives the energy of all transmissions.
 
     Returns:
         By task, [clients], seconds until a client's upload ends or the client stops; channel draws
@@ -206,16 +193,6 @@ def _uploads(
 
     Clients that are not among the first k of a task stop, which frees the band for others. At the
     cut-off all stop.
-
-    Args:
-        delays: rates and energy of uploads.
-        chosen: by task, its clients, sorted.
-        shares: by task, [clients], fraction of the full model's parameters that each sends.
-        numbers: by task, [clients], numbers of the uploads.
-        ready: by task, [clients], seconds until a client has trained.
-        first: k, number of updates of a task that the round waits for; 0 for all.
-        cutoff: seconds after which all clients stop.
-        spent: [clients of all tasks], receives the energy of all transmissions.
 
     Returns:
         By task, [clients], seconds until each upload ends; by task, seconds until its clients are

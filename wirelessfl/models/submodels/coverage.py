@@ -94,12 +94,7 @@ def _columns(clients: int, full: IntArray, wanted: IntArray) -> int:
 
 
 def _diagonals(place: IntArray, arcs: IntArray) -> IntArray:
-    """Steps [clients, layers] along the diagonals of the smallest grid that covers every weight.
-
-    Args:
-        place: [clients], numbers of the clients.
-        arcs: [layers], number of arcs that cover a layer.
-    """
+    """Steps [clients, layers] along the diagonals of the smallest grid that covers every weight."""
     columns, rows = int(arcs[::2].max()), int(arcs[1::2].max(initial=1))
     column, row = place % columns, (place + place // math.lcm(columns, rows)) % rows
     return np.where(np.arange(len(arcs)) % 2 == 0, column[:, None], row[:, None])

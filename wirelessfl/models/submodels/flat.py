@@ -144,11 +144,7 @@ def call_with(
 
 
 def _check_initialised(module: torch.nn.Module) -> None:
-    """Raise if a parameter or buffer has no values.
-
-    Raises:
-        ConfigError: a layer is lazy or on the meta device.
-    """
+    """Raise if a parameter or buffer has no values."""
     for name, tensor in [*module.named_parameters(), *module.named_buffers()]:
         if torch.nn.parameter.is_lazy(tensor):
             raise ConfigError(
@@ -163,11 +159,7 @@ def _check_initialised(module: torch.nn.Module) -> None:
 
 
 def _check_memory(module: torch.nn.Module, trainable: Mapping[str, torch.nn.Parameter]) -> None:
-    """Raise if a trainable parameter shares memory.
-
-    Raises:
-        ConfigError: a parameter shares memory with another tensor, or its elements share memory.
-    """
+    """Raise if a trainable parameter shares memory."""
     owners: dict[int, dict[str, torch.Tensor]] = {}
     for name, tensor in [*module.named_parameters(), *module.named_buffers()]:
         if tensor.numel():

@@ -178,12 +178,7 @@ def partition_of(spec: ParamSpec, names: Sequence[str], scheme: Scheme) -> Parti
 
 
 def _check_sliceable(name: str, slots: Sequence[Slot], finder: NeuronFinder) -> None:
-    """Raise if a layer has a parameter that cannot be sliced.
-
-    Raises:
-        ConfigError: a parameter in ``slots`` is frozen, computed from other parameters, tied, or
-            used more than once.
-    """
+    """Raise if a layer has a parameter that cannot be sliced."""
     why = finder.why_not_sliced(slots)
     if why:
         raise ConfigError(

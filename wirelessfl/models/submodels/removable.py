@@ -93,18 +93,7 @@ class _Explored:
 
     @classmethod
     def of(cls, module: nn.Module, spec: ParamSpec, sample: Tensor, *, partly: bool) -> _Explored:
-        """Trace ``module`` and run it on ``sample``.
-
-        Args:
-            module: the model.
-            spec: its parameters.
-            sample: [batch, ...], a few inputs.
-            partly: whether modules that cannot be traced are kept whole.
-
-        Raises:
-            ConfigError: the model does not run on the samples, or cannot be traced at all.
-            _NotAsAWholeError: a part of the model cannot be traced.
-        """
+        """Trace ``module`` and run it on ``sample``."""
         name, opaque = type(module).__name__, set[str]()
         devices = [sample.device] if sample.is_cuda else []
         with torch.random.fork_rng(devices), torch.no_grad():
@@ -128,12 +117,7 @@ class _Explored:
         return cls(name, module, finder, dict(uses), tracer.opaque)
 
     def all(self) -> NeuronMap:
-        """All neurons that a submodel may omit.
-
-        Raises:
-            ConfigError: there are none.
-            _NotAsAWholeError: a layer has neurons that cannot be omitted.
-        """
+        """All neurons that a submodel may omit."""
         for group in self.finder.groups:
             why = self._why_not(group)
             if why:
@@ -148,11 +132,7 @@ class _Explored:
         return NeuronMap(self.finder.spec, layers, self.uses)
 
     def some(self, names: Sequence[str]) -> NeuronMap:
-        """The neurons of the layers ``names``.
-
-        Raises:
-            ConfigError: a layer is unknown, named twice, or must be kept whole.
-        """
+        """The neurons of the layers ``names``."""
         if not names:
             raise ConfigError(f"layers is empty: name at least one.{self._choices()}")
         chosen = set[int]()

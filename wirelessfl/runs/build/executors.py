@@ -155,9 +155,6 @@ def _on_cpu(
 
     Chunks are timed only with ``--chunk tune``. The number of workers depends on the machine, so
     results must not depend on it.
-
-    Raises:
-        ConfigError: workers cannot train this model.
     """
     workload, objective = trained.workload, trained.objective
     steady = trained.fixed_shapes and workload.steady
@@ -192,11 +189,7 @@ def _on_cpu(
 def _on_gpu(
     settings: RunSection, trained: ModelAndData, kind: type[Executor]
 ) -> tuple[int, int, bool]:
-    """Chunk, workers and replay on a GPU, which one process uses.
-
-    Raises:
-        ConfigError: the settings ask for workers, a timed chunk, or a recording of augmented steps.
-    """
+    """Chunk, workers and replay on a GPU, which one process uses."""
     device = trained.data.inputs.device
     if settings.workers not in (None, "auto", 1):
         raise ConfigError(
@@ -249,9 +242,6 @@ def _kind(name: str, trained: ModelAndData) -> tuple[type[Executor], list[str]]:
 
     Returns:
         The class, and messages for the user.
-
-    Raises:
-        ConfigError: the requested executor cannot train the model.
     """
     objective = trained.objective
     model = type(objective.module).__name__

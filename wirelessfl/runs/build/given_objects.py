@@ -179,11 +179,7 @@ def _check_drawn(config: Config, given: GivenObjects) -> None:
 
 
 def _check_names(settings: Settings, given: GivenObjects) -> None:
-    """Check the loss and the metrics that are given by name.
-
-    Raises:
-        ConfigError: other ones are set, or a loss or metric is neither a name nor a function.
-    """
+    """Check the loss and the metrics that are given by name."""
     check_functions(given.loss, given.metrics, given.functions)
     stated = any(kind == "loss" for kind, _ in settings.places)
     name = {"name": absolute(given.loss)}
@@ -262,11 +258,7 @@ def check_given(marks: Given, given: GivenObjects = NOTHING) -> None:
 
 
 def _check_replaced(settings: Settings, given: GivenObjects) -> None:
-    """Refuse settings that are given although a given object replaces them.
-
-    Raises:
-        ConfigError: an object replaces given settings; the message names all of them.
-    """
+    """Refuse settings that are given although a given object replaces them."""
     places = settings.places
     replaced: dict[str, list[str]] = {
         name: [] for name in ("model", "data", "split", "network", "loss")

@@ -207,12 +207,7 @@ def plan_without_data(
 def _steps_without_training(
     config: Config, given: GivenObjects, network: Network, stream: Stream
 ) -> StepCounts:
-    """Number of local steps of each client, for which passes need the split of the data.
-
-    Raises:
-        ConfigError: settings conflict.
-        DataError: the data set must be loaded, but is missing or damaged.
-    """
+    """Number of local steps of each client, for which passes need the split of the data."""
     if config.training.local_epochs is None:
         return step_counts(config.training, None)
     loaded = Loaded()

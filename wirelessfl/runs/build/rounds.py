@@ -260,9 +260,6 @@ def _checked_plan(config: Config, model: TrainedModel, planner: Planner) -> Plan
 
     Plans the first round, or all rounds if the algorithm plans ahead. Deadlines of all rounds are
     checked, too.
-
-    Raises:
-        ConfigError: a round cannot be planned.
     """
     groups = model.groups
     present = None if groups is None else PresentClients(groups.group_of == 0)
@@ -276,11 +273,7 @@ def _checked_plan(config: Config, model: TrainedModel, planner: Planner) -> Plan
 
 
 def _check_deadlines(planner: Planner, rounds: int) -> None:
-    """Check that all rounds meet their deadline, unless participants depend on training.
-
-    Raises:
-        ConfigError: a round misses its deadline.
-    """
+    """Check that all rounds meet their deadline, unless participants depend on training."""
     check, wanted = planner.links.uplink.deadline_check, planner.participation
     if check is None or wanted.client_joules is not None:
         return

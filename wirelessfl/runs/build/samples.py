@@ -102,11 +102,7 @@ class Loaded:
 
 
 def _check_by_labels(choices: Choices, data: Dataset) -> None:
-    """Refuse what sorts samples by their label if they have none or several.
-
-    Raises:
-        ConfigError: the split, or the presence of clients, is by labels.
-    """
+    """Refuse what sorts samples by their label if they have none or several."""
     if is_one_class(data.train_labels):
         return
     needs = (
@@ -126,11 +122,7 @@ def _check_by_labels(choices: Choices, data: Dataset) -> None:
 
 
 def _held_out(settings: DataSection, data: Dataset, stream: Stream) -> IntArray | None:
-    """Indices of the validation samples, or None; whole groups if the data set has groups.
-
-    Raises:
-        DataError: no samples would be held out, or none would be left.
-    """
+    """Indices of the validation samples, or None; whole groups if the data set has groups."""
     fraction = settings.validation_fraction
     if not fraction:
         return None
@@ -190,11 +182,7 @@ def configured_model(choice: ModelChoice, data: Dataset, stream: Stream) -> torc
 
 
 def _check_tokens(model: torch.nn.Module, data: Dataset) -> None:
-    """Refuse token ids outside the model's declared vocabulary.
-
-    Raises:
-        ConfigError: a token id is outside the vocabulary.
-    """
+    """Refuse token ids outside the model's declared vocabulary."""
     vocabulary = Declared.of(model).vocabulary
     if vocabulary is None or data.train_inputs.dtype == torch.float32:
         return

@@ -110,11 +110,7 @@ def build_tasks(config: Config, given: GivenObjects, shards: Shards) -> Setup:
 
 
 def _check(config: Config, given: GivenObjects, shards: Shards) -> None:
-    """Refuse several processes, and objects of one model in runs with tables of tasks.
-
-    Raises:
-        ConfigError: there are several processes, or such an object is given.
-    """
+    """Refuse several processes, and objects of one model in runs with tables of tasks."""
     if shards.count > 1:
         raise ConfigError(
             f"torchrun has started {shards.count} processes, but algorithm "

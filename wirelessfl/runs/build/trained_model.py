@@ -256,11 +256,7 @@ def _penalties(config: Config) -> tuple[tuple[Penalty, ...], str]:
 
 
 def _checked(penalties: tuple[Penalty, ...], comparing: str, data: Dataset) -> tuple[Penalty, ...]:
-    """The penalties, none of which needs classes that the labels do not have.
-
-    Raises:
-        ConfigError: one does.
-    """
+    """The penalties, none of which needs classes that the labels do not have."""
     if any(penalty.of_classes for penalty in penalties) and not is_one_class(data.train_labels):
         raise ConfigError(
             f"{comparing} compares class probabilities, but the labels of data set {data.name!r} "

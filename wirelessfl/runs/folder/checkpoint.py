@@ -168,11 +168,7 @@ class RunCheckpoint:
 
 
 def _checked(state: dict[str, Any]) -> dict[str, Any]:
-    """The state, if it can be one of this layout.
-
-    Raises:
-        ValueError: an entry has a wrong type.
-    """
+    """The state, if it can be one of this layout."""
     if not isinstance(state.get("layout", 1), int):
         raise ValueError(f"layout is {shown(state['layout'])}")
     if state.get("layout") != CHECKPOINT_LAYOUT:

@@ -217,9 +217,6 @@ class RunDirectory:
         """The settings, in which equal files of the current folder replace missing ones of code.
 
         The folder may be on another machine, where the paths of files differ.
-
-        Raises:
-            ConfigError: a file of code is missing.
         """
         for setting, path in import_paths(tables):
             place, _, name = path.rpartition(":")
@@ -304,11 +301,7 @@ class RunDirectory:
             self._rows.append(row)
 
     def _check_kept(self) -> None:
-        """Check that the folder of a run that is training is still there, with all its rows.
-
-        Raises:
-            NotWrittenError: another program has removed or changed them.
-        """
+        """Check that the folder of a run that is training is still there, with all its rows."""
         if not self.holds_run(self.path) or self._rows.length != self._rows.covered[0]:
             raise NotWrittenError(
                 f"the folder {self.path} has been removed, moved or changed while its run was "

@@ -121,13 +121,7 @@ def _content(file: Path) -> str:
 
 @lru_cache(maxsize=4096)
 def _hash_of(file: Path, size: int, changed: int) -> str:
-    """Hash of a file's size and content, or of evenly spaced parts of a large file.
-
-    Args:
-        file: the file.
-        size: its size, in bytes.
-        changed: time of its last change; a file that has not changed is not read again.
-    """
+    """Hash of a file's size and content, or of evenly spaced parts of a large file."""
     found = hashlib.blake2b(str(size).encode(), digest_size=8)
     with file.open("rb") as content:
         if size <= WHOLE_BYTES:

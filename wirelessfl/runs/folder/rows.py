@@ -188,11 +188,7 @@ class RowsFile(AppendedFile):
 
 
 def _checked(row: Any) -> dict[str, Any]:
-    """The row, if it can be one of a run.
-
-    Raises:
-        ValueError: a field is missing, or is not a number or numbers where rows have them.
-    """
+    """The row, if it can be one of a run."""
     if not isinstance(row, dict) or "loss" not in row:
         raise ValueError("it is not a row of a run")
     for name in TOTALS:

@@ -220,11 +220,7 @@ def _with(given: GivenObjects, entry: Entry) -> GivenObjects:
 def _alone(
     entry: Entry, number: int, rounds: int | None, given: GivenObjects, *, joules: bool
 ) -> list[dict[str, Any]]:
-    """The rows over one network.
-
-    Raises:
-        ConfigError: it has no price; the message names the network.
-    """
+    """The rows over one network."""
     try:
         return priced(entry.config, rounds, _with(given, entry), joules=joules).prices.rows
     except ConfigError as error:

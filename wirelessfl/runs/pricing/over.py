@@ -117,11 +117,7 @@ def _refusal(flag: str, value: object) -> str:
 
 
 def _check_same(here: Config, there: Config) -> None:
-    """Refuse a radio over which a setting of training has no effect.
-
-    Raises:
-        ConfigError: the message names the setting.
-    """
+    """Refuse a radio over which a setting of training has no effect."""
     found = [
         {
             (section, key): value

@@ -230,11 +230,7 @@ def row_key(row: Row) -> tuple[Any, ...]:
 
 
 def _with_costs(row: Row, costs: Row | None) -> dict[str, Any]:
-    """The row with other costs.
-
-    Raises:
-        ConfigError: its traffic differs from the price, or it has no price.
-    """
+    """The row with other costs."""
     if costs is None:
         raise ConfigError(
             f"round {row['round']} has no price over the other radio. Train it there."
