@@ -1,7 +1,5 @@
 """``python -m experiments.allocation``: no rule beats the optimum; table, page and figure."""
 
-from pathlib import Path
-
 import numpy as np
 import pytest
 
@@ -143,11 +141,6 @@ def test_the_command_prints_and_saves(monkeypatch, tmp_path, capsys, found):
     assert "leave out --cells or --blocks" in capsys.readouterr().err
 
 
-def test_gaps_are_stored_whole(found, tmp_path):
-    study.save(found, Path(tmp_path / "gaps.json"))
-    assert study.load(tmp_path / "gaps.json") == found
-
-
 @pytest.mark.thorough(every=8)
 @pytest.mark.parametrize("blocks", [3, 12])
 def test_the_best_assignment_expects_the_most_samples(blocks):
@@ -179,13 +172,3 @@ def test_clients_whose_packets_arrive_train_the_model(monkeypatch):
     )
     assert same == start < 0.3
     assert learnt > 0.8
-
-
-def test_published_accuracies_with_resource_blocks():
-    """Means of ten seeds within a point of a public reproduction."""
-    found = {(one.blocks, one.rule): one.accuracy for one in resource_blocks.load()}
-    assert {len(values) for values in found.values()} == {10}
-    published = {3: 0.847, 6: 0.851, 9: 0.853, 12: 0.854}
-    for blocks, accuracy in published.items():
-        assert np.mean(found[blocks, "best assignment"]) == pytest.approx(accuracy, abs=0.01)
-        assert 0.79 < np.mean(found[blocks, "random"]) < 0.855

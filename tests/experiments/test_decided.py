@@ -264,13 +264,6 @@ def test_every_selection_has_its_accuracy_seconds_and_joules(found, figures):
     assert min(cost, key=cost.__getitem__) == "soonest"
 
 
-def test_masks_are_optimized_for_the_bands(found, figures):
-    """Runs of scale smoke stand alone; prices of other runs are of other data."""
-    text = masks.table(found["masks"])
-    assert text.count("| HIST, uniform masks | not run | not run | not run |") == 2
-    assert legend(figures["masks"]) == ["sizes", "bandwidth", "sizes and bandwidth"]
-
-
 def test_seconds_with_optimised_masks_are_relative_to_those_of_the_same_seed(hist):
     """Seconds of a seed over those with uniform masks and equal slots, from rows and prices."""
     results = PAPER.study("masks", "small").results(PAPER.store("small", Path("results")))
@@ -283,13 +276,6 @@ def test_seconds_with_optimised_masks_are_relative_to_those_of_the_same_seed(his
     hit = first_reaching(run.rows, oma.TARGET)
     assert found["sizes and bandwidth"][4][0] == pytest.approx(hit["sim_seconds"] / before.seconds)
     assert all(0 < value < 1 for by_n in found.values() for some in by_n.values() for value in some)
-
-
-def test_masks_stand_beside_priced_runs():
-    results = PAPER.study("masks", "small").results(PAPER.store("small", Path("results")))
-    priced = oma.of(oma.load(), study="fig6", algorithm="hist", cells=2, uplink=OPTIMAL)
-    seconds = [point.seconds for point in priced]
-    assert f"({min(seconds):.1f} to {max(seconds):.1f})" in masks.table(results)
 
 
 def test_conventions_stand_beside_the_figure(found, hist, figures):
