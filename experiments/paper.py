@@ -47,6 +47,7 @@ class Paper:
         experiments: its figures and tables, by name.
         complete: adds settings that depend on several others, see ``Study.load``.
         texts: tables that are computed without runs, by name, for the results page.
+        makers: functions that compute the files of these tables again, by name.
         pictures: functions that draw the figures of these tables into a folder, by name.
         numbers: returns the numbers in the sentences of its pages, by name.
         pages: further pages with its blocks, relative to ``docs``, besides its results page.
@@ -57,6 +58,7 @@ class Paper:
     experiments: dict[str, Experiment]
     complete: Callable[[Settings, Scale], Settings] = lambda settings, scale: settings
     texts: dict[str, Callable[[], str]] = field(default_factory=dict)
+    makers: dict[str, Callable[[], None]] = field(default_factory=dict)
     pictures: dict[str, Callable[[Path], list[Path]]] = field(default_factory=dict)
     numbers: Callable[[], dict[str, str]] = dict
     pages: tuple[str, ...] = ()
@@ -144,6 +146,18 @@ class Paper:
                     print(f"drawn: {file}")
         return found
 
+    def show(self, name: str, out: Path, *, make: bool = False) -> None:
+        """Write and print a table that is computed without runs, and draw its figures.
+
+        Args:
+            name: a name of ``texts``.
+            out: folder for table and figures.
+            make: whether to compute its file again first.
+        """
+        if make and name in self.makers:
+            self.makers[name]()
+        show(name, self.texts[name](), out, self.pictures.get(name, lambda out: []))
+
     def main(
         self,
         words: Sequence[str] | None = None,
@@ -160,7 +174,7 @@ class Paper:
             prog=f"python -m experiments.{self.name}",
             description="Draw figures and write tables from the rows of finished runs.",
         )
-        parser.add_argument("name", choices=[*self.experiments, *others, "all"])
+        parser.add_argument("name", choices=[*self.experiments, *{**self.texts, **others}, "all"])
         parser.add_argument(
             "--scale",
             choices=SCALES,
@@ -209,6 +223,10 @@ class Paper:
                 with use_style(arguments.style):
                     others[arguments.name](arguments)
                 return 0
+            if arguments.name in self.texts:
+                with use_style(arguments.style):
+                    self.show(arguments.name, arguments.out, make=arguments.make)
+                return 0
             self.reproduce(
                 names,
                 arguments.scale,
@@ -223,6 +241,17 @@ class Paper:
             return 0
 
         return exit_code(act)
+
+
+def show(
+    name: str, text: str, out: Path, draw: Callable[[Path], list[Path]] = lambda out: []
+) -> None:
+    """Write and print a table, and draw its figures."""
+    out.mkdir(parents=True, exist_ok=True)
+    (out / f"{name}.md").write_text(text, encoding="utf-8")
+    print(text)
+    for file in draw(out):
+        print(f"drawn: {file}")
 
 
 def exit_code(act: Callable[[], int]) -> int:

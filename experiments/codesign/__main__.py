@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Callable
 from pathlib import Path
 
 from experiments.codesign import (
@@ -71,27 +70,12 @@ def _say(text: str) -> None:
     print(text, file=sys.stderr, flush=True)
 
 
-def _show(name: str) -> Callable[[argparse.Namespace], None]:
-    """The action that prints a table and draws its figure."""
-
-    def act(arguments: argparse.Namespace) -> None:
-        arguments.out.mkdir(parents=True, exist_ok=True)
-        text = PAPER.texts[name]()
-        (arguments.out / f"{name}.md").write_text(text, encoding="utf-8")
-        print(f"{name}\n\n{text}")
-        if name in PAPER.pictures:
-            for file in PAPER.pictures[name](arguments.out):
-                print(f"drawn: {file}")
-
-    return act
-
-
 def _predictions(arguments: argparse.Namespace) -> None:
     """All tables and figures; with ``--make``, the file is written first."""
     if arguments.make:
         stored.save(predictions.measure(evidence(), stored.load(), _say, stored.save))
     for name in TEXTS:
-        _show(name)(arguments)
+        PAPER.show(name, arguments.out)
 
 
 def _made(arguments: argparse.Namespace) -> None:
@@ -107,7 +91,4 @@ def _made(arguments: argparse.Namespace) -> None:
 
 
 if __name__ == "__main__":
-    others = {"predictions": _predictions, "made": _made} | {
-        name: _show(name) for name in ("cells", *TEXTS)
-    }
-    sys.exit(PAPER.main(others=others))
+    sys.exit(PAPER.main(others={"predictions": _predictions, "made": _made}))

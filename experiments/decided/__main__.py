@@ -6,9 +6,7 @@ again and write their JSON files, otherwise they print and draw what is in them.
 
 from __future__ import annotations
 
-import argparse
 import sys
-from collections.abc import Callable
 from pathlib import Path
 
 from experiments.decided import conventions, crossover, energy, findings, masks, oma, selection
@@ -34,6 +32,13 @@ PAPER = Paper(
         "crossover": lambda out: crossover.draw(crossover.load(), out / "crossover"),
         "energy": lambda out: energy.draw(energy.load(), out / "energy"),
     },
+    makers={
+        "oma": lambda: oma.save(oma.measure(oma.evidence(), oma.load(), _say), oma.FILE),
+        "crossover": lambda: crossover.save(crossover.measure(show=_say), crossover.FILE),
+        "energy": lambda: energy.save(
+            energy.measure(oma.evidence(), _ours(), energy.load(), _say), energy.FILE
+        ),
+    },
     numbers=lambda: findings.numbers(oma.evidence(), _ours()),
 )
 
@@ -47,36 +52,5 @@ def _say(text: str) -> None:
     print(text, file=sys.stderr, flush=True)
 
 
-def _make_oma() -> None:
-    oma.save(oma.measure(oma.evidence(), oma.load(), _say), oma.FILE)
-
-
-def _make_crossover() -> None:
-    crossover.save(crossover.measure(show=_say), crossover.FILE)
-
-
-def _make_energy() -> None:
-    energy.save(energy.measure(oma.evidence(), _ours(), energy.load(), _say), energy.FILE)
-
-
-def _priced(name: str, make: Callable[[], None]) -> Callable[[argparse.Namespace], None]:
-    """The action that prints a table and draws its figure; with ``--make``, it prices first."""
-
-    def act(arguments: argparse.Namespace) -> None:
-        if arguments.make:
-            make()
-        arguments.out.mkdir(parents=True, exist_ok=True)
-        text = PAPER.texts[name]()
-        (arguments.out / f"{name}.md").write_text(text, encoding="utf-8")
-        print(text)
-        for file in PAPER.pictures[name](arguments.out):
-            print(f"drawn: {file}")
-
-    return act
-
-
-MAKERS = {"oma": _make_oma, "crossover": _make_crossover, "energy": _make_energy}
-
 if __name__ == "__main__":
-    acts = {name: _priced(name, make) for name, make in MAKERS.items()}
-    sys.exit(PAPER.main(others=acts))
+    sys.exit(PAPER.main())

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from experiments.dynamic_clients.methods import SHOWN
+from experiments.paper import show
 from experiments.studies import Case, Study
 from wirelessfl.base.errors import TrainingError
 from wirelessfl.results.report import markdown
@@ -146,7 +147,4 @@ def costs(arguments: argparse.Namespace, study: Study) -> None:
     file = FILE if scale == "small" else arguments.out / f"costs-{scale}.json"
     if arguments.make:
         make(study, file)
-    text = table(load(file))
-    arguments.out.mkdir(parents=True, exist_ok=True)
-    (arguments.out / "costs.md").write_text(text, encoding="utf-8")
-    print(text)
+    show("costs", table(load(file)), arguments.out)

@@ -15,7 +15,7 @@ from experiments.fadamgc.costs import TESTS
 from experiments.fadamgc.methods import SETTINGS, complete
 from experiments.fadamgc.search import StepSearch, rates_lines, search_table
 from experiments.fadamgc.seconds import image_table, language_table
-from experiments.paper import Experiment, Paper
+from experiments.paper import Experiment, Paper, show
 
 HELD = 0.72
 """A target that FA-NT reaches with S = 50 within the rounds of the study `trackers`."""
@@ -72,18 +72,13 @@ def search(arguments: argparse.Namespace) -> None:
     store = PAPER.store(arguments.scale, arguments.out, arguments.rows)
     if arguments.make:
         grid.run(store, jobs=arguments.jobs, ray=arguments.ray)
-    table = search_table(grid, store)
-    arguments.out.mkdir(parents=True, exist_ok=True)
-    (arguments.out / "search.md").write_text(table, encoding="utf-8")
-    print(f"{table}\n{rates_lines(grid, store)}")
+    show("search", search_table(grid, store), arguments.out)
+    print(rates_lines(grid, store))
 
 
 def seconds(arguments: argparse.Namespace) -> None:
     """Print and store the seconds per round of the run-time model."""
-    text = f"{image_table()}\n{language_table()}"
-    arguments.out.mkdir(parents=True, exist_ok=True)
-    (arguments.out / "seconds.md").write_text(text, encoding="utf-8")
-    print(text)
+    show("seconds", f"{image_table()}\n{language_table()}", arguments.out)
 
 
 if __name__ == "__main__":

@@ -7,9 +7,10 @@ from __future__ import annotations
 
 import argparse
 import sys
+from functools import partial
 
 from experiments.comparison import table
-from experiments.paper import Experiment, Paper
+from experiments.paper import Experiment, Paper, show
 from experiments.ra_fed import figures, tables
 from experiments.ra_fed.frontier import draw_frontier, frontier, frontier_table
 from experiments.ra_fed.methods import SETTINGS, complete
@@ -31,12 +32,8 @@ def draw(arguments: argparse.Namespace) -> None:
     """Print, store and draw the frontier for the network of ``radio`` with its first seed."""
     case = PAPER.study("radio", arguments.scale, arguments.data_dir).cases[0]
     found = frontier(case.config(case.seeds[0]))
-    text = frontier_table(found)
-    arguments.out.mkdir(parents=True, exist_ok=True)
-    (arguments.out / "frontier.md").write_text(text, encoding="utf-8")
-    print(text)
-    for file in draw_frontier(found, case, arguments.out):
-        print(f"drawn: {file}")
+    picture = partial(draw_frontier, found, case)
+    show("frontier", frontier_table(found), arguments.out, picture)
 
 
 if __name__ == "__main__":
