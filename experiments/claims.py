@@ -212,7 +212,7 @@ def assess(name: str, known: Evidence | None = None) -> list[Assessed]:
     """
     paper = papers()[name]
     measures = import_module(f"experiments.{name}.claims")
-    evidence = known or Evidence(paper, paper.store("small", Path("results")))
+    evidence = known or Evidence.of(paper)
     found = []
     for claim in claims_of(paper.folder):
         effects: Sequence[Effect | Signs] = ()

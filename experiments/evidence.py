@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from functools import cached_property
+from pathlib import Path
 from typing import Any, TypeVar
 
 from experiments.paper import Paper
@@ -34,6 +35,11 @@ class Evidence:
     scale: Scale = "small"
     read: dict[str, Results] = field(default_factory=dict)
     tables: dict[str, str] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, paper: Paper) -> Evidence:
+        """The runs of scale ``small`` that are stored in the repository."""
+        return cls(paper, paper.store("small", Path("results")))
 
     def study(self, name: str | tuple[str, ...]) -> Results:
         """The stored runs of a study, or of several studies as one."""

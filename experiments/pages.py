@@ -18,12 +18,6 @@ from experiments.papers import papers
 from wirelessfl.base.figures.curves import use_style
 
 
-def evidence_of(name: str) -> Evidence:
-    """The runs of a paper at scale ``small`` that are stored in the repository."""
-    paper = papers()[name]
-    return Evidence(paper, paper.store("small", Path("results")))
-
-
 def files(evidence: dict[str, Evidence]) -> dict[Path, str]:
     """The texts of all files with claims, totals, values or rows, by file."""
     claimed = {name: assess(name, known=evidence[name]) for name in TITLES if name in evidence}
@@ -84,7 +78,7 @@ def _keep(drawn: list[Path], prefix: str) -> None:
 
 def write() -> None:
     """Draw all figures and write all files with claims, totals or rows."""
-    evidence = {name: evidence_of(name) for name in papers()}
+    evidence = {name: Evidence.of(paper) for name, paper in papers().items()}
     for one in evidence.values():
         draw(one)
     texts = files(evidence)

@@ -56,14 +56,9 @@ PAPER = Paper(
         name: lambda out, name=name, draw=draw: draw(stored.load(), out / name)
         for name, draw in PICTURES.items()
     },
-    numbers=lambda: findings.numbers(stored.load(), evidence()),
+    numbers=lambda: findings.numbers(stored.load(), Evidence.of(PAPER)),
     pages=("choosing.md",),
 )
-
-
-def evidence() -> Evidence:
-    """The stored runs of scale ``small``."""
-    return Evidence(PAPER, PAPER.store("small", Path("results")))
 
 
 def _say(text: str) -> None:
@@ -73,7 +68,7 @@ def _say(text: str) -> None:
 def _predictions(arguments: argparse.Namespace) -> None:
     """All tables and figures; with ``--make``, the file is written first."""
     if arguments.make:
-        stored.save(predictions.measure(evidence(), stored.load(), _say, stored.save))
+        stored.save(predictions.measure(Evidence.of(PAPER), stored.load(), _say, stored.save))
     for name in TEXTS:
         PAPER.show(name, arguments.out)
 
@@ -83,7 +78,7 @@ def _made(arguments: argparse.Namespace) -> None:
     made = designs.load()
     if arguments.make:
         fresh: list[designs.Made] = []
-        for one in designs.make(evidence(), made, _say):
+        for one in designs.make(Evidence.of(PAPER), made, _say):
             fresh.append(one)
             rest = [old for old in made if old[:3] not in {new[:3] for new in fresh}]
             designs.save([*fresh, *rest])

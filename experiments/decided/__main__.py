@@ -36,16 +36,11 @@ PAPER = Paper(
         "oma": lambda: oma.save(oma.measure(oma.evidence(), oma.load(), _say), oma.FILE),
         "crossover": lambda: crossover.save(crossover.measure(show=_say), crossover.FILE),
         "energy": lambda: energy.save(
-            energy.measure(oma.evidence(), _ours(), energy.load(), _say), energy.FILE
+            energy.measure(oma.evidence(), Evidence.of(PAPER), energy.load(), _say), energy.FILE
         ),
     },
-    numbers=lambda: findings.numbers(oma.evidence(), _ours()),
+    numbers=lambda: findings.numbers(oma.evidence(), Evidence.of(PAPER)),
 )
-
-
-def _ours() -> Evidence:
-    """The stored runs of scale ``small``."""
-    return Evidence(PAPER, PAPER.store("small", Path("results")))
 
 
 def _say(text: str) -> None:

@@ -23,7 +23,7 @@ from experiments.claims import (
 )
 from experiments.claims_page import page
 from experiments.evidence import Evidence
-from experiments.pages import evidence_of, files
+from experiments.pages import files
 from experiments.papers import papers
 from experiments.studies import Results
 from wirelessfl.base.errors import ConfigError
@@ -38,7 +38,7 @@ IDS = [claim.id for _, claim in EVERY]
 
 @pytest.fixture(scope="module")
 def evidence():
-    return {name: evidence_of(name) for name in papers()}
+    return {name: Evidence.of(paper) for name, paper in papers().items()}
 
 
 @pytest.fixture(scope="module")

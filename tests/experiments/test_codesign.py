@@ -18,11 +18,12 @@ from experiments.codesign import (
     stored,
     tables,
 )
-from experiments.codesign.__main__ import PAPER, evidence
+from experiments.codesign.__main__ import PAPER
 from experiments.codesign.choices import SWEEP, samples
 from experiments.codesign.networks import DRAWS, NETWORKS, UPLINKS, over, realised
 from experiments.codesign.sweep import CRITERIA, PAIRS, TARGETS, GridRuns, Sweep, by_place, trained
 from experiments.decided.uplinks import OPTIMAL, SLOTS
+from experiments.evidence import Evidence
 from experiments.studies import SCALES, Results, Study
 from tests.drawn import recorded, titles
 from wirelessfl.base.figures.marks import AtLeast, marks_of
@@ -35,7 +36,7 @@ from wirelessfl.results.archive import StoredRun
 
 @pytest.fixture(scope="module")
 def rows():
-    return evidence()
+    return Evidence.of(PAPER)
 
 
 @pytest.fixture(scope="module")

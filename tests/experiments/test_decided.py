@@ -160,7 +160,7 @@ def test_the_map_shows_where_both_are_equally_fast(figures, tmp_path):
 
 @pytest.fixture(scope="module")
 def ours():
-    return Evidence(PAPER, PAPER.store("small", Path("results")))
+    return Evidence.of(PAPER)
 
 
 def page(name):
@@ -336,7 +336,7 @@ def test_a_run_below_the_target_has_no_costs(hist):
 
 def test_stored_costs_are_those_of_the_stored_runs(hist):
     """If this fails after new rows: ``python -m experiments.decided energy --make`` prices them."""
-    ours = Evidence(PAPER, PAPER.store("small", Path("results")))
+    ours = Evidence.of(PAPER)
     stored = {(c.network, c.seed, c.design): c for c in energy.load()}
     found = 0
     for network, run, changes in energy.sources(hist, ours):
