@@ -19,7 +19,6 @@ from experiments.codesign import (
     findings,
     grid,
     predictions,
-    rules,
     stored,
     tables,
 )
@@ -49,7 +48,7 @@ PAPER = Paper(
     "codesign",
     Path(__file__).with_name("settings"),
     EXPERIMENTS,
-    rules.complete,
+    grid.complete,
     texts={name: lambda make=make: make(stored.load()) for name, make in TEXTS.items()}
     | {"cells": lambda: choosing.cells(oma.evidence().study("cells"))},
     pictures={

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import statistics
 
+from experiments.codesign import access
 from experiments.studies import Results, Scale, Settings
 from wirelessfl.results.report import MISSING, markdown
 from wirelessfl.results.selection import DATA, NAMES
@@ -17,7 +18,12 @@ FIELD = "validation_accuracy"
 
 
 def complete(settings: Settings, scale: Scale) -> Settings:
-    """Add the rounds, unless they are given, and the evaluations; they follow from H and E."""
+    """Add the rounds, unless they are given, and the evaluations; they follow from H and E.
+
+    Cases of the crossed study, which have an access, are completed by ``access.complete``.
+    """
+    if "access" in settings:
+        return access.complete(settings, scale)
     rounds = math.ceil(STEPS[scale] / (settings["local_steps"] * settings["edge_rounds"]))
     rounds = settings.get("rounds", rounds)
     return settings | {"rounds": rounds, "eval_every": max(1, round(rounds / EVALUATIONS))}
