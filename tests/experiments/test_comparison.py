@@ -40,3 +40,12 @@ def test_methods_stand_at_the_masks_that_they_use(tmp_path, redrawn):
     text = table(0.9)(results)
     assert "| FedAvg | - |" in text
     assert "| HeteroFL | ordered |" in text
+
+
+def test_costs_are_those_of_the_mean_of_several_tests():
+    """Single tests reach 60 % in round 1, the mean of two in round 2."""
+    found = results_of({"algorithm": "hist"})
+    (case,) = found.study.cases
+    rows = [{"round": i, "accuracy": a} for i, a in enumerate((0.1, 0.6, 0.7))]
+    results = Results(found.study, {0: [SimpleNamespace(rows=rows, current=True)]})
+    assert [results.costs(case, "round", 0.6, tests) for tests in (1, 2)] == [[1.0], [2.0]]

@@ -326,7 +326,8 @@ def test_gains_by_round(tmp_path, redrawn):
     assert set(found) == {0, 1, 2}
     figures.lasting(results, tmp_path)
     panel, _ = redrawn["lasting"].axes
-    assert lines(panel)["FedAvg"][1] == pytest.approx([55, 27.5, 0])
+    places = [figures.SHOWN_AT.index(after) for after in (0, 1, 2)]
+    assert lines(panel)["FedAvg"] == (places, pytest.approx([55, 27.5, 0]))
     assert "2 seeds" in facts(redrawn["lasting"])
     assert "| FedAvg | Previous | 55.00 ± 7.07 | 27.50 ± 3.54 |" in figures.table(results)
 
