@@ -5,7 +5,6 @@ import pytest
 import torch
 
 import wirelessfl
-from wirelessfl.base.errors import ConfigError
 from wirelessfl.models import FCNN
 from wirelessfl.runs.build import build
 from wirelessfl.runs.folder.directory import RunDirectory
@@ -171,16 +170,3 @@ def test_memory_stays_in_units_of_gradients_if_the_step_size_decreases(config, t
             row = int(np.flatnonzero(asked == client)[0])
             expected -= changes[row] * plan.lr_share / 3
     assert torch.allclose(fresh, expected, atol=1e-5)
-
-
-@pytest.mark.parametrize("who", ["algorithm", "local"])
-def test_ram_fed_with_aircomp_is_refused(config, who):
-    name, flags = "ram-fed", {}
-    if who == "local":
-        name, flags = "hfedavg", {"local": "ram-fed"}
-    with pytest.raises(ConfigError) as caught:
-        config(name, uplink="aircomp", **flags)
-    assert str(caught.value) == (
-        f'{who} "ram-fed" needs each client\'s update, and uplink "aircomp" gives only their sum. '
-        'Choose uplink "tdma", "ofdma" or "fixed".'
-    )

@@ -1,6 +1,5 @@
 """Schedules: defaults implied by algorithms, settings and tables; conflicts."""
 
-import re
 import tomllib
 from dataclasses import dataclass, replace
 
@@ -94,97 +93,6 @@ def test_each_task_may_have_its_own_algorithm():
     for tables in (config.given_tables(), tomllib.loads(config.to_toml())):
         again = Config.of(tables)
         assert again.tasks == config.tasks
-
-
-@pytest.mark.parametrize(
-    ("algorithm", "flags", "words"),
-    [
-        (
-            "hfedavg",
-            {"assigner": "covered", "budget": "deadline", "deadline": 1.0},
-            '"hfedavg" plans its rounds in advance with these settings (budget deadline or',
-        ),
-        (
-            "ra-fed",
-            {"min_coverage": 1},
-            'min_coverage=1 conflicts with schedule "buffered", which does not plan rounds in '
-            'advance: choose schedule "rounds", or min_coverage 0.',
-        ),
-        (
-            "ra-fed",
-            {"min_coverage": 1, "budget": "fastest"},
-            'budget="fastest" conflicts with schedule "buffered", which does not plan',
-        ),
-        (
-            "ra-fed",
-            {"masks": "partition"},
-            'masks="partition" conflicts with schedule "buffered", which does not plan',
-        ),
-        ("fa-nt", {"variables": "one"}, "Choose variables 'two'. Or choose schedule"),
-        (
-            "ram-fed",
-            {"lr_schedule": "poly"},
-            "lr_schedule='poly' conflicts with algorithm \"ram-fed\"",
-        ),
-        ("fedavg", {"lr_schedule": "poly", "max_seconds": 9.0, "rounds": None}, "is unlimited"),
-        *(
-            (
-                "hfedavg",
-                {key: value},
-                f'{key}={value!r} conflicts with algorithm "hfedavg", whose cells replace '
-                'requests to clients under schedule "buffered": choose an algorithm without cells, '
-                f"or leave {key}",
-            )
-            for key, value in (("requests", 4), ("option", "D"))
-        ),
-        ("hfedavg", {"task": ["digits"]}, 'schedule "buffered" trains one model of algorithm'),
-        ("hfedavg", {"local": "fedast"}, 'local is "fedast", which implies schedule "buffered"'),
-        (
-            "hfedavg",
-            {"clients_per_round": 3},
-            'clients_per_round=3 conflicts with schedule "buffered", in which all clients of a '
-            'cell train: choose schedule "rounds", or leave clients_per_round out.',
-        ),
-        ("hist", {"cells": 1}, 'cells=1 conflicts with schedule="buffered": "hist"'),
-        ("hfedavg", {"schedule": "simultaneous"}, '"hfedavg" has cells, and schedule "simultane'),
-        ("fedavg", {"task": ["digits,algorithm=hist"]}, "'digits': algorithm \"hist\" has cells"),
-        ("fedavg", {"task": ["digits,algorithm=fedavgg"]}, "task 'digits': algorithm 'fedavgg' is"),
-        ("fedavg", {"task": ["digits,algorithm=fedavgg"]}, "Do you mean 'fedavg'"),
-        (
-            "fedavg",
-            {"task": ["digits,mu=3"]},
-            "of task 'digits'. It is a setting of algorithm fedp",
-        ),
-        (
-            "fedavg",
-            {"schedule": "simultaneous", "task": ["digits,requests=3"]},
-            "unknown setting 'requests' of task 'digits'. It is a setting of schedule buffered.",
-        ),
-        ("fedavg", {"task": ["digits,schedule=rounds"]}, "a setting of the whole run"),
-        (
-            "fedavg",
-            {"uplink": "aircomp", "delays": "shifted-exponential"},
-            'delays="shifted-exponential" conflicts with uplink "aircomp": it draws one time',
-        ),
-        (
-            "fedasync",
-            {"option": "D", "task": ["digits,name=a", "digits,name=b"]},
-            "option='D' measures the spread of updates, but clients of algorithm \"fedasync\"",
-        ),
-        (
-            "fedast",
-            {"uplink": "aircomp", "option": "D", "task": ["digits,name=a", "digits,name=b"]},
-            "option='D' compares individual updates under schedule \"buffered\"",
-        ),
-        ("ram-fed", {"uplink": "aircomp"}, '"ram-fed" needs each client\'s update'),
-    ],
-)
-def test_conflicts_are_refused_in_one_line(algorithm, flags, words):
-    given = SMALL | {"schedule": "buffered"} | flags
-    given = {key: value for key, value in given.items() if value is not None}
-    with pytest.raises(ConfigError, match=re.escape(words)) as caught:
-        Config.from_flags(algorithm, **given)
-    assert "\n" not in str(caught.value)
 
 
 def test_settings_are_accepted_under_schedules_that_use_them():

@@ -208,10 +208,7 @@ def test_requests_take_the_seconds_of_their_clients_steps(config, toy, algorithm
     assert result.rows[-1]["sim_seconds"] > 0
 
 
-def test_refusals():
-    tasks = ["digits,name=a", "digits,name=b"]
-    with pytest.raises(ConfigError, match="option='D' conflicts with local_epochs=2"):
-        Config.from_flags("fedast", option="D", local_epochs=2.0, task=tasks)
+def test_a_timeline_needs_the_numbers_of_samples():
     with pytest.raises(ConfigError, match="local_epochs=2 needs the numbers of samples"):
         timeline(Config.from_flags("fedast", local_epochs=2.0), 1.0)
 

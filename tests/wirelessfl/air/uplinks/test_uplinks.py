@@ -24,7 +24,6 @@ from wirelessfl.air.uplinks.aircomp import AirComp
 from wirelessfl.air.uplinks.fixed import Fixed
 from wirelessfl.air.uplinks.ofdma import Ofdma
 from wirelessfl.air.uplinks.tdma import Tdma
-from wirelessfl.base.errors import ConfigError
 from wirelessfl.training.workers.shards import Shards
 
 
@@ -137,13 +136,6 @@ def test_rates_while_three_clients_upload(uplink, bps, duty):
 )
 def test_settings_choose_the_access(uplink, kind):
     assert type(uplink.access) is kind
-
-
-def test_optimal_bands_serve_whole_rounds_only(config):
-    flags = {"algorithm": "fedavg", "uplink": "ofdma", "allocation": "optimal"}
-    config(**flags)
-    with pytest.raises(ConfigError, match=r"solvers\.OptimalBands.* Choose .*allocation \"equal\""):
-        config(**flags, schedule="buffered", requests=3, buffer=2)
 
 
 def test_uplinks_are_discovered_in_their_folder():

@@ -5,7 +5,6 @@ import torch
 
 import wirelessfl
 from wirelessfl import Config
-from wirelessfl.algorithms import algorithm_classes
 from wirelessfl.algorithms.assigners import ASSIGNERS, Assigner
 from wirelessfl.algorithms.fedavg import FedAvg
 from wirelessfl.base.errors import ConfigError
@@ -77,47 +76,6 @@ def test_runs_without_an_assigner_store_none():
     assert plain.assigner is None
     assert Config.from_flags("fedavg", assigner="none") == plain
     assert "assigner" not in plain.to_toml()
-
-
-@pytest.mark.parametrize(
-    ("algorithm", "flags", "message"),
-    [
-        *(
-            (name, {"assigner": "covered"}, f'"{name}", which has its own: choose')
-            for name, cls in sorted(algorithm_classes().items())
-            if cls.brings_assigner
-        ),
-        ("hist", {"assigner": "none"}, "which has its own: choose another algorithm"),
-        ("hfedavg", {"assigner": "covered", "local": "ra-fed"}, "which has its own: choose"),
-        ("fedavg", {"assigner": "partition"}, '"fedavg" is a star: choose algorithm "hfedavg"'),
-        ("fedavg", {"assigner": "covered", "widths": (0.5,), "clients": 3}, "one per client"),
-        (
-            "fedavg",
-            {"assigner": "covered", "widths": (0.5,), "clients": 1, "capacities": (0.5,)},
-            "capacities.* conflicts with widths, which replace them: leave one of them out",
-        ),
-        (
-            "fedavg",
-            {"assigner": "covered", "min_coverage": 2, **REQUESTS},
-            'min_coverage=2 conflicts .* choose schedule "rounds", or min_coverage 0',
-        ),
-        (
-            "hfedavg",
-            {
-                "assigner": "partition",
-                "schedule": "buffered",
-                "buffer": 1,
-                "clients": 4,
-                "cells": 2,
-            },
-            'conflicts with "partition", which reassigns neurons',
-        ),
-    ],
-)
-def test_refusals_name_the_choice(algorithm, flags, message):
-    with pytest.raises(ConfigError, match=message) as caught:
-        Config.from_flags(algorithm, **flags)
-    assert "\n" not in str(caught.value)
 
 
 def test_every_assigner_has_a_preset_or_a_run():

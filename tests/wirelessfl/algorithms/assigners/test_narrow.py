@@ -10,7 +10,6 @@ from tests.wirelessfl.algorithms.assigners.contexts import WIDTHS, context, para
 from wirelessfl.algorithms.assigners.arbitrary import Covered
 from wirelessfl.algorithms.assigners.narrow import Narrow, deal, reporting
 from wirelessfl.base.errors import ConfigError
-from wirelessfl.config import Config
 from wirelessfl.models.submodels import Dealing, deal_masks
 
 KINDS = ("ordered", "rolling", "random", "static", "covered", "crossed", "partition")
@@ -138,25 +137,6 @@ def test_what_masks_tell():
     assert sorted(np.concatenate([mine[0] for mine in parts])) == list(range(WIDTHS[0]))
     assert Covered().deals_jointly
     assert not Narrow().deals_jointly
-
-
-@pytest.mark.parametrize(
-    ("flags", "message"),
-    [
-        ({"capacities": (0.5,), "budget": "flops"}, None),
-        ({"capacities": (0.5,), "budget": "bytes"}, None),
-        ({"capacities": (0.5,), "budget": "deadline", "deadline": 1.0}, "capacities.*budget"),
-    ],
-)
-def test_capacities_are_the_only_source_of_widths(flags, message):
-    def made():
-        return Config.from_flags("heterofl", clients=2, dataset="digits", **flags)
-
-    if message is None:
-        assert made().used_assigner.budget == flags.get("budget", "width")
-        return
-    with pytest.raises(ConfigError, match=message):
-        made()
 
 
 def test_fractions_of_neurons_are_at_most_one():

@@ -384,17 +384,3 @@ def test_return_values_of_custom_warm_starts_are_checked(
     )  # fmt: skip
     with pytest.raises(ConfigError, match=message):
         wirelessfl.run(settings, data=toy)
-
-
-@pytest.mark.parametrize(
-    ("flags", "message"),
-    [
-        (
-            {"warm_start": "average", "pilot_sessions": 5},
-            "pilot_sessions=5 conflicts with sessions=5",
-        ),
-    ],
-)
-def test_invalid_settings_raise(config, flags, message):
-    with pytest.raises(ConfigError, match=message):
-        config("fedavg", **FLAGS, **flags)

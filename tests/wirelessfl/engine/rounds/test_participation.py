@@ -11,7 +11,6 @@ from channels.streams import Stream
 from wirelessfl.air.participants import draw_participants
 from wirelessfl.algorithms import algorithm_classes
 from wirelessfl.base.errors import ConfigError
-from wirelessfl.config import Config
 from wirelessfl.config.choices import preset_of
 from wirelessfl.models import FCNN
 from wirelessfl.runs.build import build
@@ -27,7 +26,6 @@ def flat(result):
 
 
 SAMPLED = {"clients": 9, "clients_per_round": 5, "tracking_clients": 2}
-SIXTY = {"clients": 60}
 
 
 @pytest.mark.thorough(every=8)
@@ -147,59 +145,6 @@ def test_every_algorithm_runs(config, toy, name):
     settings = config(name, rounds=2, cells=None, clients=8, eval_every=1, **{asked: 4})
     rows = wirelessfl.run(settings, data=toy, model=model()).rows
     assert rows[-1]["loss"] != rows[0]["loss"]
-
-
-@pytest.mark.parametrize(
-    ("algorithm", "flags", "message"),
-    [
-        (
-            "fedavg",
-            {**SIXTY, "clients_per_round": 61},
-            "=61 conflicts with 60 clients in 1 cell",
-        ),
-        (
-            "hist",
-            {**SIXTY, "clients_per_round": 3},
-            "=3 conflicts with 60 clients in 4 cells",
-        ),
-        (
-            "fadamgc",
-            {**SIXTY, "tracking_clients": 61},
-            "=61 conflicts with 60 participating clients",
-        ),
-        (
-            "fadamgc",
-            {"clients_per_round": 5, "tracking_clients": 6},
-            "tracking_clients=6 conflicts with 5 participating clients per round: choose .* 1 to 5",
-        ),
-        (
-            "fa-nt",
-            {**SIXTY, "variables": "one", "clients_per_round": 5},
-            "needs all 60 clients to train and track",
-        ),
-        ("hist", {"local": "fa-nt", "variables": "one"}, "variables='one' needs .*in cells"),
-        (
-            "fa-nt",
-            {"variables": "one", "sessions": 3},
-            "variables='one' needs .* conflicts with sessions=3: .*Choose variables 'two'",
-        ),
-        (
-            "fa-nt",
-            {"variables": "one", "compression": "top-k"},
-            "variables='one' needs .* conflicts with compression='top-k': .*Choose variables 'two'",
-        ),
-        ("hist", {"local": "hfedavg"}, "local is 'hfedavg', which has cells itself"),
-        (
-            "hist",
-            {"local": "fedast"},
-            'local is "fedast", which implies schedule "buffered"',
-        ),
-        ("fedavg", {"step_seconds": 0.1, "cpu_hz": (1e9, 2e9)}, "conflicts with step_seconds=0.1"),
-    ],
-)
-def test_invalid_settings_raise_when_the_config_is_read(algorithm, flags, message):
-    with pytest.raises(ConfigError, match=message):
-        Config.from_flags(algorithm, **flags)
 
 
 def test_clients_per_round_is_checked_against_a_given_network(config, toy, network_of):

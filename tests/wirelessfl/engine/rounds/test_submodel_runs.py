@@ -159,45 +159,6 @@ def test_clients_start_from_the_compressed_model(config, toy):
     assert training.metrics["compression_error"] == pytest.approx(float(error), rel=1e-6)
 
 
-INVALID = {
-    "capacities 1.5": (
-        {"capacities": (0.5, 1.5)},
-        r"capacities=.* conflicts with budget='width': .*at most 1\.",
-    ),
-    "no capacities": ({"capacities": ()}, "capacities is '': give numbers > 0, .* at least 1"),
-    "no deadline": (
-        {"budget": "deadline"},
-        "budget='deadline' needs a deadline: give deadline in seconds",
-    ),
-    "no budget": ({"deadline": 1.0}, 'deadline=1.0 conflicts with budget="width": choose budget'),
-    "deadline with partition": (
-        {"budget": "deadline", "deadline": 1.0, "masks": "partition"},
-        "masks='partition' conflicts with budget='deadline': .*Choose masks \"covered\"",
-    ),
-    "no coverage": (
-        {"budget": "fastest"},
-        "budget='fastest' conflicts with min_coverage=0: .*Raise",
-    ),
-    "overlap without partition": (
-        {"mask_overlap": 0.5},
-        'mask_overlap=0.5 conflicts with masks="random": choose masks "partition"',
-    ),
-    "bits of no method": (
-        {"compression_bits": 8},
-        "compression_bits=8 is a setting of compression",
-    ),
-}
-
-
-@pytest.mark.parametrize("case", INVALID)
-def test_invalid_settings_raise_a_one_line_error(config, case):
-    flags, words = INVALID[case]
-    with pytest.raises(ConfigError, match=f"^{words}") as caught:
-        config("ra-fed", **flags)
-    assert "\n" not in str(caught.value)
-    assert str(caught.value).count("capacities") <= 1
-
-
 def test_models_without_hidden_neurons_raise(config, toy):
     """The message names the model or its unsupported layer, and no run folder is created."""
     letters = torch.arange(400).view(-1, 4) % 5

@@ -219,28 +219,6 @@ def test_step_size_decay_by_hand(config, toy):
     torch.testing.assert_close(found, params, rtol=1e-4, atol=1e-6)
 
 
-@pytest.mark.parametrize(
-    ("flags", "message"),
-    [
-        ({"presence": "trace"}, "needs trace"),
-        ({"presence": "arrivals", "arrival_rate": 1.0}, "needs mean_stay"),
-        ({"split": "natural"}, "presence='labels' conflicts with split=natural"),
-        ({"sessions": 1}, "Use at least 2 sessions"),
-        ({"sessions": 2, "unseen_labels": 1}, "Use at least 3 sessions"),
-        (
-            {
-                "presence": "arrivals", "arrival_rate": 1.0, "mean_stay": 1.0,
-                "initially_present": 9,
-            },
-            "initially_present is 9, and there are 8",
-        ),
-    ],
-)  # fmt: skip
-def test_invalid_settings_raise(config, flags, message):
-    with pytest.raises(ConfigError, match=message):
-        config("fedavg", **FLAGS | flags)
-
-
 def test_infeasible_settings_raise_before_anything_is_written(config, toy, tmp_path, trace):
     """An infeasible overlap or split, an invalid trace, and a session without clients raise."""
     late = trace((0, 0, 2), (1, 4, ""))

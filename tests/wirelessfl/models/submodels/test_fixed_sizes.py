@@ -86,35 +86,6 @@ def test_cells_without_common_rounds_keep_their_sizes(tmp_path):
     wirelessfl.run(fixed(0.6, 0.2, 0.2, out=tmp_path / "other", **flags))
 
 
-@pytest.mark.parametrize(
-    ("flags", "message"),
-    [
-        (
-            {"mask_shares": (0.5, 0.5), "mask_sizes": "optimized"},
-            r'"optimized": choose mask_sizes "fixed"',
-        ),
-        ({"mask_sizes": "fixed"}, "'fixed' needs mask_shares: give one share per cell"),
-        (
-            {"mask_sizes": "fixed", "mask_shares": (0.5, 0.5)},
-            r"mask_shares=\(0\.5, 0\.5\) conflicts with cells=3: give one share per cell",
-        ),
-        (
-            {"mask_sizes": "fixed", "mask_shares": (0.5, 0.3, 0.3)},
-            r"has the sum 1\.1: give shares with sum 1",
-        ),
-        ({"mask_sizes": "fixed", "mask_shares": ()}, "mask_shares"),
-        (
-            {"mask_sizes": "fixed", "mask_shares": (0.5, 0.3, 0.2), "mask_overlap": 0.5},
-            r"mask_overlap.*fixed",
-        ),
-    ],
-)
-def test_wrong_shares_are_refused(flags, message):
-    with pytest.raises(ConfigError, match=message) as caught:
-        Config.from_flags("hist", **(SMALL | flags))
-    assert "\n" not in str(caught.value)
-
-
 def test_layers_narrower_than_the_cells_are_refused(tmp_path):
     """The message is that of uniform sizes, before anything is written."""
     with pytest.raises(ConfigError, match=r"cells=3 conflicts with the model's 2 neurons"):
