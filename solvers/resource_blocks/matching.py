@@ -109,7 +109,7 @@ def least_possible(
 
 
 def _longest(start: FloatArray, moves: FloatArray, at: IntArray) -> FloatArray:
-    """Longest paths to all blocks (Bellman-Ford), with as many steps as there are blocks at most."""
+    """Longest paths to all blocks (Bellman-Ford), in at most as many steps as there are blocks."""
     longest = start
     for _ in range(len(at)):
         further = np.maximum(longest, (longest[at][:, None] + moves).max(0))

@@ -135,7 +135,7 @@ def _check_choice(name: str, given: str, known: Sequence[str]) -> None:
 
 
 def _positive(label: str, runs: Sequence[Sequence[Row]], field: str) -> list[list[Row]]:
-    """The rows in which a field is positive, as a logarithmic axis needs: not those at the start."""
+    """The rows in which a field is positive, as a logarithmic axis needs."""
     found = [[row for row in rows if (row.get(field) or 0) > 0] for rows in runs]
     if not all(found):
         raise ValueError(
