@@ -33,7 +33,7 @@ def add(parser: Parser) -> None:
 
 def act(arguments: argparse.Namespace) -> int:
     """List all runs below a folder."""
-    from wirelessfl.base.text import rendered
+    from wirelessfl.base.terminal import rendered
     from wirelessfl.results.overview import listed
 
     lines = listed(arguments.directory)

@@ -33,7 +33,7 @@ def add(parser: Parser) -> None:
 
 def act(arguments: argparse.Namespace) -> int:
     """Show a run."""
-    from wirelessfl.base.text import rendered
+    from wirelessfl.base.terminal import rendered
     from wirelessfl.results.load import load
     from wirelessfl.results.overview import draw_partition, overview, size_text
     from wirelessfl.runs.predictions import prediction_rows

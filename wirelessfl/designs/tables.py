@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from wirelessfl.base.figures.curves import COLOURS, new_figure, style
-from wirelessfl.base.text import narrow, rendered
+from wirelessfl.base.terminal import narrow, rendered
 from wirelessfl.designs.choices import EQUAL, OPTIMIZED, DesignChoice
 from wirelessfl.designs.expectations import Designed, Interval, Prediction
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from wirelessfl.base.errors import ConfigError
 from wirelessfl.base.rows import measured_field
-from wirelessfl.base.text import rendered
+from wirelessfl.base.terminal import rendered
 from wirelessfl.results.intervals import CostToTarget, Effect, difference, ratio
 from wirelessfl.results.runs import Runs
 from wirelessfl.results.selection import Case, order_key, value_text, varied

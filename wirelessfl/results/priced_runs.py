@@ -11,7 +11,7 @@ import numpy as np
 from channels import Network
 from channels.arrays import FloatArray
 from wirelessfl.base.errors import ConfigError
-from wirelessfl.base.text import rendered
+from wirelessfl.base.terminal import rendered
 from wirelessfl.base.wording import shown
 from wirelessfl.config import Config
 from wirelessfl.runs.engine import Monitor

@@ -20,7 +20,7 @@ from wirelessfl.base.rows import (
     numeric_fields,
     unknown_field,
 )
-from wirelessfl.base.text import LATEX, rendered
+from wirelessfl.base.terminal import LATEX, rendered
 from wirelessfl.base.wording import shown, suggestion
 from wirelessfl.results.selection import Case, place_reaching, value_text
 from wirelessfl.runs.engine import Monitor

@@ -175,7 +175,7 @@ def test_a_missing_object_is_named(path, message):
 CALLED = """
 import sys
 from dataclasses import dataclass
-from wirelessfl.data.splits.iid import IID
+from wirelessfl.data.splits.random_splits import IID
 from wirelessfl.air.uplinks.tdma import Tdma
 
 def divides(*args): return 1 / 0

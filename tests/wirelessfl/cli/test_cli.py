@@ -174,7 +174,7 @@ def test_list_prints_all_kinds_of_choices(capsys):
 
 OWN_SPLIT = '''
 from dataclasses import dataclass
-from wirelessfl.data.splits.iid import IID
+from wirelessfl.data.splits.random_splits import IID
 
 @dataclass(frozen=True)
 class Swapped(IID):

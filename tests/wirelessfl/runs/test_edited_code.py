@@ -218,7 +218,7 @@ def test_every_named_object_has_hashes(own, tmp_path):
     (tmp_path / "own_rules.py").write_text(
         "from dataclasses import dataclass\n"
         "from wirelessfl.algorithms.fedavg import FedAvg\n"
-        "from wirelessfl.data.splits.iid import IID\n"
+        "from wirelessfl.data.splits.random_splits import IID\n"
         "from wirelessfl.data.mnist import load_digits\n"
         "@dataclass(frozen=True)\nclass Rule(FedAvg): pass\n"
         "@dataclass(frozen=True)\nclass Split(IID): pass\n"

@@ -1,18 +1,135 @@
-"""Splits that assign labels to clients (Chang et al., "Federated Learning with Dynamic
-Client Arrival and Departure", Appendix A.2)."""
+"""Splits by labels: shards of samples sorted by label, and labels that are assigned to clients.
+
+The latter are of Chang et al., "Federated Learning with Dynamic Client Arrival and Departure",
+Appendix A.2.
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Annotated, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
+from pydantic import Field
 
 from channels.arrays import IntArray
 from channels.streams import Stream
 from wirelessfl.base.errors import DataError
-from wirelessfl.data.splits.split import OwnedSplit
+from wirelessfl.data.labels import checked_number
+from wirelessfl.data.splits.split import OwnedSplit, blocks
+
+BATCHES = 10
+"""Number of batches of labels that are cut into shards if there are too many labels."""
+
+
+@dataclass(frozen=True)
+class NonIID(OwnedSplit):
+    """Label shards dealt at random over all clients (McMahan et al., AISTATS 2017, Section 3).
+
+    The samples, sorted by label, are cut into ``shards * clients`` shards.
+    """
+
+    name = "noniid"
+    by_labels: ClassVar[bool] = True
+
+    shards: Annotated[int, Field(ge=1, description="label shards per client")] = 2
+
+    def owners(self, labels: NDArray[np.generic], cell_of: IntArray, stream: Stream) -> IntArray:
+        """The client of each sample, [n]."""
+        clients = len(cell_of)
+        shards = check_shards(len(labels), self.shards, np.zeros(clients, dtype=np.int64))
+        return deal_shards(labels, clients, shards, stream.child("cell", 0))
+
+
+@dataclass(frozen=True)
+class CellIID(OwnedSplit):
+    """Equal random parts per cell, dealt within the cell by label shards (HIST, Section VI).
+
+    With one cell the split equals ``noniid``.
+    """
+
+    name = "cell-iid"
+    by_labels: ClassVar[bool] = True
+
+    shards: Annotated[int, Field(ge=1, description="label shards per client")] = 2
+
+    def owners(self, labels: NDArray[np.generic], cell_of: IntArray, stream: Stream) -> IntArray:
+        """The client of each sample, [n]."""
+        shards = check_shards(len(labels), self.shards, cell_of)
+        cells = int(cell_of[-1]) + 1
+        cell_of_sample = np.empty(len(labels), dtype=np.int64)
+        cell_of_sample[stream.generator().permutation(len(labels))] = blocks(len(labels), cells)
+        owner = np.empty(len(labels), dtype=np.int64)
+        for cell in range(cells):
+            members = np.flatnonzero(cell_of == cell)
+            mine = np.flatnonzero(cell_of_sample == cell)
+            dealt = deal_shards(labels[mine], len(members), shards, stream.child("cell", cell))
+            owner[mine] = members[dealt]
+        return owner
+
+
+@dataclass(frozen=True)
+class CellShards(OwnedSplit):
+    """Label shards dealt cell by cell, so that a cell has fewer labels the more cells there are.
+
+    The samples are sorted by label, in a random order of the labels, and cut into
+    ``shards * clients`` shards. The first cell gets the first shards, and so on; each cell deals
+    its shards at random to its clients. With ``noniid``, by contrast, cells of ten clients have
+    nearly all of ten labels. HIST, Section VI-B, says that a cell has fewer labels with more cells,
+    but not how its data are dealt. With one cell the shards are dealt as in ``noniid``.
+    """
+
+    name = "cell-shards"
+    by_labels: ClassVar[bool] = True
+
+    shards: Annotated[int, Field(ge=1, description="label shards per client")] = 2
+
+    def owners(self, labels: NDArray[np.generic], cell_of: IntArray, stream: Stream) -> IntArray:
+        """The client of each sample, [n]."""
+        clients = len(cell_of)
+        shards = check_shards(len(labels), self.shards, np.zeros(clients, dtype=np.int64))
+        _, label = np.unique(labels, return_inverse=True)
+        place = stream.child("labels").generator().permutation(label.max() + 1)
+        client_of_shard = np.repeat(np.arange(clients), shards)
+        for cell in range(int(cell_of[-1]) + 1):
+            mine = np.flatnonzero(cell_of[client_of_shard] == cell)
+            owners = client_of_shard[mine]
+            client_of_shard[mine] = stream.child("cell", cell).generator().permutation(owners)
+        return cut_shards(place[label], client_of_shard)
+
+
+def check_shards(samples: int, shards: int, cell_of: IntArray) -> int:
+    """Check that every client can get ``shards`` shards, and return ``shards`` as an int.
+
+    Raises:
+        DataError: a cell has too few samples for that many shards per client.
+    """
+    shards = checked_number("shards", shards, 1)
+    sizes = np.bincount(cell_of)
+    # The worst case: the cell with the most clients gets the fewest samples.
+    needed, available = shards * int(sizes.max()), samples // len(sizes)
+    if needed > available:
+        where = " in a cell" if len(sizes) > 1 else ""
+        raise DataError(
+            f"{needed} shards{where} ({shards} per client) cannot be cut from {available} samples. "
+            "Use fewer clients or shards."
+        )
+    return shards
+
+
+def deal_shards(labels: NDArray[np.generic], clients: int, shards: int, stream: Stream) -> IntArray:
+    """Deal ``shards`` random label shards to each client; returns the client of each sample."""
+    return cut_shards(labels, stream.generator().permutation(shards * clients) // shards)
+
+
+def cut_shards(labels: NDArray[np.generic], client_of_shard: IntArray) -> IntArray:
+    """The client of each sample, [n], if the samples are sorted by label and cut into shards."""
+    owner = np.empty(len(labels), dtype=np.int64)
+    owner[np.argsort(labels, kind="stable")] = client_of_shard[
+        blocks(len(labels), len(client_of_shard))
+    ]
+    return owner
 
 
 @dataclass(frozen=True)
@@ -56,9 +173,6 @@ class Distinct(LabelSplit):
     """Different labels for every client (Chang et al., Appendix A.2)."""
 
     name = "distinct"
-
-
-_BATCHES = 10
 
 
 def deal_labels(labels: NDArray[np.generic], clients: int, kind: str, stream: Stream) -> IntArray:
@@ -166,7 +280,7 @@ def _two_shard(
             f'split "two-shard" gives each client two labels, but labels has {len(names)}. '
             "Choose iid."
         )
-    decks = len(names) if len(names) <= shards else min(_BATCHES, shards)
+    decks = len(names) if len(names) <= shards else min(BATCHES, shards)
     deck_of_label = draw.permutation(np.arange(len(names)) % decks)
     deck_of_shard = draw.permutation(decks)[np.arange(shards) % decks]
     client_of_shard = _two_decks_each(deck_of_shard, decks, draw)

@@ -202,7 +202,7 @@ def split(
 ) -> Sequence[IntArray]:
     """Split a training set over clients; every sample is used at most once unless ``reuse`` is set.
 
-    Clients are ordered by cell. Each kind of split is documented in its file in
+    Clients are ordered by cell. Each kind of split is documented in
     ``wirelessfl/data/splits``.
 
     >>> from channels import Stream

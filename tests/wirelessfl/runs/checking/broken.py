@@ -18,7 +18,7 @@ from wirelessfl.algorithms.scaffold import Scaffold
 from wirelessfl.algorithms.step_sizes import StepSizes
 from wirelessfl.algorithms.warm_starts.warm_start import Initial, WarmStart
 from wirelessfl.data import Dataset
-from wirelessfl.data.splits.iid import IID
+from wirelessfl.data.splits.random_splits import IID
 from wirelessfl.engine.assignment.bandit import Bandit
 from wirelessfl.engine.schedules import Buffered
 from wirelessfl.engine.selection import Selection
