@@ -24,7 +24,7 @@ from wirelessfl.engine.events import (
     Tick,
     Wake,
 )
-from wirelessfl.engine.schedules import Clock
+from wirelessfl.engine.clock import Clock
 
 if TYPE_CHECKING:
     from torch import Tensor
