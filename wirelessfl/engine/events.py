@@ -1,7 +1,4 @@
-"""Events and decisions. A schedule maps events to decisions, and never sees gradients.
-
-Checks of what users' schedulers return.
-"""
+"""Events and decisions. A schedule maps events to decisions, and never sees gradients."""
 
 from __future__ import annotations
 

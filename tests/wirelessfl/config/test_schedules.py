@@ -10,9 +10,8 @@ from wirelessfl.algorithms import algorithm_classes
 from wirelessfl.base.errors import ConfigError
 from wirelessfl.config import Config
 from wirelessfl.config.choices import PRESETS
-from wirelessfl.engine.assignment.bandit import Bandit
 from wirelessfl.engine.assignment.bayes import Bayes
-from wirelessfl.engine.assignment.random import Random
+from wirelessfl.engine.assignment.built_in import Bandit, Random
 from wirelessfl.engine.schedules import Buffered, Rounds, Simultaneous
 
 TIMES = {"dataset": "digits", "step_seconds": 0.1}

@@ -1,4 +1,4 @@
-"""Assignment rules, one per file: which clients train which task in rounds of several tasks.
+"""Assignment rules: which clients train which task in rounds of several tasks.
 
 Files in this folder are discovered automatically.
 """
@@ -6,9 +6,8 @@ Files in this folder are discovered automatically.
 from wirelessfl.base.needs import ONE_SERVER, TASK_ROUNDS
 from wirelessfl.base.registry import Kind
 from wirelessfl.engine.assignment.assignment_rule import Assignment, AssignmentRule
-from wirelessfl.engine.assignment.bandit import BanditAssignment
 from wirelessfl.engine.assignment.bayes import BayesAssignment
-from wirelessfl.engine.assignment.random import RandomAssignment
+from wirelessfl.engine.assignment.built_in import BanditAssignment, RandomAssignment
 
 ASSIGNMENTS: Kind[AssignmentRule] = Kind(
     "assignment",

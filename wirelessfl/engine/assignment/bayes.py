@@ -1,7 +1,4 @@
-"""Assignment by Bayesian optimisation, which learns the duration of rounds.
-
-Bayesian optimisation with scikit-learn's Gaussian process, fitted on a grid.
-"""
+"""Assignment by Bayesian optimisation, which learns the duration of rounds."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""A global round in progress: in each edge round clients train and send, and nodes merge.
-
-The clients of an edge round whose updates arrive.
-"""
+"""A global round in progress: in each edge round clients train and send, and nodes merge."""
 
 from __future__ import annotations
 
@@ -10,22 +7,52 @@ from dataclasses import dataclass
 from types import MappingProxyType
 
 import numpy as np
+import torch
 from torch import Tensor
 
 from channels.arrays import BoolArray, IntArray
 from channels.streams import Stream
-from wirelessfl.air.compression import Compression
+from wirelessfl.air.compression import Compression, relative_error
 from wirelessfl.air.plan import RoundWork
 from wirelessfl.air.uplinks.uplink import Reception
 from wirelessfl.algorithms.step_sizes import with_step_size
-from wirelessfl.engine.rounds.downlink import compressed
 from wirelessfl.engine.rounds.local_training import LocalTraining, Work
 from wirelessfl.engine.server.merge import NodeMerge
 from wirelessfl.engine.server.server import Server
 from wirelessfl.engine.server.upload import Senders
+from wirelessfl.models.submodels import Submodels
 from wirelessfl.training.rules import Penalty, State
 from wirelessfl.training.steps import StepCounts, StepsDone
 from wirelessfl.training.workers.shards import ALONE, Shards
+
+
+def compressed(
+    servers: State, compression: Compression | None, submodels: Submodels, stream: Stream
+) -> tuple[State, dict[str, float]]:
+    """What clients receive, and the compression error w_2 as a field of rows.
+
+    Only the model is compressed; other tensors, such as control variates, are sent as they are.
+
+    Args:
+        servers: what each node sends, [nodes, P_max] by name.
+        compression: compression of the model; None for no compression.
+        submodels: submodels of the nodes.
+        stream: random stream of the edge round, or of the model's version.
+
+    Returns:
+        The tensors, and ``compression_error``, the maximum over the nodes; no error without
+        compression.
+    """
+    if compression is None:
+        return servers, {}
+    own = servers["params"]
+    before = submodels.silence(own.clone())
+    after = compression.compress_padded(
+        before, submodels.lengths, submodels.spec, stream.child("compression")
+    )
+    nonempty = torch.from_numpy(submodels.lengths > 0).to(before.device)
+    error = relative_error(before[nonempty], after[nonempty])
+    return servers | {"params": submodels.restore(after, own)}, {"compression_error": error}
 
 
 class Arrivals:

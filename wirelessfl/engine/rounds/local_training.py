@@ -1,7 +1,4 @@
-"""Local training of clients: those of edge rounds, of requests, and of rounds of tasks.
-
-Groups of clients, one per training job, and the states sent to them.
-"""
+"""Local training of clients in groups, one per training job: those of rounds and of requests."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""Execution of the decisions of schedule ``rounds`` for one model.
-
-What the handlers of one model have in common; they differ in what is given, and when.
-"""
+"""The handlers of one model, and its synchronous rounds."""
 
 from __future__ import annotations
 

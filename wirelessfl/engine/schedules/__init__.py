@@ -1,17 +1,16 @@
 """Schedules: when clients get work and when nodes merge, on one virtual clock in seconds.
 
-One schedule per file. Files in this folder are discovered automatically.
+Files in this folder are discovered automatically.
 """
 
 from wirelessfl.base.needs import Suits
 from wirelessfl.base.registry import Kind
-from wirelessfl.engine.clock import Clock
+from wirelessfl.engine.loop import Clock
 from wirelessfl.engine.schedules.buffered import Buffered
-from wirelessfl.engine.schedules.buffered_scheduler import BufferedScheduler
+from wirelessfl.engine.schedules.buffered_scheduler import BufferedScheduler, TaskPlan
 from wirelessfl.engine.schedules.rounds import Rounds, RoundsScheduler, SessionsScheduler
 from wirelessfl.engine.schedules.schedule import Schedule, Scope
 from wirelessfl.engine.schedules.simultaneous import Simultaneous, SimultaneousScheduler
-from wirelessfl.engine.schedules.task_counts import TaskPlan
 
 SUITABLE = (
     Suits(

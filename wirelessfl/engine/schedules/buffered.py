@@ -10,9 +10,8 @@ from pydantic import Field
 
 from wirelessfl.base.needs import CLIENT_REQUESTS, SEVERAL_TASKS, Fits, beside
 from wirelessfl.engine.events import Scheduler
-from wirelessfl.engine.schedules.buffered_scheduler import BufferedScheduler
+from wirelessfl.engine.schedules.buffered_scheduler import BufferedScheduler, TaskPlan
 from wirelessfl.engine.schedules.schedule import Schedule, Scope, Work
-from wirelessfl.engine.schedules.task_counts import TaskPlan
 
 MEASURED = (
     Fits(

@@ -1,15 +1,15 @@
-"""Selections of the clients that take part in a round, one per file, discovered automatically."""
+"""Selections of the clients that take part in a round, discovered automatically in this folder."""
 
 from wirelessfl.base.needs import CHANNEL, SAMPLED, Needs
 from wirelessfl.base.registry import Kind
 from wirelessfl.engine.selection.built_in import (
     Age,
     BestChannel,
+    PowerOfChoice,
     RandomSelection,
     RoundRobin,
     Soonest,
 )
-from wirelessfl.engine.selection.power_of_choice import PowerOfChoice
 from wirelessfl.engine.selection.selection import Candidates, Selection
 
 ONE_MODEL = Needs(

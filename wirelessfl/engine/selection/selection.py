@@ -1,7 +1,4 @@
-"""The interface of a selection: which of a round's candidates take part.
-
-What a selection knows about a round: its candidates, their channels, loads, losses and past.
-"""
+"""The interface of a selection, and what it knows about the candidates of a round."""
 
 from __future__ import annotations
 

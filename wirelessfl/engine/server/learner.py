@@ -1,7 +1,4 @@
-"""A model in training: its server, the clients' progress, and its evaluation.
-
-Training of one model in rounds: its server, the clients' progress, and running totals.
-"""
+"""A model in training: its server, progress of clients, evaluation and running totals."""
 
 from __future__ import annotations
 

@@ -1,9 +1,4 @@
-"""What each client has done in a run so far.
-
-Energy that clients have used for training and sending.
-
-Data volume of a run of tasks.
-"""
+"""What clients have done, spent and sent in a run so far."""
 
 from __future__ import annotations
 

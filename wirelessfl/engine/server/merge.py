@@ -1,7 +1,4 @@
-"""The path of received updates to the merge of the nodes.
-
-Coverage: the weight of the clients whose submodels cover each coordinate.
-"""
+"""The merge of received updates at the nodes, and the coverage of coordinates by submodels."""
 
 from __future__ import annotations
 

@@ -1,13 +1,4 @@
-"""Availability models of clients in sessions, one per file, discovered automatically.
-
-The interface of an availability model: the clients present over time.
-
-Random arrivals and stays.
-
-Groups of clients with different labels, one group per session.
-
-Recorded presence.
-"""
+"""Availability models: groups by labels in turn, random arrivals and stays, or a recorded trace."""
 
 from __future__ import annotations
 

@@ -1,9 +1,4 @@
-"""Client presence over time, and a random process of arrivals and departures.
-
-Times are in seconds or in rounds, depending on the settings.
-
-The ends of stays, in order; most of them take 12 bytes.
-"""
+"""Presence of clients over time, in seconds or in rounds, and random arrivals and departures."""
 
 from __future__ import annotations
 

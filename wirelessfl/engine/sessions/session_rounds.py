@@ -1,7 +1,4 @@
-"""Execution of sessions: present clients, trial rounds on a copy, warm starts and their costs.
-
-Costs of warm starts, besides those of the training rounds.
-"""
+"""Execution of sessions: present clients, trial rounds on a copy, warm starts and their costs."""
 
 from __future__ import annotations
 

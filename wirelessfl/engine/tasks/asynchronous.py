@@ -1,7 +1,4 @@
-"""Asynchronous training of several tasks: requests are issued, updates return one by one.
-
-Spread of the latest updates of a task, by which option D reallocates requests.
-"""
+"""Asynchronous training of several tasks: requests are issued, updates return one by one."""
 
 from __future__ import annotations
 

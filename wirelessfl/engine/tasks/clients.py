@@ -1,7 +1,4 @@
-"""Busy clients, and the choice of a client for a request if their number is limited.
-
-Clients that drop out during training.
-"""
+"""Busy clients, the choice of a client for a request, and drop-outs during training."""
 
 from __future__ import annotations
 

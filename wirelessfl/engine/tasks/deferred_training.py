@@ -1,7 +1,4 @@
-"""Deferred training: when an update is needed, many pending requests are trained together.
-
-Client states of requests that are trained ahead, confirmed when their updates return.
-"""
+"""Deferred training: when an update is needed, many pending requests are trained together."""
 
 from __future__ import annotations
 

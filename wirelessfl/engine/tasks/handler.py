@@ -1,9 +1,4 @@
-"""The interface of a task's model, and a model without training.
-
-Records of a run of several tasks, for the timeline.
-
-What the handlers of tasks have in common: the costs in rows.
-"""
+"""What runs of several tasks have in common: models, records for the timeline, and rows."""
 
 from __future__ import annotations
 

@@ -18,8 +18,7 @@ from channels.streams import Stream
 from wirelessfl.air.compression import Compression
 from wirelessfl.air.plan import RoundWork
 from wirelessfl.algorithms.step_sizes import unchanged
-from wirelessfl.engine.rounds.downlink import compressed
-from wirelessfl.engine.rounds.global_round import GlobalRound, train_edge_round
+from wirelessfl.engine.rounds.global_round import GlobalRound, compressed, train_edge_round
 from wirelessfl.engine.rounds.local_training import LocalTraining
 from wirelessfl.engine.server.learner import Learner
 from wirelessfl.engine.server.server import Server

@@ -1,9 +1,4 @@
-"""A training request: one model sent to one client.
-
-Mean seconds of a task's requests, by the clients' submodels.
-
-Submodels of a task's model for training requests, by client and version of the model.
-"""
+"""A training request: its record, its mean seconds, and its submodel."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""Arrival times and energy of the updates in a round of several tasks.
-
-A round of several tasks: its plan, and the numbers of clients.
-"""
+"""A round of several tasks: its plan, arrival times and energy of its updates."""
 
 from __future__ import annotations
 

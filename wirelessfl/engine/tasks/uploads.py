@@ -1,7 +1,4 @@
-"""The band that the uploads of requests share: when each ends, and its joules.
-
-Uploads of training requests on the virtual clock.
-"""
+"""Uploads of training requests over the band that they share, on the virtual clock."""
 
 from __future__ import annotations
 

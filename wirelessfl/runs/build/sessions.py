@@ -17,8 +17,7 @@ from wirelessfl.data.labels import class_remedy, is_one_class
 from wirelessfl.engine.schedules import Clock, SessionsScheduler
 from wirelessfl.engine.sessions.attendance import Attendance
 from wirelessfl.engine.sessions.presence import PresenceScene
-from wirelessfl.engine.sessions.present_only import PresentOnly
-from wirelessfl.engine.sessions.session_model import HeldLabels
+from wirelessfl.engine.sessions.session_model import HeldLabels, PresentOnly
 from wirelessfl.engine.sessions.session_rounds import SessionRounds
 from wirelessfl.runs.build.given_objects import GivenObjects
 from wirelessfl.runs.build.rounds import build_parts

@@ -34,7 +34,7 @@ from wirelessfl.air.uplinks.uplink import Reception
 from wirelessfl.algorithms.fedavg import FedAvg
 from wirelessfl.base.errors import ConfigError, TrainingError
 from wirelessfl.data.splits.random_splits import IID
-from wirelessfl.engine.assignment.random import Random, RandomAssignment
+from wirelessfl.engine.assignment.built_in import Random, RandomAssignment
 from wirelessfl.engine.events import Aggregate, Ask, Give, Report, Started, Stop, Transmit
 from wirelessfl.engine.schedules import Buffered, BufferedScheduler, Rounds, RoundsScheduler
 from wirelessfl.engine.selection import PowerOfChoice, RandomSelection, RoundRobin

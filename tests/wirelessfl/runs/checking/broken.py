@@ -19,7 +19,7 @@ from wirelessfl.algorithms.step_sizes import StepSizes
 from wirelessfl.algorithms.warm_starts.warm_start import Initial, WarmStart
 from wirelessfl.data import Dataset
 from wirelessfl.data.splits.random_splits import IID
-from wirelessfl.engine.assignment.bandit import Bandit
+from wirelessfl.engine.assignment.built_in import Bandit
 from wirelessfl.engine.schedules import Buffered
 from wirelessfl.engine.selection import Selection
 from wirelessfl.observers import Observer

@@ -1,4 +1,4 @@
-"""Assignment by a bandit: pairs of task and client are arms, and local losses are rewards."""
+"""Assignments of clients to tasks at random, or by a bandit whose rewards are local losses."""
 
 from __future__ import annotations
 
@@ -19,7 +19,53 @@ from wirelessfl.engine.assignment.assignment_rule import (
     check_state,
     checked_round,
     checked_values,
+    split,
 )
+
+
+@dataclass(frozen=True)
+class Random(AssignmentRule):
+    """Uniformly random disjoint sets of clients (Sync-ST: Bhuyan, Moharir and Joshi, 2023)."""
+
+    name = "random"
+
+    def begin(self, clients: int, tasks: int, stream: Stream) -> RandomAssignment:
+        """Create an assignment that ignores earlier rounds."""
+        return RandomAssignment(stream)
+
+
+@dataclass(frozen=True)
+class RandomAssignment:
+    """Uniformly random disjoint sets of clients (Sync-ST: Bhuyan, Moharir, Joshi, 2023).
+
+    Args:
+        stream: random stream, one event per round.
+    """
+
+    stream: Stream
+    wants_losses: ClassVar[bool] = False
+
+    def choose(self, number: int, available: IntArray, shares: IntArray) -> list[IntArray]:
+        """Draw disjoint sets of ``shares`` clients uniformly."""
+        clients, sizes = checked_round(available, shares)
+        order = self.stream.generator(number).permutation(clients)
+        return split(order, sizes)
+
+    def learn(
+        self,
+        chosen: list[IntArray],
+        seconds: list[FloatArray],
+        losses: list[FloatArray] | None = None,
+    ) -> None:
+        """Do nothing: random sets do not depend on earlier rounds."""
+
+    def state(self) -> State:
+        """The empty state."""
+        return {}
+
+    def restore(self, state: Mapping[str, NDArray[Any]]) -> None:
+        """Do nothing: there is no state."""
+
 
 # Discounted number of observations below which a pair counts as unseen: sums would underflow.
 _FORGOTTEN = 1e-100
@@ -33,6 +79,8 @@ class Bandit(AssignmentRule):
         discount: weight of a loss after one round, relative to that of a new loss.
         exploration: c of the exploration bonus (c log t / n)^(1/2).
     """
+
+    name = "bandit"
 
     discount: Annotated[
         float, Field(gt=0, le=1, description="discount factor of past losses, per round")
