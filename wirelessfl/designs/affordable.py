@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from wirelessfl.designs.curves import Pilot
+from wirelessfl.designs.curves.pilot import Pilot
 from wirelessfl.designs.curves.fit import spread_targets
 from wirelessfl.designs.goals import Goal
 from wirelessfl.designs.pilots.pilot_plan import FEWEST

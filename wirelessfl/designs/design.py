@@ -25,7 +25,7 @@ from wirelessfl.designs.designs import Design, chosen, least_of, solution_of
 from wirelessfl.designs.expectations import Prediction, predicted
 from wirelessfl.designs.free_ends import divides
 from wirelessfl.designs.goals import MEAN, Curve, Goal
-from wirelessfl.designs.pilots import Pilots, pilot
+from wirelessfl.designs.pilots.pilot_runs import Pilots, pilot
 from wirelessfl.designs.pilots.pilot_runs import STEPS
 from wirelessfl.designs.reports import Reports
 from wirelessfl.designs.search import Search

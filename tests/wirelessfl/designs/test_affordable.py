@@ -10,9 +10,9 @@ from tests.wirelessfl.designs.known import config
 from wirelessfl.config import Config
 from wirelessfl.designs import affordable
 from wirelessfl.designs.affordable import MARGIN, affordable_rounds, targets_within
-from wirelessfl.designs.curves import Pilot
+from wirelessfl.designs.curves.pilot import Pilot
 from wirelessfl.designs.goals import Goal
-from wirelessfl.designs.pilots import planned
+from wirelessfl.designs.pilots.pilot_plan import planned
 from wirelessfl.designs.ways import ways
 from wirelessfl.runs.build.planners import plan_without_data
 

@@ -26,7 +26,7 @@ from wirelessfl.runs.sweep import OnEnd, OnFound, OnRow
 from wirelessfl.training.augmentation import AugmentFunction
 
 if TYPE_CHECKING:
-    from wirelessfl.designs.curves import RoundsCurve
+    from wirelessfl.designs.curves.curve import RoundsCurve
 
 LOWER = (0.85, 0.9, 0.95)
 """Further targets of the curve, relative to the target."""
@@ -97,7 +97,8 @@ class Pilots:
         Raises:
             ConfigError: see ``fit_rounds``.
         """
-        from wirelessfl.designs.curves import Pilot, fit_rounds
+        from wirelessfl.designs.curves.fit import fit_rounds
+        from wirelessfl.designs.curves.pilot import Pilot
 
         seen = [
             Pilot.of(result, noise=point.noise)
