@@ -24,9 +24,9 @@ from experiments.claims import (
 )
 from experiments.papers import papers
 from wirelessfl.base.errors import ConfigError
+from wirelessfl.results.costs import markdown
 from wirelessfl.results.intervals import HIDDEN, Effect
 from wirelessfl.results.outcomes import Signs, outcome_of
-from wirelessfl.results.report import markdown
 
 README = DOCS.parent / "README.md"
 HANG: dict[str, Any] = {"subsequent_indent": "  ", "break_on_hyphens": False}

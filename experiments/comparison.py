@@ -11,8 +11,8 @@ from typing import Any
 from experiments.labels import AXES, SYMBOLS, WORDS, costs_of, data_name, said, seeds_text, shown
 from experiments.studies import Case, Results
 from wirelessfl.base.figures.curves import LABELS, NOT_RUN, Against, looks, save_figure
+from wirelessfl.results.costs import markdown, reached, spread, with_edge
 from wirelessfl.results.panels import draw_lines, grid, legend, same_limits
-from wirelessfl.results.report import markdown, reached, spread, with_edge
 from wirelessfl.results.selection import NAMES
 
 COSTS: dict[Against, str] = {

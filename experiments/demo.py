@@ -24,8 +24,7 @@ from wirelessfl.cli.output import predictions_table
 from wirelessfl.cli.parser import Parser
 from wirelessfl.config import Config
 from wirelessfl.designs.design import design
-from wirelessfl.designs.designs import Design
-from wirelessfl.designs.tables import bought_table, chosen_table
+from wirelessfl.designs.solution import Design, bought_table, chosen_table
 from wirelessfl.observers import Console as Progress
 from wirelessfl.runs.predictions import predictions
 from wirelessfl.runs.run import run

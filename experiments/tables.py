@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import TypeVar
 
 from experiments.studies import Results
-from wirelessfl.results.report import markdown
+from wirelessfl.results.costs import markdown
 
 T = TypeVar("T")
 

@@ -84,12 +84,12 @@ if TYPE_CHECKING:
     from wirelessfl.base.errors import ConfigError, DataError, TrainingError
     from wirelessfl.config import Config
     from wirelessfl.config.combinations import combinations
-    from wirelessfl.designs.curves.curve import RoundsCurve
-    from wirelessfl.designs.curves.fit import fit_rounds
-    from wirelessfl.designs.curves.pilot import Pilot
+    from wirelessfl.designs.curve import RoundsCurve
     from wirelessfl.designs.design import design
-    from wirelessfl.designs.designs import Design
-    from wirelessfl.designs.pilots.pilot_runs import Pilots, pilot
+    from wirelessfl.designs.fit import fit_rounds
+    from wirelessfl.designs.observed import Pilot
+    from wirelessfl.designs.pilot_runs import Pilots, pilot
+    from wirelessfl.designs.solution import Design
     from wirelessfl.engine.rounds.client_log import ClientLog
     from wirelessfl.engine.rounds.mask_sizes import model_mask_sizes
     from wirelessfl.engine.rounds.redesign import Redesign, RoundSettings
@@ -146,28 +146,28 @@ _HOMES = {
     "Config": "wirelessfl.config",
     "ConfigError": "wirelessfl.base.errors",
     "DataError": "wirelessfl.base.errors",
-    "Pilot": "wirelessfl.designs.curves.pilot",
-    "Pilots": "wirelessfl.designs.pilots.pilot_runs",
+    "Pilot": "wirelessfl.designs.observed",
+    "Pilots": "wirelessfl.designs.pilot_runs",
     "NetworkPrices": "wirelessfl.runs.pricing.network_prices",
     "Note": "channels.notes",
     "PricedNetworks": "wirelessfl.results.priced_runs",
     "PricedRun": "wirelessfl.results.priced_runs",
     "Option": "wirelessfl.runs.pricing.options",
     "Options": "wirelessfl.runs.pricing.options",
-    "Design": "wirelessfl.designs.designs",
+    "Design": "wirelessfl.designs.solution",
     "Prices": "wirelessfl.runs.pricing.prices",
-    "RoundsCurve": "wirelessfl.designs.curves.curve",
+    "RoundsCurve": "wirelessfl.designs.curve",
     "Redesign": "wirelessfl.engine.rounds.redesign",
     "RoundSettings": "wirelessfl.engine.rounds.redesign",
     "TrainingError": "wirelessfl.base.errors",
     "check": "wirelessfl.runs.checking",
     "combinations": "wirelessfl.config.combinations",
     "design": "wirelessfl.designs.design",
-    "fit_rounds": "wirelessfl.designs.curves.fit",
+    "fit_rounds": "wirelessfl.designs.fit",
     "load": "wirelessfl.results",
     "load_all": "wirelessfl.results",
     "model_mask_sizes": "wirelessfl.engine.rounds.mask_sizes",
-    "pilot": "wirelessfl.designs.pilots.pilot_runs",
+    "pilot": "wirelessfl.designs.pilot_runs",
     "plan": "wirelessfl.runs.pricing.options",
     "price": "wirelessfl.results.price",
     "ClientLog": "wirelessfl.engine.rounds.client_log",

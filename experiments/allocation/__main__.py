@@ -18,8 +18,8 @@ from wirelessfl.base.errors import ConfigError
 from wirelessfl.base.figures.curves import line_look, new_figure, save_figure, style, use_style
 from wirelessfl.cli.parser import Parser
 from wirelessfl.data import load_dataset
+from wirelessfl.results.costs import markdown
 from wirelessfl.results.panels import same_limits
-from wirelessfl.results.report import markdown
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -23,7 +23,7 @@ from channels.arrays import FloatArray, IntArray
 from channels.streams import Stream
 from solvers import assign_resource_blocks
 from wirelessfl.data import Dataset
-from wirelessfl.results.report import markdown, spread
+from wirelessfl.results.costs import markdown, spread
 
 FILE = Path(__file__).with_name("resource_blocks.json")
 """Accuracies on MNIST, in the repository."""

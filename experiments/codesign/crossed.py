@@ -17,9 +17,9 @@ from wirelessfl.base.figures.curves import MARKERS, looks, save_figure, style
 from wirelessfl.base.figures.marks import draw_bound
 from wirelessfl.results import selection as names
 from wirelessfl.results.archive import StoredRun
+from wirelessfl.results.costs import markdown, reached, spread
 from wirelessfl.results.intervals import CostToTarget
 from wirelessfl.results.panels import PARTLY, grid, legend, same_limits
-from wirelessfl.results.report import markdown, reached, spread
 from wirelessfl.results.selection import final_accuracy, first_reaching
 
 if TYPE_CHECKING:

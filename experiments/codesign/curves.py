@@ -26,8 +26,8 @@ from experiments.codesign.sweep import (
     short,
 )
 from experiments.evidence import Evidence
-from wirelessfl.designs.pilots.pilot_runs import COUNT, STEPS
-from wirelessfl.designs.pilots.points import PilotChoices, chosen_points
+from wirelessfl.designs.pilot_runs import COUNT, STEPS
+from wirelessfl.designs.points import PilotChoices, chosen_points
 from wirelessfl.results.archive import StoredRun
 
 SHARES = (0.8, 0.9, 1.0)

@@ -22,7 +22,7 @@ from experiments.decided.uplinks import SLOTS
 from experiments.evidence import Evidence
 from experiments.studies import Results
 from wirelessfl.results.archive import StoredRun
-from wirelessfl.results.report import markdown
+from wirelessfl.results.costs import markdown
 from wirelessfl.results.selection import DATA, NAMES
 
 FILE = Path(__file__).with_name("designs.json")

@@ -18,7 +18,7 @@ from channels.arrays import FloatArray
 from wirelessfl.base.errors import ConfigError
 from wirelessfl.base.rows import as_mean_value
 from wirelessfl.base.wording import shown
-from wirelessfl.designs.curves.pilot import SCORE
+from wirelessfl.designs.observed import SCORE
 from wirelessfl.engine.rounds.redesign import Redesign, RoundSettings, SoFar
 
 MORE_CLIENTS = np.array([True, True, False, False])

@@ -7,7 +7,7 @@ import statistics
 
 from experiments.codesign import access
 from experiments.studies import Results, Scale, Settings
-from wirelessfl.results.report import MISSING, markdown
+from wirelessfl.results.costs import MISSING, markdown
 from wirelessfl.results.selection import DATA, NAMES
 
 STEPS = {"smoke": 60, "small": 4000, "paper": 20000}

@@ -27,7 +27,7 @@ from experiments.codesign.searches import GUIDED, TPE
 from experiments.codesign.stored import Found
 from experiments.codesign.sweep import CRITERIA, TARGETS, reached
 from experiments.decided.uplinks import shown
-from wirelessfl.results.report import MISSING, cost_text, markdown
+from wirelessfl.results.costs import MISSING, cost_text, markdown
 from wirelessfl.results.selection import DATA, NAMES
 
 METHODS = (SWEEP, DESIGN, BEST_PILOT, LUO, GUIDED, TPE, FEDTUNE, FIXED_PAIR)

@@ -13,8 +13,8 @@ from experiments.studies import Case, Results
 from wirelessfl.base.figures.curves import save_figure
 from wirelessfl.base.rows import as_mean_value
 from wirelessfl.results.archive import StoredRun
+from wirelessfl.results.costs import markdown, spread
 from wirelessfl.results.panels import draw_points, grid, legend
-from wirelessfl.results.report import markdown, spread
 
 OMA, PUBLISHED = "OMA", "published"
 LAST = 5

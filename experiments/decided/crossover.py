@@ -20,8 +20,8 @@ from experiments.decided.uplinks import AIR, BEST, OMA, SLOTS
 from experiments.priced import over
 from wirelessfl.base.figures.curves import new_figure, save_figure, style
 from wirelessfl.config import Config
+from wirelessfl.results.costs import markdown
 from wirelessfl.results.panels import legend
-from wirelessfl.results.report import markdown
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

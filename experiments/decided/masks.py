@@ -10,8 +10,8 @@ from experiments.decided.uplinks import OPTIMAL, SLOTS
 from experiments.labels import data_name
 from experiments.studies import Results
 from wirelessfl.base.figures.curves import save_figure
+from wirelessfl.results.costs import cost_text, markdown, reached, spread
 from wirelessfl.results.panels import draw_points, grid, legend
-from wirelessfl.results.report import cost_text, markdown, reached, spread
 from wirelessfl.results.selection import NAMES, first_reaching
 
 OPTIMIZED = "HIST, optimized masks"

@@ -22,8 +22,8 @@ from experiments.studies import Case, Results
 from wirelessfl.base.figures.curves import save_figure
 from wirelessfl.base.figures.marks import mean_or_bound
 from wirelessfl.results.archive import StoredRun
+from wirelessfl.results.costs import MISSING, markdown
 from wirelessfl.results.panels import draw_points, grid, legend, room, same_limits
-from wirelessfl.results.report import MISSING, markdown
 from wirelessfl.results.selection import NAMES, first_reaching
 
 FILE = Path(__file__).with_name("oma.json")

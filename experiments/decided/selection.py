@@ -10,8 +10,8 @@ from experiments.labels import costs_of, data_name, seeds_text
 from experiments.studies import Case, Results
 from experiments.tables import table_of
 from wirelessfl.base.figures.curves import draw_bars, save_figure
+from wirelessfl.results.costs import reached, spread
 from wirelessfl.results.panels import draw_points, grid, legend
-from wirelessfl.results.report import reached, spread
 
 TARGET = 0.75
 TESTS = 3

@@ -19,7 +19,7 @@ from experiments.dynamic_clients.methods import SHOWN
 from experiments.paper import show
 from experiments.studies import Case, Study
 from wirelessfl.base.errors import TrainingError
-from wirelessfl.results.report import markdown
+from wirelessfl.results.costs import markdown
 from wirelessfl.results.selection import DATA, NAMES
 from wirelessfl.runs.folder.about import about
 

@@ -13,8 +13,8 @@ from experiments.labels import data_name, seeds_text
 from experiments.studies import Results
 from wirelessfl.base.figures.curves import new_figure, save_figure
 from wirelessfl.base.rows import as_mean_value
+from wirelessfl.results.costs import markdown, spread
 from wirelessfl.results.panels import draw_points, legend, same_limits
-from wirelessfl.results.report import markdown, spread
 from wirelessfl.results.selection import NAMES
 
 NUMBERS = (1, 2, 3)

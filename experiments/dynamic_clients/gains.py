@@ -13,8 +13,8 @@ from experiments.dynamic_clients.tables import paper_of
 from experiments.studies import Case, Results
 from wirelessfl.base.figures.curves import colour_of, new_figure, save_figure, style
 from wirelessfl.base.rows import has_diverged
+from wirelessfl.results.costs import markdown, spread
 from wirelessfl.results.panels import legend, same_limits
-from wirelessfl.results.report import markdown, spread
 from wirelessfl.results.selection import DATA, MODELS, NAMES
 
 if TYPE_CHECKING:

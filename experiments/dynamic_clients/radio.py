@@ -16,8 +16,8 @@ from experiments.dynamic_clients.methods import SHOWN
 from experiments.studies import Case, Results
 from wirelessfl.base.figures.curves import save_figure
 from wirelessfl.base.rows import as_mean_value, has_diverged
+from wirelessfl.results.costs import markdown, spread
 from wirelessfl.results.panels import draw_points, grid, legend, room, same_limits
-from wirelessfl.results.report import markdown, spread
 from wirelessfl.results.selection import DATA, NAMES
 
 NUMBERS = (1, 2, 3)

@@ -10,7 +10,7 @@ from experiments.dynamic_clients import published
 from experiments.dynamic_clients.measures import SAME, after, last
 from experiments.dynamic_clients.methods import SHOWN, per_session
 from experiments.studies import Case, Results
-from wirelessfl.results.report import markdown, spread
+from wirelessfl.results.costs import markdown, spread
 from wirelessfl.results.selection import DATA, NAMES
 
 Table = Callable[[Results], str]

@@ -21,8 +21,8 @@ from experiments.fadamgc.tables import (
     fastest,
 )
 from experiments.studies import Case, Results
+from wirelessfl.results.costs import EDGE, at_edge
 from wirelessfl.results.intervals import Costs, CostToTarget, Effect, contrast, over_best, ratio
-from wirelessfl.results.report import EDGE, at_edge
 from wirelessfl.results.selection import DATA, NAMES
 
 

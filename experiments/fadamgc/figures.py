@@ -17,8 +17,8 @@ from wirelessfl.base.figures.curves import (
     save_figure,
     whole_ticks,
 )
+from wirelessfl.results.costs import EDGE, at_edge
 from wirelessfl.results.panels import draw_points, legend
-from wirelessfl.results.report import EDGE, at_edge
 from wirelessfl.results.selection import DATA, NAMES
 
 AXIS_LABELS = {"round": "rounds to the target", "sim_seconds": "simulated time to target (s)"}

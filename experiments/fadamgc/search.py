@@ -21,7 +21,7 @@ from experiments.runs import Planned, Store
 from wirelessfl.base.rows import as_mean_value
 from wirelessfl.config import Config
 from wirelessfl.results.archive import StoredRun
-from wirelessfl.results.report import EDGE, at_edge, markdown, with_edge
+from wirelessfl.results.costs import EDGE, at_edge, markdown, with_edge
 from wirelessfl.results.selection import NAMES
 
 

@@ -13,7 +13,7 @@ from wirelessfl.algorithms import find_algorithm
 from wirelessfl.config import Config
 from wirelessfl.models import ResNet18
 from wirelessfl.models.submodels import ParamSpec
-from wirelessfl.results.report import markdown
+from wirelessfl.results.costs import markdown
 from wirelessfl.results.selection import NAMES
 from wirelessfl.runs.pricing.price import price
 

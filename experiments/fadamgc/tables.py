@@ -11,7 +11,7 @@ from experiments.fadamgc.search import Pair, pair_text, score
 from experiments.labels import AXES, WORDS, shown
 from experiments.studies import Case, Results
 from wirelessfl.base.rows import as_mean_value
-from wirelessfl.results.report import markdown, reached
+from wirelessfl.results.costs import markdown, reached
 from wirelessfl.results.selection import NAMES
 
 TARGETS = {

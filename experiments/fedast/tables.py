@@ -15,8 +15,8 @@ from experiments.fedast.measures import (
 from experiments.fedast.measures import to_target as times_of
 from experiments.fedast.tasks import SHOWN, Goal, is_central, kind_of, kinds, label, names, target
 from experiments.studies import Case, Results
+from wirelessfl.results.costs import cost_text, markdown
 from wirelessfl.results.intervals import ratio as ratio_of
-from wirelessfl.results.report import cost_text, markdown
 
 # Published gains over Sync-ST, in percent: in the time until the last task reaches its target, with
 # FedAST (D) (Figures 7, 18 and 20); and in the mean over 2, 4 and 6 CIFAR-100 tasks (Figure 16).

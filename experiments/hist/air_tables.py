@@ -12,7 +12,7 @@ from experiments.hist.tables import costs
 from experiments.studies import Case, Results
 from experiments.tables import table_of
 from wirelessfl.base.rows import as_mean_value
-from wirelessfl.results.report import accuracies, cost_text, markdown, reached, spread
+from wirelessfl.results.costs import accuracies, cost_text, markdown, reached, spread
 from wirelessfl.results.selection import UPLINKS
 
 

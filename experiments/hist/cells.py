@@ -12,8 +12,8 @@ from experiments.labels import costs_of
 from experiments.studies import Case, Results
 from wirelessfl.base.figures.curves import new_figure, save_figure
 from wirelessfl.base.rows import as_mean_value
+from wirelessfl.results.costs import markdown, reached, spread
 from wirelessfl.results.panels import legend
-from wirelessfl.results.report import markdown, reached, spread
 from wirelessfl.results.selection import NAMES
 
 SHARES = {"1/4": 0.25, "1/2": 0.5, "all": 1.0}

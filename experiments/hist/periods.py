@@ -13,8 +13,8 @@ from experiments.studies import Case, Results
 from experiments.tables import table_of
 from wirelessfl.base.figures.curves import Row, draw_curves, new_figure, save_figure
 from wirelessfl.base.rows import as_mean_value
+from wirelessfl.results.costs import accuracies, spread
 from wirelessfl.results.panels import legend, same_limits
-from wirelessfl.results.report import accuracies, spread
 
 COSTS = ("round", "sim_seconds", "joules")
 PERIODS = {"edge_rounds": "edge rounds E", "local_steps": "local steps H"}

@@ -13,8 +13,8 @@ from experiments.labels import costs_of
 from experiments.studies import Case, Results
 from experiments.tables import table_of
 from wirelessfl.base.figures.curves import new_figure, save_figure
+from wirelessfl.results.costs import spread
 from wirelessfl.results.panels import legend
-from wirelessfl.results.report import spread
 from wirelessfl.results.selection import NAMES
 
 SIZES = {"uniform": "equal sizes", "optimized": "latency-optimised sizes"}

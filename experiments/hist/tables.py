@@ -10,8 +10,8 @@ from experiments.evidence import costs_by_seed, final
 from experiments.hist.figures import BUDGET, QUANTITIES, SPLITS, TARGET, largest_step
 from experiments.studies import Case, Results
 from experiments.tables import table_of
+from wirelessfl.results.costs import accuracies, markdown, reached, spread
 from wirelessfl.results.intervals import Effect, difference, ratio
-from wirelessfl.results.report import accuracies, markdown, reached, spread
 from wirelessfl.results.selection import first_reaching
 
 # For both targets, the global rounds derived from the published MB by the formula of Section VI-B2

@@ -39,8 +39,8 @@ from wirelessfl.base.figures.curves import (
     save_figure,
     style,
 )
+from wirelessfl.results.costs import EDGE, at_edge
 from wirelessfl.results.panels import draw_points, legend, same_limits
-from wirelessfl.results.report import EDGE, at_edge
 from wirelessfl.results.selection import NAMES
 
 if TYPE_CHECKING:

@@ -15,8 +15,8 @@ from wirelessfl.air.participants import draw_participants
 from wirelessfl.base.figures.curves import COLOURS, new_figure, save_figure
 from wirelessfl.config import Config
 from wirelessfl.models.submodels.budgets import levels_of
+from wirelessfl.results.costs import markdown
 from wirelessfl.results.panels import legend, room
-from wirelessfl.results.report import markdown
 from wirelessfl.runs.build.planners import plan_without_data
 
 ROUNDS = 100

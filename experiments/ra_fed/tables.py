@@ -29,7 +29,7 @@ from experiments.ra_fed.methods import (
     share,
 )
 from experiments.studies import Case, Results
-from wirelessfl.results.report import markdown, reached, spread
+from wirelessfl.results.costs import markdown, reached, spread
 from wirelessfl.results.selection import LAST, NAMES
 
 FINAL = (

@@ -21,7 +21,7 @@ from experiments.studies import SCALES, Case, Results, Study
 from tests.drawn import facts, legend, lines, ticks, titles
 from wirelessfl.base.errors import TrainingError
 from wirelessfl.results.archive import StoredRun
-from wirelessfl.results.report import spread
+from wirelessfl.results.costs import spread
 from wirelessfl.results.selection import DATA, NAMES
 from wirelessfl.runs.folder.about import NUMERICS
 

@@ -11,6 +11,7 @@ from scipy import stats
 
 from experiments.evidence import cost_to, final
 from wirelessfl.results.archive import StoredRun
+from wirelessfl.results.costs import accuracies
 from wirelessfl.results.intervals import (
     CostToTarget,
     Effect,
@@ -20,7 +21,6 @@ from wirelessfl.results.intervals import (
     ratio,
 )
 from wirelessfl.results.outcomes import outcome_of
-from wirelessfl.results.report import accuracies
 
 
 @given(st.lists(st.floats(-50, 50), min_size=2, max_size=9))

@@ -17,7 +17,7 @@ from wirelessfl.cli.parser import Parser, integers, numbers
 
 if TYPE_CHECKING:
     from wirelessfl.config import Config
-    from wirelessfl.designs.pilots.pilot_runs import Pilots
+    from wirelessfl.designs.pilot_runs import Pilots
 
 HELP = "fit a learning curve to short runs: wirelessfl pilot hist --target 0.8"
 LISTS = {
@@ -138,8 +138,8 @@ def _trained(
     """The pilots, with bars on a terminal and otherwise a line per pilot."""
     from wirelessfl.base.wording import count_of
     from wirelessfl.cli.output import sweep_progress
-    from wirelessfl.designs.pilots.pilot_plan import planned
-    from wirelessfl.designs.pilots.pilot_runs import pilot
+    from wirelessfl.designs.pilot_plan import planned
+    from wirelessfl.designs.pilot_runs import pilot
     from wirelessfl.runs.observers.console import metrics_of
 
     plan = planned(config, **options)

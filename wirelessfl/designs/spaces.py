@@ -16,7 +16,7 @@ from wirelessfl.base.wording import shown
 from wirelessfl.config import Config
 from wirelessfl.config.kinds import algorithm_settings
 from wirelessfl.config.tables import given_places
-from wirelessfl.designs.pilots.pilot_settings import submodel_table
+from wirelessfl.designs.pilot_plan import submodel_table
 
 LOCAL_STEPS = (2, 3, 5, 7, 10, 14, 20, 28, 40)
 EDGE_ROUNDS = (1, 2, 3, 4, 5, 7, 10)

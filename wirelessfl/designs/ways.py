@@ -25,7 +25,7 @@ from wirelessfl.base.wording import suggestion
 from wirelessfl.config import Config
 from wirelessfl.config.tables import given_places
 from wirelessfl.designs.goals import Curve, Goal
-from wirelessfl.designs.pilots.pilot_settings import plain_network
+from wirelessfl.designs.pilot_plan import plain_network
 
 EQUAL = "ofdma, equal bands"
 """The uplink with which what each choice bought is compared."""

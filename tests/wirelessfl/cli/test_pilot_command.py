@@ -6,7 +6,7 @@ from contextlib import suppress
 import pytest
 
 from wirelessfl.cli import main
-from wirelessfl.designs.curves.pilot import Pilot
+from wirelessfl.designs.observed import Pilot
 
 SMALL = "pilot hist --cells 2 --clients 4 --hidden 6 --batch-size 8 --threads 1 --steps 8".split()
 SMALL += "--local-steps 1,3 --edge-rounds 1,2".split()
@@ -23,7 +23,7 @@ def fits(monkeypatch):
         found.append((pilots, targets))
         raise ConfigError("no pilot reaches it.")
 
-    monkeypatch.setattr("wirelessfl.designs.curves.fit.fit_rounds", fit)
+    monkeypatch.setattr("wirelessfl.designs.fit.fit_rounds", fit)
     return found
 
 

@@ -8,11 +8,11 @@ import pytest
 
 from tests.wirelessfl.designs.known import config
 from wirelessfl.config import Config
-from wirelessfl.designs import affordable
-from wirelessfl.designs.affordable import MARGIN, affordable_rounds, targets_within
-from wirelessfl.designs.curves.pilot import Pilot
+from wirelessfl.designs import design
+from wirelessfl.designs.design import MARGIN, affordable_rounds, targets_within
 from wirelessfl.designs.goals import Goal
-from wirelessfl.designs.pilots.pilot_plan import planned
+from wirelessfl.designs.observed import Pilot
+from wirelessfl.designs.pilot_plan import planned
 from wirelessfl.designs.ways import ways
 from wirelessfl.runs.build.planners import plan_without_data
 
@@ -66,7 +66,7 @@ def test_pilots_have_at_most_these_rounds_and_at_least_five():
 def test_half_of_the_pilots_reach_the_highest_target_and_three_at_least(count, monkeypatch):
     scores = [np.linspace(0.1, 0.5 + 0.05 * k, 10) for k in range(count)]
     pilots = [Pilot(1, 1, 4, range(10), each) for each in scores]
-    monkeypatch.setattr(affordable, "Pilot", SimpleNamespace(of=lambda run: run))
+    monkeypatch.setattr(design, "Pilot", SimpleNamespace(of=lambda run: run))
     targets = targets_within(pilots)
     assert np.all(np.diff(targets) > 0)
     assert sum(each[-1] >= targets[-1] - 1e-12 for each in scores) == max(3, (count + 1) // 2)

@@ -6,7 +6,7 @@ import wirelessfl
 from tests.wirelessfl.designs import known, test_widths
 from tests.wirelessfl.designs.known import Known
 from wirelessfl.base.errors import ConfigError
-from wirelessfl.designs.pilots.pilot_plan import planned
+from wirelessfl.designs.pilot_plan import planned
 
 SIZES = ("mask_sizes", "mask_shares", "capacities", "widths")
 CELLS = {"cycles_per_step": 1e8, "backhaul_mbps": 5.0}

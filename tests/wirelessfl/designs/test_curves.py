@@ -9,9 +9,16 @@ from hypothesis import strategies as st
 from scipy.optimize import least_squares
 
 import wirelessfl
-from wirelessfl.designs.curves.fit import FITS
-from wirelessfl.designs.curves.posynomial import DIMINISHING, THEOREM, Posynomial, least
-from wirelessfl.designs.curves.power import Observed, PowerLaw, fit_power
+from wirelessfl.designs.fit import FITS
+from wirelessfl.designs.forms import (
+    DIMINISHING,
+    THEOREM,
+    Observed,
+    Posynomial,
+    PowerLaw,
+    fit_power,
+    least,
+)
 
 GRID = [(h, e) for h in (1, 2, 4, 8) for e in (1, 4)]
 TARGETS = (0.6, 0.7)
@@ -114,7 +121,7 @@ def test_slopes_of_the_power_law_are_those_of_differences(settings, monkeypatch)
             checked.append(len(at))
         return found
 
-    monkeypatch.setattr("wirelessfl.designs.curves.power.least_squares", search)
+    monkeypatch.setattr("wirelessfl.designs.forms.least_squares", search)
     runs = [power_pilot(h, e, range(1, 200, 5)) for h, e in GRID]
     if settings:
         runs = [

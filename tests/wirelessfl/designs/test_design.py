@@ -15,7 +15,8 @@ from solvers import Status
 from tests.wirelessfl.designs.known import FEW, Known, config
 from wirelessfl.base.errors import ConfigError
 from wirelessfl.config import Config
-from wirelessfl.designs import certified, expectations
+from wirelessfl.designs import certified
+from wirelessfl.designs import prediction
 from wirelessfl.designs.design import design
 from wirelessfl.designs.free_ends import quantiles, totals
 from wirelessfl.runs.build.planners import plan_without_data
@@ -183,8 +184,8 @@ def test_intervals_and_quantiles_cover_the_channels(goal, monkeypatch):
     sample = sample.wider(200 * number, found.choice.way.uplink)
     costs = found.choice.costs(sample)
     seconds, joules = (each.reshape(200, number).sum(1) for each in (costs.seconds, costs.joules))
-    monkeypatch.setattr(expectations, "MOST_ROUNDS", 100)
-    assert len(expectations._rounds(found.choice, sample.first(2), 10**6, costs)) == 100
+    monkeypatch.setattr(prediction, "MOST_ROUNDS", 100)
+    assert len(prediction._rounds(found.choice, sample.first(2), 10**6, costs)) == 100
     for (_, low, high), runs in zip(found.predicted[1:3], (seconds, joules), strict=True):
         assert np.mean((low <= runs) & (runs <= high)) == pytest.approx(0.9, abs=0.08)
         assert high > 1.5 * low
@@ -258,7 +259,7 @@ def test_the_least_quantile_is_that_of_an_enumeration(statistic):
     expected = solution.value.predicted
     assert expected.seconds.value == expected.quantiles[{0.5: 1, 0.9: 2}[part]]
     number = int(choice.rounds)
-    sample = choice.family.sample(None, 2, expectations.STREAM).wider(2 * 64, choice.way.uplink)
+    sample = choice.family.sample(None, 2, prediction.STREAM).wider(2 * 64, choice.way.uplink)
     joules = choice.costs(sample).joules.ravel()
     runs = Stream(3).generator().choice(joules, (4000, number)).sum(1)
     assert expected.joules.value == pytest.approx(np.quantile(runs, part), rel=0.03)

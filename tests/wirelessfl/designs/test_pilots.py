@@ -11,9 +11,16 @@ import wirelessfl
 from channels import Network
 from wirelessfl.base.errors import ConfigError
 from wirelessfl.config import Config
-from wirelessfl.designs.pilots.pilot_plan import planned
-from wirelessfl.designs.pilots.points import PilotChoices, Point, chosen_points
-from wirelessfl.designs.pilots.points import EDGE_ROUNDS, LOCAL_STEPS, levels, ramp
+from wirelessfl.designs.pilot_plan import planned
+from wirelessfl.designs.points import (
+    EDGE_ROUNDS,
+    LOCAL_STEPS,
+    PilotChoices,
+    Point,
+    chosen_points,
+    levels,
+    ramp,
+)
 from wirelessfl.runs.build.given_objects import GivenObjects, configured
 from wirelessfl.runs.kept import kept_folder
 
@@ -174,7 +181,7 @@ def fits(monkeypatch):
     """The arguments of fits, which are not made."""
     found = []
     monkeypatch.setattr(
-        "wirelessfl.designs.curves.fit.fit_rounds",
+        "wirelessfl.designs.fit.fit_rounds",
         lambda *arguments, **options: found.append((*arguments, options)),
     )
     return found

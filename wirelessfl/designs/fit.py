@@ -13,10 +13,9 @@ from channels.arrays import FloatArray
 from channels.streams import Stream
 from wirelessfl.base.errors import ConfigError
 from wirelessfl.base.wording import shown, suggestion
-from wirelessfl.designs.curves.curve import Fitted, RoundsCurve
-from wirelessfl.designs.curves.pilot import Pilot, PilotRun
-from wirelessfl.designs.curves.posynomial import DIMINISHING, THEOREM, fit_each, fit_scaled
-from wirelessfl.designs.curves.power import Observed, fit_power
+from wirelessfl.designs.curve import Fitted, RoundsCurve
+from wirelessfl.designs.forms import DIMINISHING, THEOREM, Observed, fit_each, fit_power, fit_scaled
+from wirelessfl.designs.observed import Pilot, PilotRun
 
 Form = Literal["auto", "posynomial", "diminishing", "power"]
 Fit = Callable[[Observed, Any], Fitted]

@@ -1,6 +1,8 @@
 """Accuracy as a power law of scaled rounds, by least squares on all rows of all pilots.
 
 Numbers of rounds that pilots need, as arrays: known, or bounded from one side.
+
+Rounds as a posynomial of the settings, by non-negative least squares.
 """
 
 from __future__ import annotations
@@ -9,11 +11,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.optimize import least_squares
+from scipy.optimize import least_squares, nnls
 from scipy.special import expit
 
 from channels.arrays import BoolArray, FloatArray, IntArray
-from wirelessfl.designs.curves.pilot import CENSORED, EARLY, Pilot
+from wirelessfl.designs.observed import CENSORED, EARLY, Pilot
 
 NAMES = ("local_steps", "edge_rounds", "clients", "largest", "noise")
 """Settings that the curve depends on: H, E, K, m and sigma^2, the columns of points."""
@@ -236,3 +238,194 @@ def _unpacked(values: FloatArray) -> tuple[float, float, float, float]:
 def _packed(law: PowerLaw, varies: BoolArray) -> FloatArray:
     limit = float(np.clip(law.limit, 1e-9, 1 - 1e-9))
     return np.array([_logit(limit), law.log_b, law.log_c, law.log_d, *law.powers[varies]])
+
+
+ALTERNATIONS = 50
+TOLERANCE = 1e-5
+"""Relative change of the scales at which the alternation of ``fit_scaled`` ends."""
+
+
+@dataclass(frozen=True)
+class Term:
+    """A monomial of the settings.
+
+    Args:
+        powers: exponents of H, E, K, m and sigma^2.
+    """
+
+    powers: tuple[float, ...]
+
+    def __call__(self, points: FloatArray) -> FloatArray:
+        """Its values at points [..., 5]."""
+        return np.asarray(np.prod(points ** np.array(self.powers), axis=-1))
+
+    @property
+    def name(self) -> str:
+        """Its formula, e.g. "1/(H sqrt(E))"."""
+        above = [_power(letter, p) for letter, p in zip(LETTERS, self.powers, strict=True) if p > 0]
+        below = [
+            _power(letter, -p) for letter, p in zip(LETTERS, self.powers, strict=True) if p < 0
+        ]
+        front = " ".join(above) or "1"
+        if not below:
+            return front
+        return f"{front}/({' '.join(below)})" if len(below) > 1 else f"{front}/{below[0]}"
+
+
+LETTERS = ("H", "E", "K", "m", "sigma^2")
+
+
+def _power(letter: str, power: float) -> str:
+    return {0.5: f"sqrt({letter})", 1.0: letter}[power]
+
+
+THEOREM = tuple(
+    Term(powers)
+    for powers in (
+        *((-1, -1, 0, 0, 0), (0, 0, 0, 0, 0), (1, 0, 0, 0, 0), (0, 1, 0, 0, 0)),
+        *((0, 0, -1, 0, 0), (0, 0, 0, 0, 1), (0, 0, 0, 1, 0), (1, 0, -1, 0, 0)),
+    )
+)
+"""Terms of the bounds of convergence: 1/(H E), 1, H, E, 1/K, sigma^2, m and H/K."""
+DIMINISHING = tuple(
+    Term((-a, -b, k, m, s))
+    for k, m, s in ((0, 0, 0), (-1, 0, 0), (0, 1, 0), (0, 0, 1))
+    for a in (0, 0.5, 1)
+    for b in (0, 0.5, 1)
+)
+"""H^-a E^-b for a and b of 0, 1/2 and 1, alone and times 1/K, m and sigma^2: steps and edge rounds
+help less the more there are."""
+
+
+@dataclass(frozen=True, eq=False)
+class Posynomial:
+    """Rounds at each target: sum_k a_k term_k, a_k >= 0, at least those of lower targets and 1.
+
+    Args:
+        terms: the terms.
+        targets: increasing accuracies, [targets].
+        coefficients: a_k >= 0, [targets, terms].
+    """
+
+    terms: tuple[Term, ...]
+    targets: FloatArray
+    coefficients: FloatArray
+
+    def at_targets(self, points: FloatArray) -> FloatArray:
+        """Rounds at points [..., 5], [..., targets]."""
+        values = np.stack([term(points) for term in self.terms], axis=-1) @ self.coefficients.T
+        # A maximum of posynomials is convex in the logarithms of the settings, as each is.
+        return np.asarray(np.maximum.accumulate(np.maximum(values, 1.0), axis=-1))
+
+    def rounds(self, target: float, points: FloatArray) -> FloatArray:
+        """Rounds to a target; between two targets, log rounds are linear in the accuracy."""
+        found = self.at_targets(points)
+        if len(self.targets) == 1:
+            return found[..., 0]
+        place = int(
+            np.searchsorted(self.targets, target, side="right").clip(1, found.shape[-1] - 1)
+        )
+        first, last = self.targets[place - 1], self.targets[place]
+        share = (target - first) / (last - first)
+        return np.asarray(found[..., place - 1] ** (1 - share) * found[..., place] ** share)
+
+    def accuracy(self, rounds: FloatArray, points: FloatArray) -> FloatArray:
+        """The largest accuracy that is reached within so many rounds; 0 below the first target."""
+        found = self.at_targets(points)
+        rounds = np.broadcast_to(rounds, found.shape[:-1])
+        result = np.where(rounds >= found[..., 0], self.targets[0], 0.0)
+        for i in range(1, len(self.targets)):
+            low, high = np.log(found[..., i - 1]), np.log(found[..., i])
+            with np.errstate(divide="ignore", invalid="ignore"):
+                share = (np.log(rounds) - low) / (high - low)
+            between = self.targets[i - 1] + share * (self.targets[i] - self.targets[i - 1])
+            inside = (rounds >= found[..., i - 1]) & (rounds < found[..., i])
+            result = np.where(inside, between, result)
+            result = np.where(rounds >= found[..., i], self.targets[i], result)
+        return np.asarray(result)
+
+
+def fit_each(terms: tuple[Term, ...], observed: Observed, start: Posynomial | None) -> Posynomial:
+    """The posynomial of each target by itself.
+
+    Minimises sum_i w_i (sum_k a_k term_k(i) / R_i - 1)^2 over a >= 0, where a term counts on one
+    side only if R_i is a bound: a convex quadratic program.
+    """
+    del start  # the solution is unique in its values: no start is needed
+    kept = identified(terms, observed.varies)
+    columns = np.stack([term(observed.points) for term in kept], axis=-1)
+    found = [
+        least(columns, observed.rounds[:, t], observed.censored[:, t], observed.early[:, t], w)
+        for t, w in ((t, observed.weights) for t in range(len(observed.targets)))
+    ]
+    return Posynomial(kept, observed.targets, np.array(found))
+
+
+def fit_scaled(terms: tuple[Term, ...], observed: Observed, start: Posynomial | None) -> Posynomial:
+    """One posynomial for all targets, times a scale for each target.
+
+    Alternates between the scales and the posynomial, each a convex quadratic program. The sum of
+    squares falls in every step; its end is a stationary point.
+    """
+    kept = identified(terms, observed.varies)
+    columns = np.stack([term(observed.points) for term in kept], axis=-1)
+    count = len(observed.targets)
+    rounds, weights = observed.rounds, np.tile(observed.weights, count)
+    if start is None:
+        scales = np.exp(np.log(rounds).mean(axis=0))
+    else:
+        scales = np.maximum(start.coefficients.sum(axis=1), 1e-9)
+    bounds = observed.censored.T.ravel(), observed.early.T.ravel()
+    for _ in range(ALTERNATIONS):
+        stacked = np.concatenate([columns * scale for scale in scales])
+        shape = least(stacked, rounds.T.ravel(), *bounds, weights)
+        values = (columns @ shape)[:, None]
+        if not values.any():
+            break
+        before = scales
+        scales = np.array(
+            [
+                least(values, rounds[:, t], observed.censored[:, t], observed.early[:, t], w)[0]
+                for t, w in ((t, observed.weights) for t in range(count))
+            ]
+        )
+        if np.all(np.abs(scales - before) <= TOLERANCE * before):
+            break
+    return Posynomial(kept, observed.targets, scales[:, None] * shape)
+
+
+def least(
+    columns: FloatArray,
+    rounds: FloatArray,
+    censored: BoolArray,
+    early: BoolArray,
+    weights: FloatArray,
+) -> FloatArray:
+    """Coefficients a >= 0 with the least sum of w (columns a / rounds - 1)^2, [terms].
+
+    The excess over a lower bound and what lacks to an upper bound are free: each is a further
+    variable >= 0, so that one call of non-negative least squares finds the optimum.
+
+    Args:
+        columns: values of the terms, [n, terms].
+        rounds: numbers of rounds or their bounds, [n].
+        censored: whether ``rounds`` is a lower bound, [n].
+        early: whether it is an upper bound, [n].
+        weights: weight of each residual, [n].
+    """
+    root = np.sqrt(weights)
+    slack = np.eye(len(rounds)) * np.where(censored, -1.0, 1.0) * root
+    relative = np.hstack([columns / rounds[:, None] * root[:, None], slack[:, censored | early]])
+    size = np.linalg.norm(relative, axis=0)
+    found, _ = nnls(relative / size, root, maxiter=50 * relative.shape[1])
+    return np.asarray((found / size)[: columns.shape[1]])
+
+
+def identified(terms: tuple[Term, ...], varies: BoolArray) -> tuple[Term, ...]:
+    """The terms that pilots can tell apart: settings that never vary are left out of them."""
+    kept = [Term(_masked(term.powers, varies)) for term in terms]
+    return tuple(dict.fromkeys(kept))
+
+
+def _masked(powers: tuple[float, ...], varies: BoolArray) -> tuple[float, ...]:
+    return tuple(float(p) if v else 0.0 for p, v in zip(powers, varies, strict=True))

@@ -13,7 +13,7 @@ from channels.arrays import FloatArray
 from wirelessfl.air.client_costs import ClientCosts
 from wirelessfl.config import Config
 from wirelessfl.designs.choices import DesignChoice
-from wirelessfl.designs.curves.curve import RoundsCurve
+from wirelessfl.designs.curve import RoundsCurve
 from wirelessfl.designs.free_ends import RUNS, quantile_of, totals
 from wirelessfl.designs.goals import SLACK, Curve, Goal
 from wirelessfl.designs.reports import Reports
