@@ -10,6 +10,8 @@ import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from importlib import import_module
+from pathlib import Path
+from pkgutil import iter_modules
 from typing import TextIO
 
 import wirelessfl
@@ -27,13 +29,10 @@ SMALLER = (
     "the settings need more memory than there is: choose a smaller model, fewer clients, or a "
     "smaller chunk or batch_size."
 )
-WITH_SETTINGS = ("run", "sweep", "timeline", "budget", "pilot", "plan", "design", "price")
-"""Commands whose flags are the settings of a run, with a help page of their own."""
-COMMANDS = (
-    *(*WITH_SETTINGS, "resume", "runs", "show", "compare", "table", "plot", "export"),
-    *("list", "check", "doctor", "completion", "bench"),
-)
-"""All commands, in the order of the help; each is a file of this folder."""
+FRAME = ("flags", "help", "main", "output", "parser")
+"""Files of this folder that are no commands."""
+FIRST = ("run", "resume", "sweep", "timeline", "budget", "price", "plan", "pilot", "design")
+"""Commands that the help lists first."""
 GONE = {errno.EPIPE: 141, errno.EIO: 129}
 """Exit status if the reader of the output is gone: as if ended by SIGPIPE or SIGHUP."""
 
@@ -149,13 +148,20 @@ def parser_of(words: Sequence[str], *, whole: bool = False) -> Parser:
         "--version", action="version", version=f"wirelessfl {wirelessfl.__version__}"
     )
     subparsers = parser.add_subparsers(required=True, metavar="COMMAND")
-    named = [] if whole else [name for name in COMMANDS if words[:1] == [name]]
-    for name in named or COMMANDS:
+    commands = command_names()
+    named = [] if whole else [name for name in commands if words[:1] == [name]]
+    for name in named or commands:
         module = import_module(f"wirelessfl.cli.{name}")
-        command = subparsers.add_parser(
-            name, help=module.HELP, allow_abbrev=False, add_help=name not in WITH_SETTINGS
-        )
+        command = subparsers.add_parser(name, help=module.HELP, allow_abbrev=False, add_help=False)
         command.words = words[1:] if named else [] if whole else None
         command.set_defaults(act=module.act)
         module.add(command)
+        command.add_plain_help()
     return parser
+
+
+def command_names() -> list[str]:
+    """Names of all commands, in the order of the help: a file of this folder is a command."""
+    names = [file.name for file in iter_modules([str(Path(__file__).parent)])]
+    commands = [name for name in names if name not in FRAME]
+    return sorted(commands, key=lambda name: FIRST.index(name) if name in FIRST else len(FIRST))

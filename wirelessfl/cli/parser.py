@@ -89,6 +89,11 @@ class Parser(argparse.ArgumentParser):
         self.words: Sequence[str] | None = None
         """The words after a command, whose choices have flags; None without flags of settings."""
 
+    def add_plain_help(self) -> None:
+        """Add ``--help``, unless the command has a help page on settings."""
+        if "--help" not in self._option_string_actions:
+            self.add_argument("-h", "--help", action="help", help="show this help message and exit")
+
     def add_json(self, text: str = "print the results as JSON") -> None:
         """Add ``--json``."""
         self.add_argument("--json", action="store_true", help=text)

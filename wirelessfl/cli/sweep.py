@@ -64,7 +64,7 @@ def add(parser: Parser) -> None:
 
 
 def act(arguments: argparse.Namespace) -> int:
-    """Check all combinations, run them, and print a table with one row per finished run.
+    """Check all combinations, run them, and print tables of the finished runs.
 
     As JSON, runs are in the order of the combinations, and failed runs have the reason as
     ``error``.
@@ -74,7 +74,6 @@ def act(arguments: argparse.Namespace) -> int:
     """
     from wirelessfl.cli.flags import given_flags, tables_of
     from wirelessfl.cli.output import sweep_progress
-    from wirelessfl.cli.sweep_table import print_tables
     from wirelessfl.config.combinations import configurations, points
     from wirelessfl.config.kinds import first_names
     from wirelessfl.config.sections import WITHOUT_RESULTS
@@ -157,11 +156,23 @@ def act(arguments: argparse.Namespace) -> int:
     if arguments.json:
         say(json.dumps(rows, indent=2))
     elif finished:
-        print_tables(varied, finished)
+        results = [outcome for outcome in outcomes if not isinstance(outcome, Failure)]
+        _print_tables(varied, results)
         say(f"runs: {root}")
     if failed is not None:
         raise failed
     return 0
+
+
+def _print_tables(varied: Sequence[str], results: Sequence[RunResult]) -> None:
+    """Print a table with one line per run and, if seeds vary, one with means over seeds."""
+    from wirelessfl.results import Runs
+
+    # Combinations that differ only in a setting without effect are one run.
+    runs = Runs({result.directory: result for result in results}.values())
+    say(runs.table(varied or None))
+    if "seed" in varied:
+        say(runs.table([name for name in varied if name != "seed"] or None))
 
 
 def _say_priced(tell: Callable[[str], None], rows: Sequence[Mapping[str, Any]]) -> None:
