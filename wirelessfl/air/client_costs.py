@@ -81,7 +81,7 @@ class ClientCosts:
             np.atleast_2d(service.seconds).shape, draws.h.shape[:-1], arrived.shape, load.shape
         )
 
-        def each(values: FloatArray) -> FloatArray:
+        def per_client(values: FloatArray) -> FloatArray:
             return np.broadcast_to(np.asarray(values, dtype=np.float64), shape)
 
         computes = trains & (clocks > 0)
@@ -98,7 +98,7 @@ class ClientCosts:
         wait = left - np.minimum(_airtime(service, left), left)
         wait = np.where(wait > TOGETHER * left, wait, 0.0)  # else a rounding error
         bits = load.bits if service.transmissions is None else service.transmissions * load.bits
-        seconds = each(service.seconds)
+        seconds = per_client(service.seconds)
         cell_seconds = network.over_cells(np.maximum, seconds)
         ends = np.where(trains, seconds, 0.0) >= cell_seconds[:, network.cell_of] * (1 - TOGETHER)
         nodes = plan.price.seconds
@@ -110,14 +110,14 @@ class ClientCosts:
             seconds=float(nodes.max()),
             cell_seconds=cell_seconds,
             after_seconds=np.maximum(nodes - edge_rounds * cell_seconds.mean(0), 0.0),
-            download=each(download),
-            compute=each(compute),
-            wait=each(wait),
-            send=each(left - wait),
-            compute_joules=each(compute_joules),
-            send_joules=each(service.joules - compute_joules),
-            snr_db=each(_decibels(draws.snr * draws.gain)),
-            bits=each(np.where(trains, bits, 0.0)),
+            download=per_client(download),
+            compute=per_client(compute),
+            wait=per_client(wait),
+            send=per_client(left - wait),
+            compute_joules=per_client(compute_joules),
+            send_joules=per_client(service.joules - compute_joules),
+            snr_db=per_client(_decibels(draws.snr * draws.gain)),
+            bits=per_client(np.where(trains, bits, 0.0)),
             arrived=np.broadcast_to(arrived, shape),
             trains=np.broadcast_to(trains, shape),
             last=ends & np.broadcast_to(trains, shape),

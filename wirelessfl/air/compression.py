@@ -34,18 +34,18 @@ from wirelessfl.models.submodels import ParamSpec
 
 def _compressed(value: Any, compression: Compression, flat: torch.Tensor, *_: Any) -> torch.Tensor:
     """Check for a tensor like ``flat``, in new memory, that is finite where ``flat`` is."""
-    wanted = f"a new {flat.dtype} tensor of shape {list(flat.shape)}"
+    required = f"a new {flat.dtype} tensor of shape {list(flat.shape)}"
     like = (
         isinstance(value, torch.Tensor) and value.shape == flat.shape and value.dtype == flat.dtype
     )
     if not like:
-        raise UnfitError(described(value), wanted)
+        raise UnfitError(described(value), required)
     if value.data_ptr() == flat.data_ptr():
-        raise UnfitError("its argument flat itself", wanted)
+        raise UnfitError("its argument flat itself", required)
     if bool((flat.isfinite() & ~value.isfinite()).any()):
-        raise UnfitError("values that are not finite", f"{wanted}, finite where flat is finite")
-    found: torch.Tensor = value.to(flat.device)
-    return found
+        raise UnfitError("values that are not finite", f"{required}, finite where flat is finite")
+    result: torch.Tensor = value.to(flat.device)
+    return result
 
 
 @dataclass(frozen=True)
@@ -189,7 +189,7 @@ class Quantisation(Compression):
             [torch.from_numpy(draw.random(spec.size, dtype="float32")) for draw in draws]
         ).to(flat.device)
         sizes = [math.prod(shape) for shape in spec.shapes.values()]
-        parts = zip(*(each.split_with_sizes(sizes, -1) for each in (flat, uniform)), strict=True)
+        parts = zip(*(x.split_with_sizes(sizes, -1) for x in (flat, uniform)), strict=True)
         return torch.cat([self._rounded(x, u) for x, u in parts if x.shape[-1]], -1)
 
     def _rounded(self, x: torch.Tensor, uniform: torch.Tensor) -> torch.Tensor:

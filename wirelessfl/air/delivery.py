@@ -130,8 +130,8 @@ def delivered(
     """
     if failures is None:
         return access.serve(load, draws)
-    known = _lower(draws, failures.margin)
-    service = access.serve(load, known)
+    estimated = _lower(draws, failures.margin)
+    service = access.serve(load, estimated)
     # The probabilities are those of one upload at its power in its band.
     chance = failures.probability(_own_snr(service, draws), draws)
     shape = (edge_rounds, len(draws.network.numbers))
@@ -148,7 +148,7 @@ def delivered(
     times = np.where(sends, _until_success(chance, uniform), 1.0)
     if np.isfinite(cutoff):
         times = np.minimum(times, _until(cutoff, load, draws, service))
-    return _repeated(access, load, known, service, times)
+    return _repeated(access, load, estimated, service, times)
 
 
 @dataclass(frozen=True, eq=False)
@@ -237,17 +237,17 @@ def _until(cutoff: float, load: Load, draws: ChannelDraw, service: Service) -> F
 
 
 def _repeated(
-    access: Access, load: Load, known: ChannelDraw, service: Service, times: FloatArray
+    access: Access, load: Load, estimated: ChannelDraw, service: Service, times: FloatArray
 ) -> Service:
     """The service in which each client sends ``times`` [edge rounds, senders] times."""
     if service.decision.bands_hz is None:
         finite = np.where(np.isfinite(times), times, 0.0)
-        again = access.serve(replace(load, vectors=load.vectors * finite), known)
+        again = access.serve(replace(load, vectors=load.vectors * finite), estimated)
         never: BoolArray = np.isinf(times)
         seconds = np.where(never, np.inf, again.seconds)
         arrived = np.asarray(~never & again.arrived)
         return replace(again, seconds=seconds, arrived=arrived, transmissions=times)
-    network, clocks = known.network, service.decision.cpu_hz
+    network, clocks = estimated.network, service.decision.cpu_hz
     clocks = network.cpu_hz if clocks is None else clocks
     # A client that an access has left out has no clock, no energy and no update.
     ready = load.start_seconds + training_seconds(load, network, service.decision)

@@ -222,8 +222,8 @@ class Wireless(Delays):
 
     def _snr(self, client: int) -> float:
         """Mean SNR per antenna of a client's upload, over the whole band."""
-        network, own = self.network, np.array([client])
-        snr, gain = network.snr_db_of(own), network.path_gain_db[own]
+        network, clients = self.network, np.array([client])
+        snr, gain = network.snr_db_of(clients), network.path_gain_db[clients]
         return float((snr_linear(snr) * 10 ** (gain / 10))[0])
 
     @cached_property
@@ -254,8 +254,8 @@ class Wireless(Delays):
             ConfigError: the uplink's access cannot serve a client alone.
         """
         cost = self.step_seconds[task]
-        own = cost.of(clients) if isinstance(cost, StepSeconds) else cost[clients]
-        before = self._down_seconds(task) + self.steps[task].at(clients) * own
+        step = cost.of(clients) if isinstance(cost, StepSeconds) else cost[clients]
+        before = self._down_seconds(task) + self.steps[task].at(clients) * step
         network, elements = self.network, self.elements[task].up
         alone = network.regrouped(
             clients, network.cell_of[clients], np.ones(len(clients), dtype=np.int64)
@@ -269,8 +269,8 @@ class Wireless(Delays):
             bits_per_element=BITS_PER_ELEMENT,
         )
         with serving(f"uplink {self.uplink.title!r}"):
-            found = self._access.seconds(load, ChannelDraw(alone, h))
-        return np.asarray(np.broadcast_to(found, shares.shape))
+            seconds = self._access.seconds(load, ChannelDraw(alone, h))
+        return np.asarray(np.broadcast_to(seconds, shares.shape))
 
     def bits(self, task: int, share: float = 1.0) -> float:
         """Bits of an update of a submodel with this fraction of the parameters."""

@@ -28,11 +28,11 @@ from wirelessfl.base.registry import Choice, Kind
 
 def _probabilities(value: Any, failures: Failures, snr: FloatArray, *_: Any) -> FloatArray:
     """Check for a probability per client and block."""
-    wanted = f"of shape {list(snr.shape)}, probabilities of at most 1"
-    found: FloatArray = reals(value, (snr.shape,), wanted)
-    if (found > 1).any():
-        raise UnfitError(f"{found.max():g} as a probability", "probabilities from 0 to 1")
-    return found
+    required = f"of shape {list(snr.shape)}, probabilities of at most 1"
+    probabilities: FloatArray = reals(value, (snr.shape,), required)
+    if (probabilities > 1).any():
+        raise UnfitError(f"{probabilities.max():g} as a probability", "probabilities from 0 to 1")
+    return probabilities
 
 
 @dataclass(frozen=True)
@@ -160,8 +160,8 @@ class Outage(Failing):
         """See :class:`Failures`."""
         network = draws.network
         variance = self.csi_error * snr_linear(network.path_gain_db)
-        found = outage_probability(draws.gain, self.margin_db, variance, network.antennas)
-        return np.asarray(np.broadcast_to(found, snr.shape))
+        probabilities = outage_probability(draws.gain, self.margin_db, variance, network.antennas)
+        return np.asarray(np.broadcast_to(probabilities, snr.shape))
 
 
 @dataclass(frozen=True)

@@ -115,11 +115,11 @@ def compared(costs: Mapping[str, Any]) -> str | None:
         "s": (costs["round_seconds"], costs["equal_seconds"]),
         "J/client": (costs["joules"], costs["equal_joules"]),
     }
-    told = [
+    parts = [
         f"{now:.4g} instead of {before:.4g} {unit} ({_change(now, before)})"
         for unit, (now, before) in pairs.items()
     ]
-    return f"allocation: {', '.join(told)} with equal shares in the same rounds"
+    return f"allocation: {', '.join(parts)} with equal shares in the same rounds"
 
 
 def _change(now: float, before: float) -> str:
@@ -154,12 +154,12 @@ class AmongParticipants(Access):
         for block, joins in enumerate(self.joins):
             rows = np.flatnonzero(joins)
             part = draw.block(block).of(draw.network.numbers[rows])
-            found = self.access.serve(load.of_rows(rows), part)
+            service = self.access.serve(load.of_rows(rows), part)
             shape = len(self.joins), len(rows)
-            seconds[block, rows] = np.broadcast_to(found.seconds, shape)[block]
-            joules[block, rows] = np.broadcast_to(found.joules, shape)[block]
-            if found.decision.bands_hz is None:
+            seconds[block, rows] = np.broadcast_to(service.seconds, shape)[block]
+            joules[block, rows] = np.broadcast_to(service.joules, shape)[block]
+            if service.decision.bands_hz is None:
                 shares = None
             else:
-                bands[block, rows] = np.broadcast_to(found.decision.bands_hz, shape)[block]
+                bands[block, rows] = np.broadcast_to(service.decision.bands_hz, shape)[block]
         return Service(seconds, joules, self.joins, Decision(bands_hz=shares))

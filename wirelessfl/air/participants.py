@@ -81,11 +81,11 @@ class PresentClients:
         ends = np.cumsum(self._counts)
         stops = np.searchsorted(ranks, ends)
         starts = np.concatenate([[0], stops[:-1]])
-        found = [ranks[:0]]
+        blocks = [ranks[:0]]
         for block in np.flatnonzero(stops > starts).tolist():
             some = ranks[starts[block] : stops[block]] - (ends[block] - self._counts[block])
-            found.append(self._block(block)[some])
-        return np.concatenate(found)
+            blocks.append(self._block(block)[some])
+        return np.concatenate(blocks)
 
     def after(self, client: int) -> Iterator[int]:
         """Present clients whose number is above ``client``, in increasing order."""

@@ -75,14 +75,14 @@ class Plan(RoundWork):
 
     def without(self, clients: IntArray) -> Plan:
         """Remove clients that left during the round; price and channel draws do not change."""
-        stays, each = ~np.isin(self.clients, clients), self.client_submodels
+        stays, chosen = ~np.isin(self.clients, clients), self.client_submodels
         arrivals = self.arrivals
         return replace(
             self,
             clients=self.clients[stays],
             tracking=self.tracking[stays],
             node=self.node[stays],
-            client_submodels=None if each is None else each.of_rows(np.flatnonzero(stays)),
+            client_submodels=None if chosen is None else chosen.of_rows(np.flatnonzero(stays)),
             complete=self.complete and bool(stays.all()),
             arrivals=None if arrivals is None else arrivals[:, stays],
         )
@@ -91,8 +91,8 @@ class Plan(RoundWork):
         """Updates [senders] that arrive in an edge round; None if all do."""
         if self.arrivals is None:
             return None
-        found = self.arrivals[min(edge_round, len(self.arrivals) - 1)]
-        return None if found.all() else found
+        block = self.arrivals[min(edge_round, len(self.arrivals) - 1)]
+        return None if block.all() else block
 
     def draw(self, edge_round: int) -> ChannelDraw:
         """Channel draw of an edge round."""

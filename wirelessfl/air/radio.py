@@ -234,13 +234,13 @@ def _channels(
     root: ComplexArray,
 ) -> ComplexArray:
     """Check for finite channels of all clients and antennas."""
-    wanted = f"a complex NumPy array of shape {[len(clients), len(root)]}, [clients, antennas]"
+    required = f"a complex NumPy array of shape {[len(clients), len(root)]}, [clients, antennas]"
     if not isinstance(value, np.ndarray) or value.dtype.kind != "c":
-        raise UnfitError(described(value), wanted)
+        raise UnfitError(described(value), required)
     if value.shape != (len(clients), len(root)):
-        raise UnfitError(described(value), wanted)
+        raise UnfitError(described(value), required)
     if not np.isfinite(value).all():
-        raise UnfitError("channels that are not finite", f"{wanted}, finite")
+        raise UnfitError("channels that are not finite", f"{required}, finite")
     return value
 
 

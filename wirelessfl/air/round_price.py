@@ -172,7 +172,7 @@ class Pricing:
         draws: ChannelDraw,
         who: Participants,
         submodels: Submodels,
-        each: ClientSubmodels | None,
+        mixed: ClientSubmodels | None,
         stream: Stream,
     ) -> Price:
         """Price of a global round.
@@ -183,15 +183,15 @@ class Pricing:
             who: participating clients.
             submodels: submodel of each node. Edge servers without a model (length 0) exchange
                 nothing with the cloud.
-            each: submodel of each client; None if all train that of their node.
+            mixed: submodel of each client; None if all train that of their node.
             stream: random stream of the round.
         """
         draws, nodes = draws.of(who.clients), submodels.lengths.astype(np.float64)
         node = draws.network.cell_of
-        if each is None:
+        if mixed is None:
             length, jointly = nodes[node], None
         else:
-            length, jointly = each.lengths.astype(np.float64), self._joint_elements(each, node)
+            length, jointly = mixed.lengths.astype(np.float64), self._joint_elements(mixed, node)
         silent, settings = self.links.uplink.silent(draws), self.settings
         load = self.load(who, length, jointly, silent)
         served = Served(
@@ -205,7 +205,7 @@ class Pricing:
             self.links.failures,
             settings.cutoff_seconds,
         )
-        backhaul = self.exchange_seconds(submodels, each)
+        backhaul = self.exchange_seconds(submodels, mixed)
         seconds = self._cells(draws, served.seconds) + backhaul
         # Means are over all clients of the network, including those that do not participate.
         clients, edge_rounds = self.links.network.clients, settings.edge_rounds
@@ -266,15 +266,15 @@ class Pricing:
         With several channel draws, each client's slowest draw counts. Over the air, an upload may
         take as long as that of the full model.
         """
-        each = np.repeat(lengths[:, None], len(who.clients), 1)
-        return self.seconds_of(draws, who, each).T
+        whole = np.repeat(lengths[:, None], len(who.clients), 1)
+        return self.seconds_of(draws, who, whole).T
 
     def seconds_of(self, draws: ChannelDraw, who: Participants, lengths: IntArray) -> FloatArray:
         """Seconds [candidates, senders] of a round with submodels [candidates, senders] of lengths.
 
         As :meth:`client_seconds`, for clients with different submodels.
         """
-        draws, found = draws.of(who.clients), np.empty(lengths.shape)
+        draws, longest = draws.of(who.clients), np.empty(lengths.shape)
         some = max(1, MAX_AT_ONCE // max(1, lengths.shape[1]))
         for start in range(0, len(lengths), some):
             part = slice(start, start + some)
@@ -283,24 +283,26 @@ class Pricing:
             with serving(self.title):
                 seconds = self.sizing.seconds(load, draws)
             shape = np.broadcast_shapes(length.shape, draws.h.shape[:-1])
-            found[part] = np.broadcast_to(seconds, shape).max(1)
-            if np.isinf(found[part]).all():
+            longest[part] = np.broadcast_to(seconds, shape).max(1)
+            if np.isinf(longest[part]).all():
                 with serving(self.title):
                     self.sizing.serve(load, draws)  # raises if no client can meet its deadline
         whole = np.full(1, self.spec.size, dtype=np.float64)
-        return np.asarray(self.settings.edge_rounds * found + self.backhaul_seconds(whole))
+        return np.asarray(self.settings.edge_rounds * longest + self.backhaul_seconds(whole))
 
-    def exchange_seconds(self, submodels: Submodels, each: ClientSubmodels | None) -> FloatArray:
+    def exchange_seconds(self, submodels: Submodels, mixed: ClientSubmodels | None) -> FloatArray:
         """Seconds [nodes] in which edge servers and cloud exchange their models in a global round.
 
         Nodes with submodels exchange these; otherwise they exchange whole models.
 
         Args:
             submodels: submodel of each node.
-            each: submodel of each client; None if all train that of their node.
+            mixed: submodel of each client; None if all train that of their node.
         """
         nodes = submodels.lengths.astype(np.float64)
-        return self.backhaul_seconds(nodes if each is None else np.full_like(nodes, self.spec.size))
+        return self.backhaul_seconds(
+            nodes if mixed is None else np.full_like(nodes, self.spec.size)
+        )
 
     def _cells(self, draws: ChannelDraw, seconds: FloatArray) -> FloatArray:
         """Seconds [..., cells] of all edge rounds, from those [..., blocks, senders] of one."""
@@ -314,11 +316,11 @@ class Pricing:
             return np.zeros_like(lengths)
         return 2 * BITS_PER_ELEMENT * lengths / self.links.backhaul_bps
 
-    def _joint_elements(self, each: ClientSubmodels, node: IntArray) -> FloatArray:
+    def _joint_elements(self, mixed: ClientSubmodels, node: IntArray) -> FloatArray:
         """Number of elements [senders] that at least one client of the node sends."""
         if self.links.uplink.gives == "each":
-            return each.lengths.astype(np.float64)
+            return mixed.lengths.astype(np.float64)
         cells = self.links.network.cells
         sizes = np.bincount(node, minlength=cells)
-        _, count = each.cover(node, (1.0 / sizes[node]).tolist(), cells)
+        _, count = mixed.cover(node, (1.0 / sizes[node]).tolist(), cells)
         return np.asarray((count > 0).sum(1).numpy()[node], dtype=np.float64)

@@ -103,12 +103,12 @@ class Served:
 
         The blocks are one for all edge rounds, or one for each.
         """
-        found = np.ones((1, len(self.draws.network.numbers)), dtype=np.bool_)
+        arrived = np.ones((1, len(self.draws.network.numbers)), dtype=np.bool_)
         if not self._quick:  # else all that are sent arrive
-            found = found & self.service.arrived
+            arrived = arrived & self.service.arrived
         if self.silent is not None:
-            found = found & ~self.silent
-        return None if found.all() else found
+            arrived = arrived & ~self.silent
+        return None if arrived.all() else arrived
 
     @property
     def transmissions(self) -> FloatArray | None:

@@ -26,7 +26,7 @@ def find_algorithm(name: str) -> type[Method]:
     Raises:
         ConfigError: it is unknown, or is not an algorithm.
     """
-    return _found("algorithm", name)
+    return _class_of("algorithm", name)
 
 
 def find_local(outer: type[Method], name: str = LOCAL) -> type[Algorithm]:
@@ -39,7 +39,7 @@ def find_local(outer: type[Method], name: str = LOCAL) -> type[Algorithm]:
     Raises:
         ConfigError: it is unknown, is not an algorithm, or the two cannot be combined.
     """
-    inner = _found("local", name)
+    inner = _class_of("local", name)
     if not issubclass(inner, Algorithm):
         raise ConfigError(
             f"local is {name!r}, which has cells itself: choose an algorithm with one server."
@@ -62,15 +62,15 @@ def find_local(outer: type[Method], name: str = LOCAL) -> type[Algorithm]:
     return inner
 
 
-def _found(setting: str, name: str) -> type[Method]:
-    """The algorithm that a setting names."""
-    known = algorithm_classes()
-    if isinstance(name, str) and name in known:
-        return known[name]
-    cls = by_name(setting, name, known)
+def _class_of(setting: str, name: str) -> type[Method]:
+    """The class of the algorithm that a setting names."""
+    classes = algorithm_classes()
+    if isinstance(name, str) and name in classes:
+        return classes[name]
+    cls = by_name(setting, name, classes)
     base = HFedAvg if isinstance(cls, type) and issubclass(cls, HFedAvg) else Algorithm
-    found: type[Method] = subclass(setting, name, cls, base)
-    return found
+    algorithm: type[Method] = subclass(setting, name, cls, base)
+    return algorithm
 
 
 __all__ = ["LOCAL", "Algorithm", "Method", "algorithm_classes", "find_algorithm", "find_local"]

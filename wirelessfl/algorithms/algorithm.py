@@ -178,7 +178,7 @@ def check_participation(
     per_round: int | None,
     tracking: int | None,
     *,
-    known: bool = True,
+    resolved: bool = True,
 ) -> None:
     """Check the numbers of participants against the network and the algorithm.
 
@@ -188,8 +188,8 @@ def check_participation(
         cells: number of cells in the network.
         per_round: S; None for all clients.
         tracking: S_tilde; None for all S.
-        known: whether ``clients`` and ``cells`` are those of the run; otherwise only numbers that
-            are wrong for all networks raise an error.
+        resolved: whether ``clients`` and ``cells`` are those of the run; otherwise only numbers
+            that are wrong for all networks raise an error.
 
     Raises:
         ConfigError: the numbers are infeasible, or the algorithm does not work with them; the
@@ -197,7 +197,7 @@ def check_participation(
     """
     sampled = clients if per_round is None else per_round
     trackers = sampled if tracking is None else tracking
-    if known and not cells <= sampled <= clients:
+    if resolved and not cells <= sampled <= clients:
         raise ConfigError(
             f"clients_per_round={sampled} conflicts with {count_of(clients, 'client')} in "
             f"{count_of(cells, 'cell')}: choose {cells} to {clients}."
@@ -209,12 +209,12 @@ def check_participation(
             "no tracking terms: omit tracking_clients, or choose fadamgc, fa-nt, scaffold or "
             "scaffold-m (inside cells with --local)."
         )
-    if trackers > sampled and (known or per_round is not None):
+    if trackers > sampled and (resolved or per_round is not None):
         raise ConfigError(
             f"tracking_clients={trackers} conflicts with {sampled} participating clients per "
             f"round: choose tracking_clients 1 to {sampled}."
         )
-    if not known and (per_round is not None or tracking is not None):
+    if not resolved and (per_round is not None or tracking is not None):
         return
     try:
         algorithm.rule.check(clients, sampled, trackers)

@@ -14,19 +14,19 @@ from wirelessfl.base.needs import Fits
 from wirelessfl.training.rules import Cohort, State
 
 
-def _sent_exactly(run: Any, own: Any) -> bool:
+def _sent_exactly(run: Any, choice: Any) -> bool:
     """Whether clients receive the server's own model, or compare no models."""
     compression = run.settings.compression
-    return own.variables == "two" or compression is None or compression.identity
+    return choice.variables == "two" or compression is None or compression.identity
 
 
 ONE_VARIABLE = (
     Fits(
-        lambda run, own: own.variables == "two" or run.local is None,
+        lambda run, choice: choice.variables == "two" or run.local is None,
         "needs a single server, but the algorithm runs in cells. Choose variables 'two'",
     ),
     Fits(
-        lambda run, own: own.variables == "two" or run.sessions is None,
+        lambda run, choice: choice.variables == "two" or run.sessions is None,
         "needs each client to receive the server's model in every round, which conflicts with "
         "sessions={run.sessions}: absent clients miss models, and a session may start from another "
         "one. Choose variables 'two'",

@@ -36,9 +36,9 @@ class FedBuff(TaskRule):
 
     def merge(self, server: State, received: Received) -> State:
         """Step along the weighted sum divided by K; the weights are not normalised to sum 1."""
-        each, params = received.each["update"], server["params"].clone()
-        weights = (1 + staleness(received, each)) ** -self.staleness_exponent
+        updates, params = received.each["update"], server["params"].clone()
+        weights = (1 + staleness(received, updates)) ** -self.staleness_exponent
         for node in np.unique(received.node).tolist():
             rows = np.flatnonzero(received.node == node)
-            params[node] += self.server_lr * (weights * each)[rows].mean(0)
+            params[node] += self.server_lr * (weights * updates)[rows].mean(0)
         return {"params": params}

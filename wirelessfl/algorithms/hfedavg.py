@@ -101,7 +101,7 @@ class HFedAvg(Method):
         self, cloud: State, nodes: State, submodels: Submodels, weights: Sequence[float]
     ) -> State:
         """Step along the mean change: x <- x + cloud_lr (mean - x); other state is averaged."""
-        found = self.local.combine(cloud, nodes, submodels, weights)
+        state = self.local.combine(cloud, nodes, submodels, weights)
         if self.cloud_lr == 1.0:  # no rounding
-            return found
-        return found | {"params": torch.lerp(cloud["params"], found["params"], self.cloud_lr)}
+            return state
+        return state | {"params": torch.lerp(cloud["params"], state["params"], self.cloud_lr)}

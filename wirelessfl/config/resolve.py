@@ -264,7 +264,7 @@ def _check_participation(settings: Settings) -> None:
             cells,
             settings.training.clients_per_round,
             settings.training.tracking_clients,
-            known=settings.clients_known,
+            resolved=settings.clients_known,
         )
     elif settings.regime.of_tasks:
         settings.used_assigner.check_requests(f'schedule "{settings.named("schedule")}"')

@@ -106,7 +106,7 @@ class Precoding:
         airs = []
         for node, rows in enumerate(_members(air)):
             try:
-                found = air_sum(
+                sums = air_sum(
                     draw.h[rows],
                     beamformers[node],
                     weights[rows],
@@ -122,7 +122,7 @@ class Precoding:
                     f"uplink 'aircomp', cell {node} (clients {air.clients[rows[0]]} to "
                     f"{air.clients[rows[-1]]}): {error}"
                 ) from error
-            airs.append(found)
+            airs.append(sums)
         return airs
 
     def _beamformers(self, air: AirRound, draw: ChannelDraw, scales: FloatArray) -> ComplexArray:
@@ -252,8 +252,8 @@ class AirReception(Reception):
         super().finish(shards, payloads, like)
         rms = {}
         for name in payloads:
-            found = torch.from_numpy(self._rms.get(name, np.zeros(len(self.air.clients))))
-            rms[name] = shards.sum(found).numpy() / self.air.units.get(name, 1.0)
+            squares = torch.from_numpy(self._rms.get(name, np.zeros(len(self.air.clients))))
+            rms[name] = shards.sum(squares).numpy() / self.air.units.get(name, 1.0)
         # After divergence the sums are not finite either; they are delivered unchanged.
         airs = shards.by_first(
             lambda: [self._airs(name, np.nan_to_num(rms[name], posinf=0.0)) for name in payloads]
@@ -325,7 +325,7 @@ class AirReception(Reception):
             return error, None
         if self.precoding.perfect:
             return error, error.clone()
-        expected = [each.shrink * each.aligned - each.weights + 0j for each in airs]
+        expected = [air.shrink * air.aligned - air.weights + 0j for air in airs]
         return error, shards.sum(self._weighted(held, np.concatenate(expected), like))
 
     def _weighted(
@@ -339,9 +339,9 @@ class AirReception(Reception):
         for part, updates in held:
             for node in np.unique(self.air.node[part]):
                 here = self.air.node[part] == node
-                own = updates[torch.from_numpy(here).to(updates.device)]
+                changes = updates[torch.from_numpy(here).to(updates.device)]
                 packed = slice(None) if self.air.exchanged is None else self.air.exchanged[node]
                 total[node, packed] += through_the_air(
-                    own[:, packed], gains[part][here], self.precoding.elements_per_symbol
+                    changes[:, packed], gains[part][here], self.precoding.elements_per_symbol
                 )
         return total

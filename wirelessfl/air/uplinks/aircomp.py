@@ -90,7 +90,7 @@ class AirComp(Uplink):
         int | None,
         Field(ge=1, description="random starts of the beamformer (default: the method's default)"),
         Needs(
-            lambda run, own: own.convention == "mmse" or own.beamformer != "random",
+            lambda run, choice: choice.convention == "mmse" or choice.beamformer != "random",
             'conflicts with beamformer="random": choose beamformer "anneal"',
         ),
     ] = None

@@ -137,10 +137,10 @@ class CheckedAccess(Access):
             raise wrong_result("uplink", self.uplink, name, unfit.found, unfit.wanted) from None
 
 
-def _numbers(name: str, values: Any, shape: Shape, wanted: str) -> None:
+def _numbers(name: str, values: Any, shape: Shape, required: str) -> None:
     """Check real numbers >= 0, and name the field in the error."""
     try:
-        reals(values, (shape,), wanted)
+        reals(values, (shape,), required)
     except UnfitError as unfit:
         raise UnfitError(f"{unfit.found} as {name}", unfit.wanted) from None
 
@@ -149,12 +149,12 @@ def _service(value: Any, shape: Shape) -> Service:
     """Check a service of clients [..., clients]."""
     if not isinstance(value, Service):
         raise UnfitError(described(value), "a value of type channels.Service")
-    each = f"of shape {list(shape)}, one per client and channel draw, or {list(shape[-1:])}"
+    shapes = f"of shape {list(shape)}, one per client and channel draw, or {list(shape[-1:])}"
     arrived = value.arrived
     if getattr(arrived, "dtype", None) != np.bool_ or arrived.shape not in (shape, shape[-1:]):
-        raise UnfitError(f"{described(arrived)} as arrived", f"booleans {each}")
+        raise UnfitError(f"{described(arrived)} as arrived", f"booleans {shapes}")
     arrived = np.broadcast_to(arrived, shape)
-    found: dict[str, Any] = {}
+    arrays: dict[str, Any] = {}
     names = ["seconds", "joules"]
     if value.airtime_seconds is not None:
         names.append("airtime_seconds")
@@ -164,20 +164,22 @@ def _service(value: Any, shape: Shape) -> Service:
             # What never arrives may take infinitely long.
             numbers = np.broadcast_to(numbers, shape)
             numbers = np.where(~arrived & (numbers == np.inf), 0.0, numbers)
-        _numbers(name, numbers, shape, f"{each}, where the update arrives")
-        found[name] = np.broadcast_to(getattr(value, name), shape)
-    return replace(value, arrived=arrived, **found)
+        _numbers(name, numbers, shape, f"{shapes}, where the update arrives")
+        arrays[name] = np.broadcast_to(getattr(value, name), shape)
+    return replace(value, arrived=arrived, **arrays)
 
 
 def _chosen(value: Any, shape: Shape, draw: ChannelDraw, counts: IntArray) -> BoolArray:
     """Check for booleans [..., clients], of which at most ``counts`` [cells] are true per cell."""
-    wanted = f"booleans of shape {list(shape)}, true for at most counts[cell] clients of each cell"
+    required = (
+        f"booleans of shape {list(shape)}, true for at most counts[cell] clients of each cell"
+    )
     if getattr(value, "dtype", None) != np.bool_ or value.shape != shape:
-        raise UnfitError(described(value), wanted)
-    found = draw.network.over_cells(np.add, value.astype(np.float64))
-    if (found > counts).any():
-        *_, cell = np.argwhere(found > counts)[0]
-        raise UnfitError(f"{found[..., cell].max():.0f} clients of cell {cell}", wanted)
+        raise UnfitError(described(value), required)
+    chosen = draw.network.over_cells(np.add, value.astype(np.float64))
+    if (chosen > counts).any():
+        *_, cell = np.argwhere(chosen > counts)[0]
+        raise UnfitError(f"{chosen[..., cell].max():.0f} clients of cell {cell}", required)
     return np.asarray(value)
 
 
@@ -185,9 +187,9 @@ def _rates(value: Any, snr: FloatArray) -> Rates:
     """Check the rates of uploads of these SNRs [uploading]."""
     if not isinstance(value, Rates):
         raise UnfitError(described(value), "a value of type channels.Rates")
-    each = f"of shape {list(snr.shape)}, one per upload"
+    shapes = f"of shape {list(snr.shape)}, one per upload"
     for name in ("bps", "duty"):
-        _numbers(name, getattr(value, name), snr.shape, each)
+        _numbers(name, getattr(value, name), snr.shape, shapes)
     if (value.duty > 1).any():
         raise UnfitError(f"{value.duty.max()} as duty", "fractions of the time, from 0 to 1")
     if snr.any() and not value.bps.any():

@@ -66,7 +66,7 @@ class Adaptive(Scaled, Narrow):
     coverage_of: Annotated[
         Literal["neurons", "weights"],
         Field(description="what --min-coverage counts: clients that cover each neuron or weight"),
-        Needs(lambda run, own: own.min_coverage, "needs min_coverage: set it"),
+        Needs(lambda run, choice: choice.min_coverage, "needs min_coverage: set it"),
     ] = "neurons"
     widths: Annotated[
         tuple[Annotated[float, Field(gt=0, le=1)], ...] | None,
@@ -112,13 +112,13 @@ class Adaptive(Scaled, Narrow):
 
         Widths by a deadline need no planned rounds: each client has its own seconds.
         """
-        given, remedy = f"min_coverage={self.min_coverage}", "min_coverage 0"
+        setting, remedy = f"min_coverage={self.min_coverage}", "min_coverage 0"
         if self.budget == "fastest":
-            given, remedy = 'budget="fastest"', 'budget "deadline" without min_coverage'
+            setting, remedy = 'budget="fastest"', 'budget "deadline" without min_coverage'
         if self.min_coverage:
             raise ConfigError(
-                f"{given} conflicts with {schedule}, which does not plan rounds in advance: choose "
-                f'schedule "rounds", or {remedy}.'
+                f"{setting} conflicts with {schedule}, which does not plan rounds in advance: "
+                f'choose schedule "rounds", or {remedy}.'
             )
         if self.fixed_shapes:  # a subclass may plan rounds ahead for other reasons
             super().check_requests(schedule)
@@ -153,14 +153,14 @@ class Adaptive(Scaled, Narrow):
             ConfigError: fewer than ``min_coverage`` clients cover some neurons or weights; the
                 message names them.
         """
-        found = super().client_submodels(context)
-        if found is None:
+        submodels = super().client_submodels(context)
+        if submodels is None:
             return None
-        found = replace(found, scaled=self.scaled)
+        submodels = replace(submodels, scaled=self.scaled)
         if not self.min_coverage:
-            return found
+            return submodels
         for node, rows in reporting(context):
-            mine, cell = found.of_rows(rows), None if context.nodes == 1 else node
+            mine, cell = submodels.of_rows(rows), None if context.nodes == 1 else node
             number = context.number + 1
             if self.coverage_of == "weights":
                 check_weight_coverage(
@@ -169,13 +169,13 @@ class Adaptive(Scaled, Narrow):
                 continue
             check_coverage(
                 mine.chosen,
-                found.neurons.layers,
+                submodels.neurons.layers,
                 self.min_coverage,
                 clients=len(rows),
                 number=number,
                 cell=cell,
             )
-        return found
+        return submodels
 
     def shares(self, context: ClientContext) -> FloatArray:
         """Capacity [senders] of each sender: its width if ``widths`` are given."""

@@ -20,7 +20,7 @@ from wirelessfl.models.submodels.budgets import dealt_capacities, levels_of
 from wirelessfl.models.submodels.masks import Dealing, Masks, deal_masks
 
 WIDTHS = Needs(
-    lambda run, own: getattr(own, "widths", None) is None,
+    lambda run, choice: getattr(choice, "widths", None) is None,
     "conflicts with widths, which replace them: leave one of them out",
 )
 

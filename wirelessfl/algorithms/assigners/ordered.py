@@ -67,9 +67,9 @@ class Smallest(Narrow):
 
     def tested(self, neurons: Callable[[], NeuronMap]) -> ClientSubmodels | None:
         """The submodel that all clients train."""
-        found = neurons()
-        widths = levels_of(found).widths[self._smallest(found)]
-        return ClientSubmodels(found, [[np.arange(width) for width in widths.tolist()]])
+        layers = neurons()
+        widths = levels_of(layers).widths[self._smallest(layers)]
+        return ClientSubmodels(layers, [[np.arange(width) for width in widths.tolist()]])
 
     def _smallest(self, neurons: NeuronMap) -> int:
         return levels_of(neurons).within(self.budget, min(self.capacities))

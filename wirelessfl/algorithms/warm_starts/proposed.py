@@ -62,11 +62,11 @@ def softmax_weights(distances: list[float], scale: float) -> list[float]:
         distances: d_z of each past session; sessions with a non-finite distance get weight 0.
         scale: R.
     """
-    known = torch.tensor(distances, dtype=torch.float64)
-    lost = ~known.isfinite()
+    values = torch.tensor(distances, dtype=torch.float64)
+    lost = ~values.isfinite()
     if bool(lost.all()):
         return [0.0] * len(distances)
-    scores = (-scale * known).masked_fill(lost, -math.inf)
+    scores = (-scale * values).masked_fill(lost, -math.inf)
     return [float(weight) for weight in scores.softmax(0)]
 
 

@@ -16,7 +16,7 @@ from wirelessfl.models.submodels import ParamSpec
 from wirelessfl.training.rules import Penalty
 
 PILOT = Fits(
-    lambda run, own: run.sessions is None or own.pilot_sessions < run.sessions,
+    lambda run, choice: run.sessions is None or choice.pilot_sessions < run.sessions,
     "conflicts with sessions={run.sessions}: no session would start from a pilot model. Lower "
     "pilot_sessions",
 )
@@ -69,11 +69,11 @@ class Past:
 
     def tensors(self) -> dict[str, torch.Tensor]:
         """Tensors for a checkpoint."""
-        found = {"past.sessions": torch.tensor(self.sessions, dtype=torch.int64)}
+        tensors = {"past.sessions": torch.tensor(self.sessions, dtype=torch.int64)}
         for name, values in (("models", self.models), ("gradients", self.gradients)):
             if values:
-                found[f"past.{name}"] = torch.stack(values)
-        return found if self.pilot is None else {**found, "past.pilot": self.pilot}
+                tensors[f"past.{name}"] = torch.stack(values)
+        return tensors if self.pilot is None else {**tensors, "past.pilot": self.pilot}
 
     @classmethod
     def of(cls, tensors: dict[str, torch.Tensor], device: torch.device) -> Past:
