@@ -14,6 +14,8 @@ from tests.gate.configurations import (
     ASYNCHRONOUS,
     BUFFERED,
     CONFIGURATIONS,
+    EXPONENTIAL,
+    OVER_THE_AIR,
     SLOW_CELLS,
     TASKS,
     WIDE,
@@ -31,6 +33,7 @@ OTHERS = (
     *("buffered-fedadam-poly", "ram-fed-fastest", "own-network"),
 )
 """Configurations that the gate runs without an interruption."""
+TWO = ("digits,hidden=20,step_seconds=0.1", "digits,step_seconds=0.3,lr=0.05,name=slow")
 UNEVEN = {"schedule": "buffered", "cells": 4, "buffer": 2, "slowdown": 3.0}
 MORE = {
     "states on disk": one("ram-fed", **WIDE, client_states="disk", weighting="samples", rounds=4),
@@ -59,6 +62,15 @@ MORE = {
         "scaffold", **ARRIVALS, warm_start="proposed", trial_rounds=2, client_states="disk"
     ),
     "augmented requests": one("fedavg", **ASYNCHRONOUS, augment="tests.gate.given:noisy"),
+    "reallocated requests": one(
+        "fedast", **TASKS | {"rounds": 10, "eval_every": 1, "task": TWO}, **EXPONENTIAL, option="D",
+        floor=2, period=0.3, drop_out=0.2, busy_clients=4, requests=6, buffer=2,
+    ),
+    "queued transmissions": one(
+        "fedast", **OVER_THE_AIR, task=("digits,hidden=20,name=a", "digits,hidden=20"),
+        beamformer="random", requests=6, buffer=2, cpu_hz=(5e8, 2e9), cycles_per_step=1e6,
+        bandwidth_hz=2e5, eval_seconds=0.02, rounds=5,
+    ),
     "cut-off": one("fedavg", path_gain_db=(-20.0, 10.0), cutoff_seconds=0.04),
     "cut-off of tasks": one(
         "scaffold", **BUFFERED, schedule="buffered", compression="quantisation",
