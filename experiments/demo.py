@@ -24,7 +24,7 @@ from wirelessfl.cli.output import predictions_table
 from wirelessfl.cli.parser import Parser
 from wirelessfl.config import Config
 from wirelessfl.designs.design import design
-from wirelessfl.designs.solution import Design, bought_table, chosen_table
+from wirelessfl.designs.solution import Design
 from wirelessfl.observers import Console as Progress
 from wirelessfl.runs.predictions import predictions
 from wirelessfl.runs.run import run
@@ -169,8 +169,8 @@ def designed(
         on_note=lambda note: console.print(note, markup=False, highlight=False, soft_wrap=True),
     )
     assert found.value is not None, "errors are raised"
-    for table in (chosen_table, bought_table):
-        console.print(table(found.value), markup=False, highlight=False, soft_wrap=True)
+    for table in (found.value.choice_table(), found.value.reports.bought_table()):
+        console.print(table, markup=False, highlight=False, soft_wrap=True)
     console.print(str(found), markup=False, highlight=False, soft_wrap=True)
     bars = Progress(Console(stderr=True), "the design", lines=False)
     result = run(found.value.config.with_run({"out": scratch / "design"}), observers=[bars])

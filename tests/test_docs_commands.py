@@ -62,7 +62,7 @@ def untrained(monkeypatch):
         ("runs.pricing.round_timeline", "round_timeline"),
         ("runs.pricing.options", "plan"),
         ("designs.design", "design"),
-        ("designs.pilots.pilot_plan", "planned"),
+        ("designs.pilot_plan", "planned"),
         ("results.elsewhere", "price_over"),
     ):
         monkeypatch.setattr(importlib.import_module(f"wirelessfl.{module}"), name, read)

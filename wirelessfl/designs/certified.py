@@ -19,8 +19,8 @@ from channels.arrays import FloatArray, IntArray
 from solvers import Solution, TrainingProblem, TrainingRounds, optimize_rounds
 from solvers.load_rows import cell_rows
 from wirelessfl.base.errors import ConfigError
-from wirelessfl.designs.choices import Alternatives
-from wirelessfl.designs.free_ends import FreeEnds, divides
+from wirelessfl.designs.choices import Alternatives, divides
+from wirelessfl.designs.free_ends import FreeEnds
 from wirelessfl.designs.goals import Goal
 from wirelessfl.designs.sampled_rounds import SampledRounds
 from wirelessfl.designs.spaces import Space

@@ -1,7 +1,4 @@
-"""Designs that are compared: their settings, costs, rounds and scores.
-
-Why no design meets a goal.
-"""
+"""Designs that are compared: their settings, costs, rounds and scores."""
 
 from __future__ import annotations
 
@@ -15,7 +12,6 @@ from channels.arrays import FloatArray
 from channels.streams import Stream
 from wirelessfl.algorithms.assigners import Assigner
 from wirelessfl.config import Config
-from wirelessfl.designs.free_ends import divides
 from wirelessfl.designs.goals import Curve, Goal
 from wirelessfl.designs.sampled_rounds import Costs, SampledRounds
 from wirelessfl.designs.spaces import Space
@@ -26,6 +22,11 @@ Shares = tuple[float, ...] | None
 EQUAL_MASKS, FIXED, OPTIMIZED = "equal", "fixed", "optimized each round"
 EQUAL = 1e-9
 """Relative difference of scores that rounding errors explain."""
+
+
+def divides(assigner: Assigner, cells: int) -> bool:
+    """Whether the cells train disjoint submodels whose sizes can be chosen."""
+    return assigner.sized == "cells" and assigner.disjoint and cells > 1
 
 
 @dataclass(frozen=True, eq=False)

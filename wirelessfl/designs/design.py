@@ -1,7 +1,4 @@
-"""Rounds within a budget: pilots without a target need no more of them.
-
-Designs a run: algorithm, local steps, edge rounds, clients, masks, uplink and allocation.
-"""
+"""Designs a run: algorithm, local steps, edge rounds, clients, masks, uplink and allocation."""
 
 from __future__ import annotations
 
@@ -24,9 +21,8 @@ from wirelessfl.base.torch_state import own_modes
 from wirelessfl.base.wording import shown
 from wirelessfl.config import Config
 from wirelessfl.data import Data
-from wirelessfl.designs.choices import OPTIMIZED, DesignChoice, Family, unreachable
+from wirelessfl.designs.choices import OPTIMIZED, DesignChoice, Family, divides, unreachable
 from wirelessfl.designs.fit import spread_targets
-from wirelessfl.designs.free_ends import divides
 from wirelessfl.designs.goals import MEAN, Curve, Goal
 from wirelessfl.designs.observed import Pilot
 from wirelessfl.designs.pilot_plan import FEWEST

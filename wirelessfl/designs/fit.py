@@ -14,8 +14,8 @@ from channels.streams import Stream
 from wirelessfl.base.errors import ConfigError
 from wirelessfl.base.wording import shown, suggestion
 from wirelessfl.designs.curve import Fitted, RoundsCurve
-from wirelessfl.designs.forms import DIMINISHING, THEOREM, Observed, fit_each, fit_power, fit_scaled
-from wirelessfl.designs.observed import Pilot, PilotRun
+from wirelessfl.designs.forms import DIMINISHING, THEOREM, fit_each, fit_power, fit_scaled
+from wirelessfl.designs.observed import Observed, Pilot, PilotRun
 
 Form = Literal["auto", "posynomial", "diminishing", "power"]
 Fit = Callable[[Observed, Any], Fitted]

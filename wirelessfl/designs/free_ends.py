@@ -5,30 +5,19 @@ of all designs is a bound on the cost of those within the limit (Lagrange's dual
 rounds have a common deadline or not. It holds for each pair of local steps and edge rounds alone,
 and each pair may have a price of its own: the bound is the least of their best ones. Prices with
 which the mean seconds just meet the limit give both the best bound of a pair and a design.
-
-Fixed sizes of the cells' submodels, chosen for the mean of many rounds.
-
-Costs of runs whose rounds are drawn from a sample of rounds.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
-from functools import cache
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
 from channels.arrays import FloatArray, IntArray
-from channels.streams import Stream
 from solvers import Solution, TrainingRounds
-from wirelessfl.air.uplinks import Uplink
-from wirelessfl.algorithms.assigners import Assigner
-from wirelessfl.designs.sampled_rounds import SampledRounds
-from wirelessfl.engine.rounds.contexts import RoundDurations, round_context
-from wirelessfl.models.submodels import sizes_of
 
 GAP = 5e-5
 """Relative gap at which the search ends."""
@@ -145,102 +134,3 @@ class FreeEnds:
         if excess(low) <= 0 or excess(high) >= 0:
             return low if excess(low) <= 0 else high
         return float(brentq(excess, low, high, xtol=_SHORT / 4, maxiter=20, disp=False))
-
-
-MANY = 8
-"""Number of samples of participants for which sizes are chosen; their mean is taken."""
-
-
-def divides(assigner: Assigner, cells: int) -> bool:
-    """Whether the cells train disjoint submodels whose sizes can be chosen."""
-    return assigner.sized == "cells" and assigner.disjoint and cells > 1
-
-
-def fixed_shares(
-    costs: SampledRounds, uplink: Uplink, local_steps: int, edge_rounds: int
-) -> tuple[float, ...]:
-    """Shares [cells] with which the slowest cell's mean seconds over the sample are least.
-
-    Args:
-        costs: the sample; its assigner divides the model between the cells.
-        uplink: how updates cross the air.
-        local_steps, edge_rounds: H and E.
-
-    Raises:
-        ConfigError: there are no such sizes.
-    """
-    planner = costs.planner
-    sizing = planner.assigner.with_optimized_sizes()
-    settings = replace(planner.settings, local_steps=local_steps, edge_rounds=edge_rounds)
-    links = replace(planner.links, uplink=uplink)
-    planner = replace(planner, chosen=sizing, settings=settings, links=links)
-    stream = planner.stream.child("round", 0)
-    found = []
-    for who, draws in costs.rounds[:MANY]:
-        durations = RoundDurations.of(planner.pricing, draws, who, 0)
-        context = round_context(planner.model, stream, stream, durations)
-        found.append(sizes_of(sizing.submodels(context)))
-    mean = np.mean(found, axis=0)
-    return tuple(float(share) for share in mean / mean.sum())
-
-
-RUNS = 2000
-"""Number of simulated runs."""
-
-
-def totals(
-    rounds: FloatArray, costs: FloatArray, stream: Stream, *, uncertain: bool = False
-) -> FloatArray:
-    """Costs [runs, costs] of runs: sums of as many sampled rounds, drawn with replacement.
-
-    Args:
-        rounds: [runs], number of rounds of each run; inf for runs that do not end.
-        costs: [draws, costs], costs of the sampled rounds.
-        stream: randomness of the runs.
-        uncertain: whether each run draws from a bootstrap of the sample, because the sample may
-            lack deep fades of the run, or have too many.
-    """
-    generator, draws = stream.generator(), len(costs)
-    chances: FloatArray = np.full(draws, 1 / draws)
-    if uncertain:
-        chances = generator.multinomial(draws, chances, len(rounds)) / draws
-    ends = np.isfinite(rounds)
-    counts = generator.multinomial(np.where(ends, rounds, 1).astype(np.int64), chances)
-    return np.where(ends[:, None], _sums(counts, costs), np.inf)
-
-
-def quantiles(rounds: FloatArray, costs: FloatArray, part: float, stream: Stream) -> FloatArray:
-    """The costs that a part of the runs does not exceed, [H, E].
-
-    Args:
-        rounds: [H, E], number of rounds of the runs; inf for runs that do not end.
-        costs: [draws, H, E], costs of the sampled rounds.
-        part: the part of runs, in (0, 1).
-        stream: randomness of the runs, which is the same for equal numbers of rounds.
-    """
-
-    @cache
-    def counts(number: int) -> IntArray:
-        generator, draws = stream.child("rounds", number).generator(), len(costs)
-        return generator.multinomial(np.full(RUNS, number), np.full(draws, 1 / draws))
-
-    found = np.full(rounds.shape, np.inf)
-    for h, e in np.argwhere(np.isfinite(rounds)):
-        sums = _sums(counts(int(rounds[h, e])), costs[:, h, e, None])
-        found[h, e] = quantile_of(sums[:, 0], part)
-    return found
-
-
-def quantile_of(values: FloatArray, part: float) -> float:
-    """The least of some values that at least this part of them does not exceed."""
-    # Interpolated quantiles are NaN between infinite values.
-    return float(np.quantile(values, part, method="inverted_cdf"))
-
-
-def _sums(counts: IntArray, costs: FloatArray) -> FloatArray:
-    """Sums [runs, costs] of costs [draws, costs] that occur ``counts`` [runs, draws] times."""
-    if np.isfinite(costs).all():
-        return np.asarray(counts @ costs)
-    with np.errstate(invalid="ignore"):  # what does not occur may be infinite
-        each = counts[..., None] * costs
-        return np.asarray(np.where(counts[..., None] > 0, each, 0.0).sum(1))

@@ -1,7 +1,4 @@
-"""The configuration of a pilot: short, up to the target, on validation data, without a radio.
-
-Arguments of ``wirelessfl.pilot``: their checks, and the settings of the pilots.
-"""
+"""The pilots to train: arguments of ``wirelessfl.pilot``, and a configuration for each pilot."""
 
 from __future__ import annotations
 
@@ -9,7 +6,7 @@ import math
 import operator
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
@@ -43,18 +40,6 @@ OWN_RUN = ("out", "client_log", "keep_best", "track")
 OWN_EVALUATION = ("eval_every", "eval_first", "stop_at_target", "patience", "min_delta", "metric")
 OWN_TRAINING = ("rounds", "local_steps", "edge_rounds", "clients_per_round")
 """Settings that a pilot has of its own, or does not need; they are replaced."""
-
-
-class Size(Protocol):
-    """Numbers of clients and cells."""
-
-    @property
-    def clients(self) -> int:
-        """Number of clients."""
-
-    @property
-    def cells(self) -> int | None:
-        """Number of cells; None for the default one."""
 
 
 def check_pilots(config: Config) -> None:
@@ -93,7 +78,7 @@ def of_pilot(
     point: Point,
     steps: int,
     plain: Mapping[str, Any] | None,
-    size: Size,
+    clients: int,
     most_rounds: float = math.inf,
 ) -> Config:
     """The settings of a pilot.
@@ -119,7 +104,7 @@ def of_pilot(
     if not star:
         training["edge_rounds"] = point.edge_rounds
     senders = point.clients or config.training.clients_per_round
-    if senders is not None and senders != size.clients:
+    if senders is not None and senders != clients:
         training["clients_per_round"] = senders
     elif config.training.clients_per_round is not None:
         tables.pop("select", None)
@@ -268,7 +253,7 @@ def planned(
         most = math.inf
         if most_rounds is not None:
             most = most_rounds(point.local_steps, point.edge_rounds)
-        configs.append(of_pilot(config, point, steps, plain, size, most))
+        configs.append(of_pilot(config, point, steps, plain, size.clients, most))
     return PilotPlan(points, configs, plain is not None)
 
 

@@ -1,7 +1,4 @@
-"""Trains pilots, or reads those that their folder contains.
-
-Pilot runs: a few short trainings from which learning curves are fitted.
-"""
+"""Pilot runs: a few short trainings from which learning curves are fitted."""
 
 from __future__ import annotations
 

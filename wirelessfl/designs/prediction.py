@@ -1,22 +1,18 @@
-"""What the run of a design should take, by other draws of channels than those of the design.
-
-What the run of a design should take, and what tables and figures show of a design.
-"""
+"""What the run of a design should take, by other draws of channels than those of the design."""
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple, Protocol
+from functools import cache
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from channels.arrays import FloatArray
+from channels.arrays import FloatArray, IntArray
+from channels.streams import Stream
 from wirelessfl.air.client_costs import ClientCosts
-from wirelessfl.config import Config
 from wirelessfl.designs.choices import DesignChoice
 from wirelessfl.designs.curve import RoundsCurve
-from wirelessfl.designs.free_ends import RUNS, quantile_of, totals
 from wirelessfl.designs.goals import SLACK, Curve, Goal
-from wirelessfl.designs.reports import Reports
 from wirelessfl.designs.sampled_rounds import Costs, SampledRounds
 
 
@@ -97,38 +93,6 @@ class Prediction(NamedTuple):
     def numbers(self) -> tuple[float, float, float, float]:
         """Rounds, seconds, joules per client and accuracy."""
         return self.rounds.value, self.seconds.value, self.joules.value, self.accuracy
-
-
-class Designed(Protocol):
-    """A design, see ``wirelessfl.Design``."""
-
-    @property
-    def config(self) -> Config:
-        """The configuration of its run."""
-
-    @property
-    def goal(self) -> Goal:
-        """What it is for."""
-
-    @property
-    def choice(self) -> DesignChoice:
-        """What has been chosen."""
-
-    @property
-    def predicted(self) -> Prediction:
-        """What its run should take."""
-
-    @property
-    def trainings(self) -> int:
-        """Number of pilots."""
-
-    @property
-    def wall_seconds(self) -> float:
-        """Wall-clock seconds of the pilots."""
-
-    @property
-    def reports(self) -> Reports:
-        """The other designs."""
 
 
 EVALUATED = 4
@@ -254,3 +218,65 @@ def _slowest(best: DesignChoice, sample: SampledRounds, draw: int) -> int:
     slowness = costs.bits / np.log2(1 + 10 ** (costs.snr_db / 10))
     blame = np.where(costs.stragglers, costs.over_rounds(slowness), 0.0)
     return int(costs.clients[blame.argmax()])
+
+
+RUNS = 2000
+"""Number of simulated runs."""
+
+
+def totals(
+    rounds: FloatArray, costs: FloatArray, stream: Stream, *, uncertain: bool = False
+) -> FloatArray:
+    """Costs [runs, costs] of runs: sums of as many sampled rounds, drawn with replacement.
+
+    Args:
+        rounds: [runs], number of rounds of each run; inf for runs that do not end.
+        costs: [draws, costs], costs of the sampled rounds.
+        stream: randomness of the runs.
+        uncertain: whether each run draws from a bootstrap of the sample, because the sample may
+            lack deep fades of the run, or have too many.
+    """
+    generator, draws = stream.generator(), len(costs)
+    chances: FloatArray = np.full(draws, 1 / draws)
+    if uncertain:
+        chances = generator.multinomial(draws, chances, len(rounds)) / draws
+    ends = np.isfinite(rounds)
+    counts = generator.multinomial(np.where(ends, rounds, 1).astype(np.int64), chances)
+    return np.where(ends[:, None], _sums(counts, costs), np.inf)
+
+
+def quantiles(rounds: FloatArray, costs: FloatArray, part: float, stream: Stream) -> FloatArray:
+    """The costs that a part of the runs does not exceed, [H, E].
+
+    Args:
+        rounds: [H, E], number of rounds of the runs; inf for runs that do not end.
+        costs: [draws, H, E], costs of the sampled rounds.
+        part: the part of runs, in (0, 1).
+        stream: randomness of the runs, which is the same for equal numbers of rounds.
+    """
+
+    @cache
+    def counts(number: int) -> IntArray:
+        generator, draws = stream.child("rounds", number).generator(), len(costs)
+        return generator.multinomial(np.full(RUNS, number), np.full(draws, 1 / draws))
+
+    found = np.full(rounds.shape, np.inf)
+    for h, e in np.argwhere(np.isfinite(rounds)):
+        sums = _sums(counts(int(rounds[h, e])), costs[:, h, e, None])
+        found[h, e] = quantile_of(sums[:, 0], part)
+    return found
+
+
+def quantile_of(values: FloatArray, part: float) -> float:
+    """The least of some values that at least this part of them does not exceed."""
+    # Interpolated quantiles are NaN between infinite values.
+    return float(np.quantile(values, part, method="inverted_cdf"))
+
+
+def _sums(counts: IntArray, costs: FloatArray) -> FloatArray:
+    """Sums [runs, costs] of costs [draws, costs] that occur ``counts`` [runs, draws] times."""
+    if np.isfinite(costs).all():
+        return np.asarray(counts @ costs)
+    with np.errstate(invalid="ignore"):  # what does not occur may be infinite
+        each = counts[..., None] * costs
+        return np.asarray(np.where(counts[..., None] > 0, each, 0.0).sum(1))

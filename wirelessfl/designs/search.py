@@ -11,6 +11,7 @@ import numpy as np
 
 from channels import Access
 from channels.arrays import FloatArray
+from wirelessfl.air.uplinks import Uplink
 from wirelessfl.designs.certified import Proof, applies, certified
 from wirelessfl.designs.choices import (
     EQUAL_MASKS,
@@ -23,11 +24,13 @@ from wirelessfl.designs.choices import (
     noise_of,
     order_of,
 )
-from wirelessfl.designs.free_ends import fixed_shares, quantiles
 from wirelessfl.designs.goals import Curve, Goal
+from wirelessfl.designs.prediction import quantiles
 from wirelessfl.designs.sampled_rounds import Costs, SampledRounds
 from wirelessfl.designs.spaces import Space
 from wirelessfl.designs.ways import DEADLINE, WEIGHED, Way
+from wirelessfl.engine.rounds.contexts import RoundDurations, round_context
+from wirelessfl.models.submodels import sizes_of
 
 WEIGHTS = tuple(10.0**power for power in np.arange(-2.0, 3.1, 1.0))
 """Weights of energy that are tried, relative to that at which seconds and joules weigh the same."""
@@ -351,6 +354,38 @@ class Search:
         assert self.goal.target is not None
         rounds = self.goal.rounds_to(self.goal.target, curve, largest=largest, **where)
         return np.broadcast_to(rounds, shape)
+
+
+MANY = 8
+"""Number of samples of participants for which sizes are chosen; their mean is taken."""
+
+
+def fixed_shares(
+    costs: SampledRounds, uplink: Uplink, local_steps: int, edge_rounds: int
+) -> tuple[float, ...]:
+    """Shares [cells] with which the slowest cell's mean seconds over the sample are least.
+
+    Args:
+        costs: the sample; its assigner divides the model between the cells.
+        uplink: how updates cross the air.
+        local_steps, edge_rounds: H and E.
+
+    Raises:
+        ConfigError: there are no such sizes.
+    """
+    planner = costs.planner
+    sizing = planner.assigner.with_optimized_sizes()
+    settings = replace(planner.settings, local_steps=local_steps, edge_rounds=edge_rounds)
+    links = replace(planner.links, uplink=uplink)
+    planner = replace(planner, chosen=sizing, settings=settings, links=links)
+    stream = planner.stream.child("round", 0)
+    found = []
+    for who, draws in costs.rounds[:MANY]:
+        durations = RoundDurations.of(planner.pricing, draws, who, 0)
+        context = round_context(planner.model, stream, stream, durations)
+        found.append(sizes_of(sizing.submodels(context)))
+    mean = np.mean(found, axis=0)
+    return tuple(float(share) for share in mean / mean.sum())
 
 
 def _runs(shares: tuple[Shares, ...]) -> Iterator[tuple[slice, Shares]]:

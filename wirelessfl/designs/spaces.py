@@ -1,7 +1,4 @@
-"""The numbers among which a design chooses: local steps, edge rounds, clients per round.
-
-The configurations that a design compares and the one that it returns.
-"""
+"""Numbers among which a design chooses, and the configurations that it compares and returns."""
 
 from __future__ import annotations
 

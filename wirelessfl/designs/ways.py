@@ -1,8 +1,6 @@
 """How updates can cross the air: the uplinks among which a design chooses.
 
-Designs over the air: their uplink, the error variance of their sums, and their pilots.
-
-The learning curve depends on sigma^2 = 1/SNR of pilots over the air, in which all clients have the
+A learning curve depends on sigma^2 = 1/SNR of pilots over the air, in which all clients have the
 same SNR; what channels, precoders and beamformers add is a factor, which its coefficient contains.
 Precoders and beamformers are therefore those of the settings, for pilots and for the design.
 """

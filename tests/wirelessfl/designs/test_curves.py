@@ -13,12 +13,12 @@ from wirelessfl.designs.fit import FITS
 from wirelessfl.designs.forms import (
     DIMINISHING,
     THEOREM,
-    Observed,
     Posynomial,
     PowerLaw,
     fit_power,
     least,
 )
+from wirelessfl.designs.observed import Observed
 
 GRID = [(h, e) for h in (1, 2, 4, 8) for e in (1, 4)]
 TARGETS = (0.6, 0.7)

@@ -15,10 +15,9 @@ from solvers import Status
 from tests.wirelessfl.designs.known import FEW, Known, config
 from wirelessfl.base.errors import ConfigError
 from wirelessfl.config import Config
-from wirelessfl.designs import certified
-from wirelessfl.designs import prediction
+from wirelessfl.designs import certified, prediction
 from wirelessfl.designs.design import design
-from wirelessfl.designs.free_ends import quantiles, totals
+from wirelessfl.designs.prediction import quantiles, totals
 from wirelessfl.runs.build.planners import plan_without_data
 
 GRID = list(itertools.product(FEW["local_steps"], FEW["edge_rounds"]))

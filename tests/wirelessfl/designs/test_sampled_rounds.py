@@ -9,8 +9,8 @@ import wirelessfl
 from channels.streams import Stream
 from solvers import OverTheAir
 from tests.wirelessfl.designs.known import config
-from wirelessfl.designs.free_ends import fixed_shares
 from wirelessfl.designs.sampled_rounds import SampledRounds
+from wirelessfl.designs.search import fixed_shares
 from wirelessfl.runs.build.planners import plan_without_data
 
 UPLINKS = {
