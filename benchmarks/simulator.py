@@ -29,7 +29,7 @@ from wirelessfl.engine.rounds.local_training import LocalTraining
 from wirelessfl.engine.schedules import BufferedScheduler, Clock, TaskPlan
 from wirelessfl.engine.server.client_states import InMemory
 from wirelessfl.engine.server.server import Server
-from wirelessfl.engine.server.upload import Weights
+from wirelessfl.engine.server.weights import Weights
 from wirelessfl.engine.tasks.asynchronous import Asynchronous
 from wirelessfl.engine.tasks.handler import TaskModel, Untrained
 from wirelessfl.engine.tasks.learner import TaskLearner

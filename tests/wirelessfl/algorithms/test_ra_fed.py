@@ -10,7 +10,7 @@ from torch.func import functional_call
 from torch.nn import functional as F
 
 import wirelessfl
-from wirelessfl.engine.server.upload import Weights
+from wirelessfl.engine.server.weights import Weights
 from wirelessfl.models import FCNN
 from wirelessfl.models.submodels import ClientSubmodels
 from wirelessfl.runs.build import build

@@ -6,8 +6,8 @@ from wirelessfl.air.uplinks.uplink import (
     AT_ANY_TIME,
     AT_ONE_TIME,
     DELIVERS,
-    AirRound,
     Reception,
+    Transmission,
     Uplink,
 )
 from wirelessfl.base.registry import Kind
@@ -23,4 +23,4 @@ UPLINKS: Kind[Uplink] = Kind(
 )
 """All uplinks: how updates cross the air."""
 
-__all__ = ["UPLINKS", "AirRound", "Reception", "Uplink"]
+__all__ = ["UPLINKS", "Reception", "Transmission", "Uplink"]

@@ -19,7 +19,7 @@ from solvers import SolverUnavailableError
 from solvers.access.least_error import cell_alignments
 from solvers.access.over_the_air import AirConvention, cell_beamformers
 from solvers.beamforming import BeamformerBackend
-from wirelessfl.air.uplinks.uplink import AirRound, Reception
+from wirelessfl.air.uplinks.uplink import Reception, Transmission
 from wirelessfl.base.errors import ConfigError
 from wirelessfl.training.payloads import Received
 from wirelessfl.training.workers.shards import Shards
@@ -62,7 +62,7 @@ class Precoding:
         return self.perfect and self.convention != "mmse"
 
     def sums(
-        self, air: AirRound, draw: ChannelDraw, name: str, rms: FloatArray, sending: FloatArray
+        self, air: Transmission, draw: ChannelDraw, name: str, rms: FloatArray, sending: FloatArray
     ) -> list[AirSum]:
         """Over-the-air sum of a payload at each node; beamformers are optimised in one batch.
 
@@ -84,7 +84,7 @@ class Precoding:
 
     def _inverted(
         self,
-        air: AirRound,
+        air: Transmission,
         draw: ChannelDraw,
         name: str,
         weights: FloatArray,
@@ -125,7 +125,9 @@ class Precoding:
             airs.append(sums)
         return airs
 
-    def _beamformers(self, air: AirRound, draw: ChannelDraw, scales: FloatArray) -> ComplexArray:
+    def _beamformers(
+        self, air: Transmission, draw: ChannelDraw, scales: FloatArray
+    ) -> ComplexArray:
         """Beamformers [nodes, antennas]."""
         if self.backend is None:
             rngs = (air.stream.child("node", n, "beamformer").generator() for n in range(air.nodes))
@@ -138,7 +140,7 @@ class Precoding:
 
     def _aligned(
         self,
-        air: AirRound,
+        air: Transmission,
         draw: ChannelDraw,
         weights: FloatArray,
         rms: FloatArray,
@@ -179,7 +181,7 @@ class Precoding:
         return np.asarray(self.csi_error * snr_linear(draw.network.path_gain_db))
 
 
-def _members(air: AirRound) -> list[IntArray]:
+def _members(air: Transmission) -> list[IntArray]:
     """The rows of each node's clients."""
     return [np.flatnonzero(air.node == node) for node in range(air.nodes)]
 
@@ -199,7 +201,7 @@ class AirReception(Reception):
         draw: channel draw that includes its clients.
     """
 
-    def __init__(self, precoding: Precoding, air: AirRound, draw: ChannelDraw) -> None:
+    def __init__(self, precoding: Precoding, air: Transmission, draw: ChannelDraw) -> None:
         super().__init__(air)
         self.precoding, self.draw = precoding, draw
         self._rms: dict[str, FloatArray] = {}

@@ -18,7 +18,7 @@ from solvers import OverTheAir
 from solvers.access.over_the_air import AirConvention
 from solvers.beamforming import Anneal, BeamformerBackend, MirrorProx, Sca, Sdr
 from wirelessfl.air.uplinks.air_sums import AirReception, Precoding
-from wirelessfl.air.uplinks.uplink import AirRound, Reception, Uplink
+from wirelessfl.air.uplinks.uplink import Reception, Transmission, Uplink
 from wirelessfl.base.errors import ConfigError
 from wirelessfl.base.needs import COHORTS, Needs, beside
 
@@ -198,7 +198,7 @@ class AirComp(Uplink):
             unbiased_sum=self.unbiased_sum,
         )
 
-    def receive(self, air: AirRound) -> Reception:
+    def receive(self, air: Transmission) -> Reception:
         """Start an upload over the air.
 
         Raises:

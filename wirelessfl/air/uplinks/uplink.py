@@ -30,7 +30,7 @@ Coherence = Literal["round", "edge-round"]
 
 
 @dataclass(frozen=True)
-class AirRound:
+class Transmission:
     """One upload of clients to their nodes, which is merged in one step.
 
     Args:
@@ -96,7 +96,7 @@ class Reception:
     Payloads that are needed from each client are stored for all clients.
     """
 
-    def __init__(self, air: AirRound) -> None:
+    def __init__(self, air: Transmission) -> None:
         self.air = air
         self._sums: dict[str, torch.Tensor] = {}
         self._each: dict[str, torch.Tensor] = {}
@@ -212,7 +212,7 @@ class Uplink(Choice, ABC):
         return None
 
     @returns(instance(Reception))
-    def receive(self, air: AirRound) -> Reception:
+    def receive(self, air: Transmission) -> Reception:
         """Start an upload; error-free unless a subclass overrides this."""
         return Reception(air)
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from types import MappingProxyType
 
 import numpy as np
@@ -19,80 +18,10 @@ from wirelessfl.algorithms.step_sizes import with_step_size
 from wirelessfl.engine.rounds.local_training import LocalTraining, Work
 from wirelessfl.engine.server.merge import NodeMerge
 from wirelessfl.engine.server.server import Server
-from wirelessfl.engine.server.upload import Senders
 from wirelessfl.models.submodels import Submodels
 from wirelessfl.training.rules import Penalty, State
 from wirelessfl.training.steps import StepCounts, StepsDone
 from wirelessfl.training.workers.shards import ALONE, Shards
-
-
-def compressed(
-    servers: State, compression: Compression | None, submodels: Submodels, stream: Stream
-) -> tuple[State, dict[str, float]]:
-    """What clients receive, and the compression error w_2 as a field of rows.
-
-    Only the model is compressed; other tensors, such as control variates, are sent as they are.
-
-    Args:
-        servers: what each node sends, [nodes, P_max] by name.
-        compression: compression of the model; None for no compression.
-        submodels: submodels of the nodes.
-        stream: random stream of the edge round, or of the model's version.
-
-    Returns:
-        The tensors, and ``compression_error``, the maximum over the nodes; no error without
-        compression.
-    """
-    if compression is None:
-        return servers, {}
-    own = servers["params"]
-    before = submodels.silence(own.clone())
-    after = compression.compress_padded(
-        before, submodels.lengths, submodels.spec, stream.child("compression")
-    )
-    nonempty = torch.from_numpy(submodels.lengths > 0).to(before.device)
-    error = relative_error(before[nonempty], after[nonempty])
-    return servers | {"params": submodels.restore(after, own)}, {"compression_error": error}
-
-
-class Arrivals:
-    """Passes on the payloads of those clients of a plan whose updates arrive.
-
-    Args:
-        reception: reception of their upload.
-        arrived: [clients] boolean, whose updates arrive.
-    """
-
-    def __init__(self, reception: Reception, arrived: BoolArray) -> None:
-        self._reception, self._arrived = reception, arrived
-        self._places = np.cumsum(arrived) - 1
-
-    def add(self, part: slice | IntArray, payloads: dict[str, Tensor]) -> None:
-        """Add the payloads of the clients in ``part``: [clients, elements] by payload."""
-        here = self._arrived[part]
-        if here.any():
-            rows = np.flatnonzero(here)
-            heard = {name: value[rows] for name, value in payloads.items()}
-            self._reception.add(self._places[part][here], heard)
-
-
-@dataclass(frozen=True, eq=False)
-class EdgeRound:
-    """An edge round in progress.
-
-    Args:
-        number: its number, from 0.
-        merge: the merge of the updates that arrive.
-        reception: their reception.
-        receiver: takes the payloads of all clients, and passes on those that arrive.
-        tracking: [senders] boolean, clients whose changes of tracking terms are acknowledged.
-    """
-
-    number: int
-    merge: NodeMerge
-    reception: Reception
-    receiver: Reception | Arrivals
-    tracking: BoolArray
 
 
 class GlobalRound:
@@ -126,7 +55,9 @@ class GlobalRound:
         self.rule = with_step_size(server.rule, work.lr_share)
         self.stream = stream.child("round", work.round)
         self.nodes = server.at_nodes(work.submodels, broadcast)
-        self._all = self._merge(np.arange(len(work.clients)))
+        self._all = self._merge = self._merge_of(np.arange(len(work.clients)))
+        self._reception: Reception
+        self._arrived: BoolArray | None = None
         self._teacher = {} if teacher is None else {"teacher": work.submodels.gather(teacher)}
         self._metrics: list[Mapping[str, float]] = []
         self._names: list[str] = []
@@ -143,27 +74,17 @@ class GlobalRound:
         found = [metrics[name] for metrics in self._metrics if name in metrics]
         return sum(found) / len(found) if found else float("nan")
 
-    def open(self, number: int) -> EdgeRound:
+    def open(self, number: int) -> None:
         """Begin edge round ``number``, from 0: the nodes open their receptions.
 
         Clients whose updates do not arrive train all the same; the nodes merge the others.
         """
-        planned, merge = self.planned, self._all
-        arrived, tracking = planned.arrived(number), planned.tracking
-        if arrived is not None:
-            merge = self._merge(np.flatnonzero(arrived))
-            # The server acknowledges changes of tracking terms: otherwise its mean of them would
-            # never again be that of the clients' own.
-            tracking = tracking & arrived
-        reception = merge.upload.open(
-            "edge",
-            number,
-            "air",
-            draw=planned.draw(number),
-            beamformers=planned.beamformers(number),
+        planned, arrived = self.planned, self.planned.arrived(number)
+        self._merge = self._all if arrived is None else self._merge_of(np.flatnonzero(arrived))
+        self._arrived, draw = arrived, planned.draw(number)
+        self._reception = self._merge.open(
+            "edge", number, "air", draw=draw, beamformers=planned.beamformers(number)
         )
-        receiver = reception if arrived is None else Arrivals(reception, arrived)
-        return EdgeRound(number, merge, reception, receiver, tracking)
 
     def sent(self, number: int) -> tuple[State, Mapping[str, float]]:
         """What the nodes send in edge round ``number``.
@@ -179,12 +100,14 @@ class GlobalRound:
             self.stream.child("edge", number),
         )
 
-    def work(self, edge_round: EdgeRound, steps_done: StepsDone) -> Work:
-        """The clients to train in an edge round."""
-        planned = self.planned
+    def work(self, steps_done: StepsDone) -> Work:
+        """The clients to train in this edge round."""
+        planned, arrived = self.planned, self._arrived
+        # The server acknowledges changes of tracking terms: otherwise its mean of them would never
+        # again be that of the clients' own.
         return Work(
             planned.clients,
-            edge_round.tracking,
+            planned.tracking if arrived is None else planned.tracking & arrived,
             planned.node,
             planned.submodels,
             planned.client_submodels,
@@ -192,24 +115,31 @@ class GlobalRound:
             planned.fresh,
         )
 
+    def add(self, part: slice | IntArray, payloads: State) -> None:
+        """Receive those payloads [clients, elements] of the clients in ``part`` that arrive."""
+        if self._arrived is None:
+            self._reception.add(part, payloads)
+            return
+        arrived = self._arrived[part]
+        if arrived.any():
+            rows = np.flatnonzero(arrived)
+            places = (np.cumsum(self._arrived) - 1)[part][arrived]
+            self._reception.add(places, {name: value[rows] for name, value in payloads.items()})
+
     def end(
-        self,
-        edge_round: EdgeRound,
-        error: Mapping[str, float] = MappingProxyType({}),
-        shards: Shards = ALONE,
+        self, error: Mapping[str, float] = MappingProxyType({}), shards: Shards = ALONE
     ) -> None:
-        """End an edge round: each node merges what it has received.
+        """End this edge round: each node merges what it has received.
 
         Args:
-            edge_round: the edge round.
             error: compression error of what the nodes have sent, see ``sent``.
             shards: the processes that share the clients.
         """
-        merge = edge_round.merge
-        self.nodes, found = merge.merged(edge_round.reception, self.nodes, shards)
-        self._names = [*found, *error]
-        heard = found if len(merge.upload.senders.clients) else {}
-        self._metrics.append({**heard, **error})
+        self.nodes, metrics = self._merge.merged(self._reception, self.nodes, shards)
+        del self._reception
+        self._names = [*metrics, *error]
+        received = metrics if len(self._merge.transmission.clients) else {}
+        self._metrics.append({**received, **error})
 
     def finish(self, weights: Sequence[float] | None = None) -> None:
         """Merge the states of the nodes at the cloud.
@@ -221,21 +151,23 @@ class GlobalRound:
             weights = self.server.weights.at_nodes(self.planned.clients)
         self.server.combine(self.nodes, self.planned.submodels, weights)
 
-    def _merge(self, rows: IntArray) -> NodeMerge:
+    def _merge_of(self, rows: IntArray) -> NodeMerge:
         """The merge of the updates of some of the participating clients."""
-        planned, each = self.planned, self.planned.client_submodels
-        if each is not None and len(rows) != len(planned.clients):
-            each = each.of_rows(rows)
+        planned, submodels = self.planned, self.planned.client_submodels
+        if submodels is not None and len(rows) != len(planned.clients):
+            submodels = submodels.of_rows(rows)
         clients, staleness = planned.clients[rows], planned.staleness
-        senders = Senders(
+        return NodeMerge.of(
+            self.server,
+            planned.submodels,
             clients,
             self.rule,
             self.steps.mean(clients),
             self.stream,
-            planned.tracking[rows],
-            None if staleness is None else staleness[rows],
+            client_submodels=submodels,
+            tracking=planned.tracking[rows],
+            staleness=None if staleness is None else staleness[rows],
         )
-        return NodeMerge.of(self.server, planned.submodels, senders, each, self.nodes["params"])
 
 
 def train_edge_round(
@@ -256,35 +188,64 @@ def train_edge_round(
         label: description of the work, for messages.
         penalties: additional loss terms, besides those of the algorithm.
     """
-    begun = [each.open(number) for each in rounds]
-    works = [each.work(opened, steps_done) for each, opened in zip(rounds, begun, strict=True)]
-    sent = [each.sent(number) for each in rounds]
+    for global_round in rounds:
+        global_round.open(number)
+    works = [global_round.work(steps_done) for global_round in rounds]
+    sent = [global_round.sent(number) for global_round in rounds]
     work, first = Work.joined(works), rounds[0]
-    servers = _joined([(own, tensors) for own, (tensors, _) in zip(works, sent, strict=True)])
-    starts = np.cumsum([0, *(len(own.clients) for own in works)])
+    servers = _joined(works, [tensors for tensors, _ in sent])
+    starts = np.cumsum([0, *(len(part.clients) for part in works)])
     for rows, payloads in local.train(
         first.rule, work, servers, first.server.states, label, penalties
     ):
-        for edge_round, start, end in zip(begun, starts, starts[1:], strict=False):
+        for global_round, start, end in zip(rounds, starts, starts[1:], strict=False):
             here = np.flatnonzero((rows >= start) & (rows < end))
             if len(here) == len(rows):
-                edge_round.receiver.add(rows - start, payloads)
+                global_round.add(rows - start, payloads)
             elif len(here):
                 some = {name: value[here] for name, value in payloads.items()}
-                edge_round.receiver.add(rows[here] - start, some)
+                global_round.add(rows[here] - start, some)
     steps_done.add(work.clients, local.steps.at(work.clients))
-    for each, opened, (_, error) in zip(rounds, begun, sent, strict=True):
-        each.end(opened, error, local.shards)
+    for global_round, (_, error) in zip(rounds, sent, strict=True):
+        global_round.end(error, local.shards)
 
 
-def _joined(sent: Sequence[tuple[Work, State]]) -> State:
+def _joined(works: Sequence[Work], sent: Sequence[State]) -> State:
     """Tensors that the clients of all nodes receive, [nodes, P_max] by name."""
-    _, first = sent[0]
     if len(sent) == 1:
-        return first
-    joined = {name: value.clone() for name, value in first.items()}
-    for work, servers in sent[1:]:
+        return sent[0]
+    joined = {name: value.clone() for name, value in sent[0].items()}
+    for work, servers in zip(works[1:], sent[1:], strict=True):
         nodes = np.unique(work.node)
         for name, value in servers.items():
             joined[name][nodes] = value[nodes]
     return joined
+
+
+def compressed(
+    servers: State, compression: Compression | None, submodels: Submodels, stream: Stream
+) -> tuple[State, dict[str, float]]:
+    """What clients receive, and the compression error w_2 as a field of rows.
+
+    Only the model is compressed; other tensors, such as control variates, are sent as they are.
+
+    Args:
+        servers: what each node sends, [nodes, P_max] by name.
+        compression: compression of the model; None for no compression.
+        submodels: submodels of the nodes.
+        stream: random stream of the edge round, or of the model's version.
+
+    Returns:
+        The tensors, and ``compression_error``, the maximum over the nodes; no error without
+        compression.
+    """
+    if compression is None:
+        return servers, {}
+    params = servers["params"]
+    before = submodels.silence(params.clone())
+    after = compression.compress_padded(
+        before, submodels.lengths, submodels.spec, stream.child("compression")
+    )
+    nonempty = torch.from_numpy(submodels.lengths > 0).to(before.device)
+    error = relative_error(before[nonempty], after[nonempty])
+    return servers | {"params": submodels.restore(after, params)}, {"compression_error": error}

@@ -8,14 +8,16 @@ from dataclasses import dataclass, replace
 import numpy as np
 import torch
 
-from channels.arrays import BoolArray
-from wirelessfl.air.uplinks import AirRound
+from channels import ChannelDraw
+from channels.arrays import BoolArray, ComplexArray, IntArray
+from channels.streams import Name, Stream
+from wirelessfl.air.uplinks import Transmission
 from wirelessfl.air.uplinks.uplink import Reception
+from wirelessfl.algorithms.algorithm import Algorithm
 from wirelessfl.engine.server.server import Server
-from wirelessfl.engine.server.upload import Senders, Upload
 from wirelessfl.models.submodels import ClientSubmodels, Submodels
 from wirelessfl.models.submodels.extract import covered_mean
-from wirelessfl.training.payloads import Received
+from wirelessfl.training.payloads import Payload, Received
 from wirelessfl.training.rules import State
 from wirelessfl.training.workers.shards import ALONE, Shards
 
@@ -38,27 +40,18 @@ class Cover:
     @classmethod
     def of(
         cls,
-        each: ClientSubmodels | None,
-        air: AirRound,
-        payloads: Sequence[str],
-        like: torch.Tensor,
-    ) -> Cover | None:
-        """Coverage of an upload; None if clients train the complete model of their node.
-
-        Args:
-            each: submodel of each sender; None if all train the complete model of their node.
-            air: the upload.
-            payloads: names of all payloads.
-            like: a tensor on the target device.
-        """
-        if each is None:
-            return None
-        common, count = each.cover(air.node, air.weights.tolist(), air.nodes)
-        found = dict.fromkeys(payloads, common.to(like.device))
-        for name in air.silent:
-            weight, _ = each.cover(air.node, air.weights_of(name).tolist(), air.nodes)
-            found[name] = weight.to(like.device)
-        return cls(each, found, count)
+        submodels: ClientSubmodels,
+        sent: Transmission,
+        payloads: Sequence[Payload],
+        device: torch.device,
+    ) -> Cover:
+        """Coverage by the submodels of the senders, on ``device``."""
+        common, count = submodels.cover(sent.node, sent.weights.tolist(), sent.nodes)
+        weight = dict.fromkeys((payload.name for payload in payloads), common.to(device))
+        for name in sent.silent:
+            covered, _ = submodels.cover(sent.node, sent.weights_of(name).tolist(), sent.nodes)
+            weight[name] = covered.to(device)
+        return cls(submodels, weight, count)
 
     def exchanged(self) -> torch.Tensor | None:
         """Elements that at least one client sends, [nodes, P] boolean; None if all are sent.
@@ -99,44 +92,73 @@ class NodeMerge:
     Args:
         server: the server whose nodes receive and merge.
         submodels: submodel of each node.
-        upload: upload of the clients.
+        rule: the algorithm, with the step size of the clients' training.
+        local_steps: H, local steps of each client; their mean if they differ.
+        staleness: [senders], merges since each client received its model; None in rounds.
+        transmission: what the clients send, for the uplink.
         cover: coordinates that they cover; None if they train the complete model of their node.
-        idle: [nodes] boolean, nodes without senders, which do not change.
     """
 
     server: Server
     submodels: Submodels
-    upload: Upload
+    rule: Algorithm
+    local_steps: float
+    staleness: IntArray | None
+    transmission: Transmission
     cover: Cover | None
-    idle: BoolArray
 
     @classmethod
     def of(
         cls,
         server: Server,
         submodels: Submodels,
-        senders: Senders,
-        each: ClientSubmodels | None,
-        like: torch.Tensor,
+        clients: IntArray,
+        rule: Algorithm,
+        local_steps: float,
+        stream: Stream,
+        *,
+        client_submodels: ClientSubmodels | None = None,
+        tracking: BoolArray | None = None,
+        staleness: IntArray | None = None,
     ) -> NodeMerge:
-        """The merge of the updates of ``senders``.
+        """The merge of the updates of ``clients``.
 
         Args:
             server: the server whose nodes receive and merge.
             submodels: submodel of each node.
-            senders: senders in order of arrival; in a star a client can occur more than once.
-            each: submodel of each sender; None for the complete model of its node.
-            like: a tensor on the device of the nodes.
+            clients: [senders], client numbers in order of arrival; clients of a node are
+                consecutive. In a star a client can occur more than once.
+            rule: the algorithm, with the step size of the clients' training.
+            local_steps: H, local steps of each client; their mean if they differ.
+            stream: random stream of their uploads.
+            client_submodels: submodel of each sender; None for the complete model of its node.
+            tracking: [senders] boolean, clients that send tracking terms; None for all.
+            staleness: [senders], merges since each client received its model; None in rounds.
         """
-        upload = server.upload(senders)
-        cover = Cover.of(each, upload.air, senders.payloads, like)
-        exchanged = submodels.exchanged() if cover is None else cover.exchanged()
-        upload = upload.exchanging(
-            None if exchanged is None else exchanged.to(like.device),
-            None if each is None else each.lengths,
+        weights, device = server.weights, server.cloud["params"].device
+        silent: dict[str, BoolArray] = {}
+        if tracking is not None:
+            silent = {p.name: ~tracking for p in rule.payloads if p.senders == "tracking"}
+        transmission = Transmission(
+            nodes=weights.nodes,
+            node=weights.nodes_of(clients),
+            clients=clients,
+            weights=weights.in_means(clients),
+            each=frozenset(payload.name for payload in rule.payloads if payload.each),
+            units={payload.name: rule.unit(payload, local_steps) for payload in rule.payloads},
+            stream=stream,
+            silent=silent,
         )
-        idle = np.bincount(upload.air.node, minlength=submodels.nodes) == 0
-        return cls(server, submodels, upload, cover, idle)
+        cover = None
+        if client_submodels is None:
+            exchanged = submodels.exchanged()
+        else:
+            cover = Cover.of(client_submodels, transmission, rule.payloads, device)
+            transmission = replace(transmission, lengths=client_submodels.lengths)
+            exchanged = cover.exchanged()
+        if exchanged is not None:
+            transmission = replace(transmission, exchanged=exchanged.to(device))
+        return cls(server, submodels, rule, local_steps, staleness, transmission, cover)
 
     def coverage(self) -> dict[str, float]:
         """Metrics of the coverage at nodes with a nonempty submodel; none without submodels."""
@@ -145,21 +167,50 @@ class NodeMerge:
         nonempty = torch.from_numpy(self.submodels.lengths > 0)
         return replace(self.cover, count=self.cover.count[nonempty]).metrics()
 
+    def open(
+        self,
+        *names: Name,
+        draw: ChannelDraw | None = None,
+        beamformers: ComplexArray | None = None,
+    ) -> Reception:
+        """Start the reception of a transmission.
+
+        Args:
+            names: path of the transmission's random stream below that of the uploads.
+            draw: channel draw; None if clients upload at different times.
+            beamformers: [nodes, antennas], receive beamformers of the plan; None if there are none.
+        """
+        stream = self.transmission.stream.child(*names)
+        return self.server.uplink.receive(
+            replace(self.transmission, draw=draw, stream=stream, beamformers=beamformers)
+        )
+
+    def received(self, reception: Reception) -> Received:
+        """Received payloads, with the facts about the senders that the algorithm needs."""
+        return replace(
+            reception.result(),
+            local_steps=self.local_steps,
+            share=self.server.share(self.rule, self.transmission),
+            weights=self.transmission.weights.tolist(),
+            staleness=self.staleness,
+        )
+
     def merged(
         self, reception: Reception, nodes: State, shards: Shards = ALONE
     ) -> tuple[State, Mapping[str, float]]:
         """Merge the updates that have been added to ``reception``.
 
         Args:
-            reception: the reception that ``upload`` has opened.
+            reception: the reception that ``open`` has started.
             nodes: state of the nodes, as from ``Server.at_nodes``.
             shards: the processes that share the clients.
 
         Returns:
-            The next state of the nodes, and the metrics of the upload.
+            The next state of the nodes, and the metrics of the transmission.
         """
-        reception.finish(shards, self.upload.senders.payloads, nodes["params"])
-        received = self.upload.received(reception)
+        params = nodes["params"]
+        reception.finish(shards, [payload.name for payload in self.rule.payloads], params)
+        received = self.received(reception)
         for value in (*received.mean.values(), *received.each.values()):
             self.submodels.silence(value)
         if self.cover is not None:
@@ -167,10 +218,11 @@ class NodeMerge:
         merged = {
             # Reset the padding to 0: the algorithm may map zeros to other values.
             name: self.submodels.blank(value)
-            for name, value in self.server.merge(self.upload.senders.rule, nodes, received).items()
+            for name, value in self.server.merge(self.rule, nodes, received).items()
         }
-        if self.idle.any():
-            unchanged = torch.from_numpy(self.idle)[:, None].to(nodes["params"].device)
+        idle = np.bincount(self.transmission.node, minlength=self.submodels.nodes) == 0
+        if idle.any():  # nodes without senders do not change
+            unchanged = torch.from_numpy(idle)[:, None].to(params.device)
             merged = {
                 name: torch.where(unchanged, nodes[name], value) for name, value in merged.items()
             }

@@ -12,13 +12,13 @@ import torch
 
 from channels.arrays import BoolArray
 from wirelessfl.air.participants import PresentClients
-from wirelessfl.air.uplinks import AirRound, Uplink
+from wirelessfl.air.uplinks import Transmission, Uplink
 from wirelessfl.algorithms.algorithm import Algorithm, Method
 from wirelessfl.base.errors import ConfigError
 from wirelessfl.base.guard import calling
 from wirelessfl.base.wording import shown
 from wirelessfl.engine.server.client_states import ClientStates, Overlay
-from wirelessfl.engine.server.upload import Senders, Upload, Weights
+from wirelessfl.engine.server.weights import Weights
 from wirelessfl.models.submodels import Submodels
 from wirelessfl.training.payloads import Received
 from wirelessfl.training.rules import State, check_result
@@ -137,32 +137,14 @@ class Server:
         }
         return found | {name: submodels.gather_each(v) for name, v in self.nodes.items()}
 
-    def upload(self, senders: Senders) -> Upload:
-        """Create the upload of ``senders``, with their weights."""
-        rule, clients, silent = senders.rule, senders.clients, {}
-        if senders.tracking is not None:
-            silent = {p.name: ~senders.tracking for p in rule.payloads if p.senders == "tracking"}
-        air = AirRound(
-            nodes=self.weights.nodes,
-            node=self.weights.nodes_of(clients),
-            clients=clients,
-            weights=self.weights.in_means(clients),
-            each=frozenset(payload.name for payload in rule.payloads if payload.each),
-            units={p.name: rule.unit(p, senders.local_steps) for p in rule.payloads},
-            stream=senders.stream,
-            silent=silent,
-        )
-        return Upload(senders, self.uplink, air, self._share(senders))
-
-    def _share(self, senders: Senders) -> dict[str, torch.Tensor]:
+    def share(self, rule: Algorithm, sent: Transmission) -> dict[str, torch.Tensor]:
         """By payload, [nodes, 1]: the senders' weight relative to that of all present clients."""
         share, device = {}, self.cloud["params"].device
-        for payload in senders.rule.payloads:
-            clients = senders.clients
-            if payload.senders == "tracking" and senders.tracking is not None:
-                clients = clients[senders.tracking]
-            found = self.weights.share(clients, self._present_weights)
-            share[payload.name] = torch.from_numpy(found).float()[:, None].to(device)
+        for name in (payload.name for payload in rule.payloads):
+            silent = sent.silent.get(name)
+            clients = sent.clients if silent is None else sent.clients[~silent]
+            of_present = self.weights.share(clients, self._present_weights)
+            share[name] = torch.from_numpy(of_present).float()[:, None].to(device)
         return share
 
     def merge(self, rule: Algorithm, nodes: State, received: Received) -> State:

@@ -212,10 +212,10 @@ class TaskLearner(Learner):
         each = self.submodels.of_requests(clients, versions)
         stale = np.array(staleness, dtype=np.int64)
         merge = self._round(np.array(clients), each, draw, staleness=stale)
-        reception = merge.open(0)
+        merge.open(0)
         for row, update in enumerate(updates):
-            reception.receiver.add(slice(row, row + 1), update)
-        merge.end(reception, self._error(versions))
+            merge.add(slice(row, row + 1), update)
+        merge.end(self._error(versions))
         self._finish(merge)
 
     def train_round(

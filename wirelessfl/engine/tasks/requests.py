@@ -26,7 +26,7 @@ from wirelessfl.engine.server.ledger import Spending
 from wirelessfl.engine.tasks.clients import BusyClients, DropOuts
 from wirelessfl.engine.tasks.handler import Records, Span
 from wirelessfl.engine.tasks.request import Request
-from wirelessfl.engine.tasks.transmissions import Transmission, TransmissionOver, Transmissions
+from wirelessfl.engine.tasks.transmissions import RequestGroup, TransmissionOver, Transmissions
 from wirelessfl.engine.tasks.uploads import Uploaded, Uploads
 
 
@@ -189,7 +189,7 @@ class Requests:
         transmissions = self.transmissions
         assert transmissions is not None
         requests = sorted((self.out[n] for n in numbers), key=lambda request: request.client)
-        transmissions.queue.append(Transmission(task, requests))
+        transmissions.queue.append(RequestGroup(task, requests))
 
     def _transmitted(self, what: TransmissionOver) -> Event | None:
         transmissions = self.transmissions

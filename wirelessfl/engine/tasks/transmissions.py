@@ -89,7 +89,7 @@ class TransmissionOver(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class Transmission:
+class RequestGroup:
     """Clients that transmit together when the channel is free.
 
     Args:
@@ -124,7 +124,7 @@ class _OnAir:
         upload: its channels, duration and energy.
     """
 
-    what: Transmission
+    what: RequestGroup
     number: int
     begun: float
     merge: int
@@ -142,7 +142,7 @@ class Transmissions:
 
     def __init__(self, clock: Clock, uploads: GroupUploads) -> None:
         self.clock, self.uploads = clock, uploads
-        self.queue: deque[Transmission] = deque()
+        self.queue: deque[RequestGroup] = deque()
         """Transmissions that wait for the channel."""
         self.draw: ChannelDraw | None = None
         """Channel draw of the transmission that ended last."""
@@ -150,7 +150,7 @@ class Transmissions:
         self._begun = 0
 
     @property
-    def due(self) -> Transmission | None:
+    def due(self) -> RequestGroup | None:
         """The first waiting transmission, if the channel is free."""
         return self.queue[0] if self.queue and self._on_air is None else None
 
@@ -166,11 +166,11 @@ class Transmissions:
         assert self._on_air is not None
         self.clock.after(self._on_air.upload.seconds, TransmissionOver(number))
 
-    def _begin(self, what: Transmission, number: int, begun: float, merge: int, load: Load) -> None:
+    def _begin(self, what: RequestGroup, number: int, begun: float, merge: int, load: Load) -> None:
         upload = self.uploads.upload(what.task, merge, what.clients, load)
         self._on_air = _OnAir(what, number, begun, merge, load, upload)
 
-    def ended(self, event: TransmissionOver) -> tuple[Transmission, Spending] | None:
+    def ended(self, event: TransmissionOver) -> tuple[RequestGroup, Spending] | None:
         """End the transmission, and return it with its energy; None if it was cancelled."""
         ended = self._on_air
         if ended is None or ended.number != event.number:
@@ -178,7 +178,7 @@ class Transmissions:
         self._on_air, self.draw = None, ended.upload.draw
         return ended.what, ended.upload.spent
 
-    def cancel(self, task: int) -> tuple[Transmission, Spending] | None:
+    def cancel(self, task: int) -> tuple[RequestGroup, Spending] | None:
         """Drop the transmissions of ``task``; return one that has begun, with its energy so far."""
         self.queue = deque(waits for waits in self.queue if waits.task != task)
         stopped = self._on_air
@@ -209,8 +209,8 @@ class Transmissions:
     def restore(self, state: dict[str, Any], out: Mapping[int, Request]) -> None:
         """Continue from a snapshot, with the active requests by number."""
 
-        def found(task: int, numbers: Sequence[int]) -> Transmission:
-            return Transmission(task, [out[number] for number in numbers])
+        def found(task: int, numbers: Sequence[int]) -> RequestGroup:
+            return RequestGroup(task, [out[number] for number in numbers])
 
         self.queue = deque(found(*waits) for waits in state["queue"])
         self._begun, self._on_air = state["begun"], None

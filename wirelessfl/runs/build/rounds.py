@@ -32,7 +32,7 @@ from wirelessfl.engine.server.client_states import make_states
 from wirelessfl.engine.server.learner import RoundTraining
 from wirelessfl.engine.server.ledger import Ledger
 from wirelessfl.engine.server.server import Server
-from wirelessfl.engine.server.upload import Weights
+from wirelessfl.engine.server.weights import Weights
 from wirelessfl.runs.build.computing import Workload
 from wirelessfl.runs.build.given_objects import GivenObjects
 from wirelessfl.runs.build.network import build_network

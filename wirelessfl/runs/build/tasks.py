@@ -16,7 +16,7 @@ from wirelessfl.engine.rounds.local_training import LocalTraining
 from wirelessfl.engine.server.client_states import make_states
 from wirelessfl.engine.server.ledger import Traffic
 from wirelessfl.engine.server.server import Server
-from wirelessfl.engine.server.upload import Weights
+from wirelessfl.engine.server.weights import Weights
 from wirelessfl.engine.tasks.learner import TaskLearner
 from wirelessfl.engine.tasks.request import RequestSeconds, RequestSubmodels
 from wirelessfl.runs.build.computing import Workload

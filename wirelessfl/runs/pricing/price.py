@@ -29,7 +29,7 @@ from wirelessfl.engine.schedules import Clock, Scope, SessionsScheduler
 from wirelessfl.engine.server.client_states import make_states
 from wirelessfl.engine.server.learner import Log
 from wirelessfl.engine.server.server import Server
-from wirelessfl.engine.server.upload import Weights
+from wirelessfl.engine.server.weights import Weights
 from wirelessfl.engine.sessions.session_model import HeldLabels
 from wirelessfl.engine.sessions.session_rounds import SessionRounds
 from wirelessfl.runs.build.arguments import check_objects

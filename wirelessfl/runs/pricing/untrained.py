@@ -20,7 +20,7 @@ from wirelessfl.engine.rounds.asynchronous_cells import AsynchronousCells
 from wirelessfl.engine.server.learner import RoundTraining, Totals
 from wirelessfl.engine.server.ledger import Ledger
 from wirelessfl.engine.server.server import Server
-from wirelessfl.engine.server.upload import Weights
+from wirelessfl.engine.server.weights import Weights
 from wirelessfl.training.rules import Penalty, State
 
 

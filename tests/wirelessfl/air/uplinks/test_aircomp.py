@@ -11,7 +11,7 @@ import wirelessfl
 from channels import Network, section_vi_c, transmit_scales
 from channels.streams import Stream
 from solvers import optimize_beamformer
-from wirelessfl.air.uplinks import AirRound
+from wirelessfl.air.uplinks import Transmission
 from wirelessfl.air.uplinks.aircomp import AirComp
 from wirelessfl.algorithms.fedavg import FedAvg
 from wirelessfl.base.errors import ConfigError
@@ -33,7 +33,7 @@ def air_round(*, exchanged=None, unit=0.5, seed=1, snr_db=10.0, path_gain_db=0.0
     )
     weights = Stream(3).generator().uniform(0.5, 2, len(NODE))
     weights /= np.bincount(NODE, weights=weights)[NODE]
-    return AirRound(
+    return Transmission(
         nodes=3,
         node=NODE,
         clients=np.arange(len(NODE)),
@@ -141,7 +141,7 @@ def test_predicted_error_equals_the_mean_over_many_uploads():
     sent, got = updates(), []
     for seed in range(60):
         air = air_round(exchanged=mask.expand(3, -1))
-        air = AirRound(**{**vars(air), "stream": Stream(seed, ("air",))})
+        air = Transmission(**{**vars(air), "stream": Stream(seed, ("air",))})
         got.append(received(uplink, air, sent).metrics)
     realised = np.array([metrics["air_error"] for metrics in got])
     standard = realised.std() / np.sqrt(len(realised))
@@ -186,7 +186,7 @@ def test_a_zero_channel_raises():
     air = air_round()
     h = air.draw.h.copy()
     h[5] = 0
-    broken = AirRound(**{**vars(air), "draw": type(air.draw)(air.draw.network, h)})
+    broken = Transmission(**{**vars(air), "draw": type(air.draw)(air.draw.network, h)})
     where = r"cell 1 \(clients 4 to 5\): client 1 has \|a\^H h\| = 0"
     with pytest.raises(ConfigError, match=where):
         received(AirComp(), broken, updates())

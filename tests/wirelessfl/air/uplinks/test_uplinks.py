@@ -19,7 +19,7 @@ from channels import (
 )
 from channels.streams import Stream
 from solvers import OptimalBands
-from wirelessfl.air.uplinks import UPLINKS, AirRound
+from wirelessfl.air.uplinks import UPLINKS, Transmission
 from wirelessfl.air.uplinks.aircomp import AirComp
 from wirelessfl.air.uplinks.fixed import Fixed
 from wirelessfl.air.uplinks.ofdma import Ofdma
@@ -30,7 +30,7 @@ from wirelessfl.training.workers.shards import Shards
 def air_round(sizes, weights, each=()):
     node = np.repeat(np.arange(len(sizes)), sizes)
     network = Network.from_snr(node, cpu_hz=1e9, snr_db=30)
-    return AirRound(
+    return Transmission(
         nodes=len(sizes),
         node=node,
         clients=np.arange(len(node)),

@@ -10,7 +10,7 @@ import torch
 
 from channels import Network, Rayleigh, Stream
 from wirelessfl.air.participants import ConsecutiveClients, PresentClients, draw_participants
-from wirelessfl.air.uplinks import AirRound
+from wirelessfl.air.uplinks import Transmission
 from wirelessfl.air.uplinks.aircomp import AirComp
 from wirelessfl.engine.selection.selection import Participation
 from wirelessfl.models import FCNN
@@ -147,7 +147,7 @@ def test_aircomp_uses_only_the_channels_of_the_senders(options):
     sent = torch.from_numpy(np.random.default_rng(0).random((6, 40))).float()
     got = []
     for draw in (whole, whole.of(clients), whole.of(np.arange(1, 11))):
-        air = AirRound(
+        air = Transmission(
             nodes=3,
             node=node,
             clients=clients,

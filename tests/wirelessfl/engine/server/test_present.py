@@ -5,7 +5,7 @@ import pytest
 
 from channels.streams import Stream
 from wirelessfl.air.participants import BLOCK, ConsecutiveClients, PresentClients
-from wirelessfl.engine.server.upload import Weights
+from wirelessfl.engine.server.weights import Weights
 
 CLIENTS = 3 * BLOCK + 100
 BOUNDS = [0, 1, BLOCK - 1, BLOCK, 2 * BLOCK + 7, CLIENTS - 1, CLIENTS]
@@ -50,7 +50,7 @@ def test_consecutive_clients_are_ranked_like_any_set(first, count):
 
 @pytest.mark.parametrize("weighted", [False, True])
 def test_sums_over_chosen_clients_do_not_depend_on_blocks(weighted, monkeypatch):
-    monkeypatch.setattr("wirelessfl.engine.server.upload.BLOCK", 7)
+    monkeypatch.setattr("wirelessfl.engine.server.weights.BLOCK", 7)
     draw = Stream(4).generator()
     samples = draw.integers(1, 50, 40).astype(float) if weighted else None
     weights, chosen = Weights(np.repeat([0, 1, 2], [9, 30, 1]), samples), draw.random(40) < 0.5

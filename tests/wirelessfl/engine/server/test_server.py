@@ -15,8 +15,9 @@ from wirelessfl.algorithms.fedavg import FedAvg
 from wirelessfl.algorithms.scaffold import Scaffold
 from wirelessfl.config import Config
 from wirelessfl.engine.server.client_states import InMemory
+from wirelessfl.engine.server.merge import NodeMerge
 from wirelessfl.engine.server.server import Server
-from wirelessfl.engine.server.upload import Senders, Weights
+from wirelessfl.engine.server.weights import Weights
 from wirelessfl.models.submodels import ParamSpec, Submodels
 from wirelessfl.runs.build import build
 from wirelessfl.training.payloads import Payload
@@ -56,19 +57,19 @@ def server_of(algorithm, *, samples=SAMPLES, node_of=NODE_OF, uplink="tdma"):
     return Server(algorithm, UPLINKS.find(uplink)(), weights, states, START.clone())
 
 
-def upload_of(server, clients, **more):
-    senders = Senders(np.array(clients), server.algorithm, 4, Stream(3), **more)
-    return server.upload(senders)
+def merge_of(server, clients, **more):
+    whole, rule = Submodels.whole(SPEC, server.weights.nodes), server.algorithm
+    return NodeMerge.of(server, whole, np.array(clients), rule, 4, Stream(3), **more)
 
 
 def merged(server, clients, updates, **more):
     """Merge one upload at the server; return received payloads and the nodes' next state."""
-    upload = upload_of(server, clients, **more)
-    reception, whole = upload.open("now"), Submodels.whole(SPEC, server.weights.nodes)
+    merge = merge_of(server, clients, **more)
+    reception, whole = merge.open("now"), merge.submodels
     reception.add(slice(0, len(clients)), {"update": updates})
     nodes = server.at_nodes(whole)
     reception.finish(Shards(), ["update"], nodes["params"])
-    received = upload.received(reception)
+    received = merge.received(reception)
     after = server.merge(server.algorithm, nodes, received)
     server.combine(after, whole, server.weights.at_nodes(np.array(clients)))
     return received, after
@@ -166,11 +167,11 @@ def test_a_restored_server_equals_the_original():
 def test_aircomp_needs_simultaneous_uploads():
     """An upload without a channel draw, i.e. at different times, raises an error."""
     server = server_of(FedAvg(), uplink="aircomp")
-    upload = upload_of(server, [0, 1])
+    merge = merge_of(server, [0, 1])
     with pytest.raises(wirelessfl.ConfigError, match="each client uploads at a different time"):
-        upload.open("now")
+        merge.open("now")
     draw = Network.from_snr(NODE_OF, cpu_hz=1e9, snr_db=20).draw(Stream(1))
-    assert upload.open("now", draw=draw).draw is draw
+    assert merge.open("now", draw=draw).draw is draw
 
 
 @pytest.mark.parametrize("first", [0, 3])

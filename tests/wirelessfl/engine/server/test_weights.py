@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from wirelessfl.engine.server.upload import Weights
+from wirelessfl.engine.server.weights import Weights
 
 
 @st.composite

@@ -12,7 +12,7 @@ from wirelessfl.algorithms.step_sizes import unchanged
 from wirelessfl.engine.rounds.local_training import LocalTraining
 from wirelessfl.engine.server.client_states import InMemory
 from wirelessfl.engine.server.server import Server
-from wirelessfl.engine.server.upload import Weights
+from wirelessfl.engine.server.weights import Weights
 from wirelessfl.engine.tasks.learner import TaskLearner
 from wirelessfl.engine.tasks.request import Request, RequestSeconds, RequestSubmodels
 from wirelessfl.models import FCNN

@@ -18,7 +18,7 @@ from wirelessfl.engine.schedules import BufferedScheduler, Clock, SimultaneousSc
 from wirelessfl.engine.server.client_states import InMemory
 from wirelessfl.engine.server.ledger import Traffic
 from wirelessfl.engine.server.server import Server
-from wirelessfl.engine.server.upload import Weights
+from wirelessfl.engine.server.weights import Weights
 from wirelessfl.engine.tasks.asynchronous import Asynchronous
 from wirelessfl.engine.tasks.learner import TaskLearner
 from wirelessfl.engine.tasks.request import RequestSeconds, RequestSubmodels

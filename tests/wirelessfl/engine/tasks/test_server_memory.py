@@ -9,7 +9,7 @@ from torch.func import functional_call
 from torch.nn import functional as F
 
 from wirelessfl.algorithms.ram_fed import RamFed
-from wirelessfl.engine.server.upload import Weights
+from wirelessfl.engine.server.weights import Weights
 
 LR = 0.2
 

@@ -29,7 +29,7 @@ from wirelessfl.engine.loop import simulate
 from wirelessfl.engine.schedules import Clock
 from wirelessfl.engine.tasks.handler import Untrained
 from wirelessfl.engine.tasks.request import Request
-from wirelessfl.engine.tasks.transmissions import GroupUploads, Transmission, Transmissions
+from wirelessfl.engine.tasks.transmissions import GroupUploads, RequestGroup, Transmissions
 from wirelessfl.models import FCNN
 from wirelessfl.models.submodels import ParamSpec, Submodels
 from wirelessfl.training.steps import StepCounts
@@ -279,7 +279,7 @@ def test_a_restored_transmission_goes_on_as_it_was():
 
     before = transmissions()
     before.queue.extend(
-        Transmission(task, [requests[3 * task + place] for place in range(3)]) for task in (0, 1)
+        RequestGroup(task, [requests[3 * task + place] for place in range(3)]) for task in (0, 1)
     )
     before.begin(4, load)
     after = transmissions()
