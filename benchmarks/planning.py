@@ -9,7 +9,7 @@ from typing import Any
 from benchmarks.timing import Rows, interleaved
 from wirelessfl.config import Config
 from wirelessfl.engine.rounds.planner import Planner
-from wirelessfl.runs.build.given_objects import configured
+from wirelessfl.runs.build.configured import configured
 from wirelessfl.runs.build.planners import plan_without_data
 
 CELLS, CLIENTS = 4, 60

@@ -9,6 +9,7 @@
 Train:
     Config            settings of a run: from flags, tables or a TOML file
     run               train, with your own model, data, loss, metrics, network, observers if any
+    Given             what can be given to run, resume, price, pilot from Python instead of settings
     resume            continue an interrupted run, or extend a finished one
     combinations      configurations for all combinations of some values
     sweep             execute many runs, or read those that exist
@@ -96,6 +97,7 @@ if TYPE_CHECKING:
     from wirelessfl.results import load, load_all
     from wirelessfl.results.price import price
     from wirelessfl.results.priced_runs import PricedNetworks, PricedRun
+    from wirelessfl.runs.build.given import Given
     from wirelessfl.runs.checking import check
     from wirelessfl.runs.folder.client_log import read_client_log
     from wirelessfl.runs.pricing.network_prices import NetworkPrices
@@ -112,6 +114,7 @@ if TYPE_CHECKING:
         "ConfigError",
         "DataError",
         "Design",
+        "Given",
         "NetworkPrices",
         "Note",
         "Option",
@@ -155,6 +158,7 @@ _HOMES = {
     "Option": "wirelessfl.runs.pricing.options",
     "Options": "wirelessfl.runs.pricing.options",
     "Design": "wirelessfl.designs.solution",
+    "Given": "wirelessfl.runs.build.given",
     "Prices": "wirelessfl.runs.pricing.prices",
     "RoundsCurve": "wirelessfl.designs.curve",
     "Redesign": "wirelessfl.engine.rounds.redesign",

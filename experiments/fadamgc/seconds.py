@@ -14,8 +14,8 @@ from wirelessfl.config import Config
 from wirelessfl.models import ResNet18
 from wirelessfl.models.submodels import ParamSpec
 from wirelessfl.results.costs import markdown
+from wirelessfl.results.price import price
 from wirelessfl.results.selection import NAMES
-from wirelessfl.runs.pricing.price import price
 
 CLIENTS, SAMPLED, STEPS = 100, 10, 60
 GPU_STEP_SECONDS = 1e-3

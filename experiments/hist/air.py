@@ -16,8 +16,8 @@ from wirelessfl.base.figures.curves import new_figure, save_figure, style
 from wirelessfl.base.figures.marks import AtLeast, missed
 from wirelessfl.config import Config
 from wirelessfl.results.panels import draw_points, grid, legend, same_limits
+from wirelessfl.results.price import price
 from wirelessfl.results.selection import NAMES, UPLINKS
-from wirelessfl.runs.pricing.price import price
 from wirelessfl.runs.pricing.prices import Prices
 
 if TYPE_CHECKING:

@@ -35,7 +35,7 @@ class GivenNetwork(Section):
     clients: int = Field(ge=1)
 
 
-class Given(Section):
+class GivenSection(Section):
     """The ``[given]`` table of ``config.toml``: objects given to ``wirelessfl.run``.
 
     They replace settings, which are then not stored in the file.
@@ -88,7 +88,7 @@ def chosen(settings: NetworkSection, radio: bool = True) -> dict[str, Any]:
     return {key: value for key, value in values.items() if key in given and value is not None}
 
 
-def given_values(given: Given) -> Mapping[str, Mapping[str, Any]]:
+def given_values(given: GivenSection) -> Mapping[str, Mapping[str, Any]]:
     """Values of settings that follow from the given objects, by section."""
     return {
         "network": {} if given.network is None else dict(given.network),

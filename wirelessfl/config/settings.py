@@ -14,7 +14,7 @@ from wirelessfl.air.radio import SectionVIC
 from wirelessfl.base.import_paths import absolute
 from wirelessfl.base.registry import Choice
 from wirelessfl.config.choices import CHOSEN, DEFAULTS, KINDS, Choices, Regime
-from wirelessfl.config.given import Given, chosen
+from wirelessfl.config.given import GivenSection, chosen
 from wirelessfl.config.kinds import PARTS, Frame, given_classes
 from wirelessfl.config.sections import (
     SECTIONS,
@@ -57,7 +57,7 @@ class Settings(Choices):
         given_kinds: kinds whose choice was given.
     """
 
-    given: Given
+    given: GivenSection
     data: DataSection
     network: NetworkSection
     training: TrainingSection
@@ -201,7 +201,7 @@ def unresolved(settings: Settings) -> Settings:
 
 def with_objects(
     settings: Settings,
-    marks: Given,
+    marks: GivenSection,
     *,
     loss: str | None = None,
     metric: Sequence[str] | None = None,

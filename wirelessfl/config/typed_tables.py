@@ -23,7 +23,7 @@ from wirelessfl.base.guard import calling, of_project
 from wirelessfl.base.torch_state import seeded_generators
 from wirelessfl.base.wording import explain
 from wirelessfl.config.choices import CHOSEN, KINDS, Choices
-from wirelessfl.config.given import Given
+from wirelessfl.config.given import GivenSection
 from wirelessfl.config.kinds import PARTS, chosen_classes, title_of, words
 from wirelessfl.config.named import check_text
 from wirelessfl.config.sections import (
@@ -147,7 +147,7 @@ def named_setting(
 class _Tables(Section):
     """The tables that belong to no choice."""
 
-    given: Given = Given()
+    given: GivenSection = GivenSection()
     data: DataSection = DataSection()
     network: NetworkSection = NetworkSection()
     training: TrainingSection = TrainingSection()

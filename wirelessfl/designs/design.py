@@ -51,8 +51,7 @@ from wirelessfl.designs.ways import (
     ways,
 )
 from wirelessfl.engine.rounds.planner import Planner
-from wirelessfl.runs.build.arguments import check_objects
-from wirelessfl.runs.build.given_objects import GivenObjects, configured, naming_network
+from wirelessfl.runs.build.configured import configured_call
 from wirelessfl.runs.build.planners import plan_without_data
 from wirelessfl.runs.build.plausible import implausible
 from wirelessfl.runs.result import RunResult
@@ -242,10 +241,10 @@ def design(
     started = time.perf_counter()
     count = _draws(draws)
     names = [uplinks] if isinstance(uplinks, str) else list(uplinks)
-    check_objects(model=model)
-    config, network = naming_network(config, network)
-    given = GivenObjects.of(model, data, network)
-    settings = configured(config, given)
+    settings, given = configured_call(
+        design, config, {"model": model, "data": data, "network": network}
+    )
+    network = given.network
     if target is None:
         target = settings.evaluation.target
     if max_seconds is None:

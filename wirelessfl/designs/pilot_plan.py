@@ -25,7 +25,7 @@ from wirelessfl.designs.points import (
     levels,
     ramp,
 )
-from wirelessfl.runs.build.arguments import check_objects
+from wirelessfl.runs.build.given import check_objects
 from wirelessfl.runs.build.network import build_network
 from wirelessfl.runs.pricing.same_training import NETWORK, TABLES, dependences
 

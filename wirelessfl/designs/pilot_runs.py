@@ -5,11 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Unpack
 
-from torch import Tensor, nn
-
-from channels import Network
 from channels.notes import Notes
 from channels.streams import Stream
 from wirelessfl.base.errors import ConfigError
@@ -17,19 +14,18 @@ from wirelessfl.base.files import check_writable
 from wirelessfl.base.import_paths import expanded, short
 from wirelessfl.base.torch_state import own_modes
 from wirelessfl.config import Config
-from wirelessfl.data import Data
 from wirelessfl.designs.pilot_plan import COUNT as COUNT
 from wirelessfl.designs.pilot_plan import STEPS as STEPS
 from wirelessfl.designs.pilot_plan import planned, whole
 from wirelessfl.designs.points import Point
-from wirelessfl.runs.build.given_objects import GivenObjects, check_given, configured
+from wirelessfl.runs.build.configured import check_given, configured
+from wirelessfl.runs.build.given import Given, GivenObjects
 from wirelessfl.runs.folder.directory import Row, RunDirectory
 from wirelessfl.runs.folder.fingerprints import digest, network_fingerprint, non_defaults
 from wirelessfl.runs.folder.given_files import given_hashes
 from wirelessfl.runs.result import RunResult
 from wirelessfl.runs.run import resume, run
 from wirelessfl.runs.sweep import OnEnd, OnFound, OnRow, sweep
-from wirelessfl.training.augmentation import AugmentFunction
 
 if TYPE_CHECKING:
     from wirelessfl.designs.curve import RoundsCurve
@@ -275,16 +271,11 @@ def pilot(
     most_rounds: Callable[[int, int], float] | None = None,
     root: str | Path = "runs/pilots",
     jobs: int = 1,
-    model: nn.Module | None = None,
-    data: Data | None = None,
-    network: Network | None = None,
-    loss: Callable[..., Tensor] | str | None = None,
-    split: Sequence[Any] | None = None,
-    augment: AugmentFunction | None = None,
     on_row: OnRow | None = None,
     on_end: OnEnd | None = None,
     on_found: OnFound | None = None,
     on_note: Callable[[str], None] | None = None,
+    **given: Unpack[Given],
 ) -> Pilots:
     """Train a few short runs that differ in H and E, or read them if they exist.
 
@@ -323,13 +314,12 @@ def pilot(
         most_rounds: limit on the rounds of a pilot, given its H and E: those that a budget allows.
         root: folder of the pilots.
         jobs: number of processes; 1 if objects are given.
-        model, data, loss, split, augment: objects for all pilots, as in ``wirelessfl.run``.
-        network: replaces the network of the settings, as in ``wirelessfl.run``.
         on_row: called with the index of a pilot and each row as it is written.
         on_end: called with the index of each pilot that has finished.
         on_found: called once with the indices of the pilots that exist, and of the others.
         on_note: called with the notes on the pilots that are trained, each kind once; None to warn
             with the class ``wirelessfl.Note``.
+        given: objects for all pilots, see ``wirelessfl.Given``; no ``redesign``.
 
     Raises:
         ConfigError: an argument is wrong; or training depends on the radio, e.g. by failures,
@@ -338,9 +328,12 @@ def pilot(
         SweepError: pilots failed; the others are stored.
     """
     jobs = whole("jobs", jobs, 1)
-    given = GivenObjects.of(model, data, network, loss, None, split, augment=augment)
+    objects = GivenObjects.of(pilot, given)
+    if objects.redesign is not None:
+        raise ConfigError("redesign=... conflicts with pilots, whose H and E stay: leave it out.")
     if isinstance(config, Config):
-        check_given(config.given, given)
+        check_given(config.given, objects)
+    network: Any = given.get("network")  # an import path is refused
     found = planned(
         config,
         local_steps=local_steps,
@@ -354,16 +347,16 @@ def pilot(
         network=network,
     )
     if found.plain:
-        given = replace(given, network=None)
+        objects = replace(objects, network=None)
     watch = Watch(on_row, on_end, on_found, on_note)
-    if given.marks.names or loss is not None:
+    if objects.marks.names or objects.loss is not None:
         if jobs > 1:
-            names = ", ".join(f"{name}=..." for name in given.marks.names or ("loss",))
+            names = ", ".join(f"{name}=..." for name in objects.marks.names or ("loss",))
             raise ConfigError(
                 f"jobs={jobs} conflicts with {names}, which other processes do not have: choose "
                 "jobs=1, or name the objects in the settings as module:name."
             )
-        results = by_objects(found.configs, expanded(root), given, watch)
+        results = by_objects(found.configs, expanded(root), objects, watch)
     else:
         results = by_settings(found.configs, expanded(root), jobs, watch)
     return Pilots(list(results), found.points, len(watch.kept))

@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
-import torch
 
 from channels import Network
 from channels.notes import Notes
 from wirelessfl.base.errors import ConfigError
 from wirelessfl.base.wording import shown
 from wirelessfl.config import Config
-from wirelessfl.data import Data
 from wirelessfl.results.priced_runs import PricedNetworks, PricedRun
-from wirelessfl.runs.build.given_objects import GivenObjects
+from wirelessfl.runs.build.given import NOTHING, GivenObjects
 from wirelessfl.runs.folder.given_files import stored_network
 from wirelessfl.runs.pricing.network_prices import Entry, network_prices
 from wirelessfl.runs.pricing.over import Radio, over
@@ -40,7 +39,7 @@ def price_over(run: RunResult, flags: Mapping[str, Any]) -> PricedRun:
     Raises:
         ConfigError: as for ``price``.
     """
-    return TrainedRun(run, None, None, None, joules=True).over(Radio(flags=flags))
+    return TrainedRun(run, None, NOTHING, joules=True).over(Radio(flags=flags))
 
 
 def entries_of(config: Config, networks: Sequence[Any]) -> list[Entry]:
@@ -76,8 +75,7 @@ class TrainedRun:
     Args:
         run: the run.
         rounds: number of rounds to price; None for all.
-        model: the model that was given to it.
-        data: the data that were given to it.
+        given: the objects that were given to it; of these, its folder does not keep model and data.
         joules: whether to compute the energy.
 
     Raises:
@@ -88,25 +86,24 @@ class TrainedRun:
         self,
         run: RunResult,
         rounds: int | None,
-        model: torch.nn.Module | None,
-        data: Data | None,
+        given: GivenObjects,
         *,
         joules: bool,
     ) -> None:
         self.run, self.joules = run, joules
         self.config = run.config
         check_independent(self.config)
-        self.given = GivenObjects.of(model, data)
+        self.given = given
         self.rows = _first_rows(run, rounds)
         marks = self.config.given
         for name in ("model", "data"):
-            marked, there = getattr(marks, name), getattr(self.given, name)
-            if marked is not None and there is None:
+            if getattr(marks, name) is not None and getattr(given, name) is None:
                 raise ConfigError(
                     f"the run was given {name}=..., which its folder does not contain: give it "
                     f"again, wirelessfl.price(run, {name}=...)."
                 )
-            if marked is None and there is not None:
+        for name in given.marks.names:
+            if getattr(marks, name) is None:
                 raise ConfigError(
                     f"{name}=... is given, but the run has the {name} of its settings: leave it "
                     "out."
@@ -195,7 +192,7 @@ class TrainedRun:
         )
 
     def _given(self, network: Network | None) -> GivenObjects:
-        return GivenObjects(self.given.model, self.given.data, network)
+        return replace(self.given, network=network)
 
 
 def _first_rows(run: RunResult, rounds: int | None) -> list[dict[str, Any]]:

@@ -21,7 +21,7 @@ from wirelessfl.config.named import Trust
 from wirelessfl.config.stored import check_stored
 from wirelessfl.config.tables import read_toml
 from wirelessfl.results.runs import Runs
-from wirelessfl.runs.build.arguments import path_of_run
+from wirelessfl.runs.build.configured import path_of_run
 from wirelessfl.runs.folder.checkpoint import is_server_model, stored_params
 from wirelessfl.runs.folder.directory import CHECKPOINT, RunDirectory
 from wirelessfl.runs.folder.fingerprints import check_fingerprint, fingerprint_of

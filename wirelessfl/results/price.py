@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from os import PathLike
 from pathlib import Path
-from typing import Any, overload
-
-import torch
+from typing import Any, Unpack, overload
 
 from channels import Network
 from channels.notes import Notes
@@ -15,15 +14,13 @@ from wirelessfl.base.errors import ConfigError
 from wirelessfl.base.torch_state import own_modes
 from wirelessfl.base.wording import shown
 from wirelessfl.config import Config
-from wirelessfl.data import Data
 from wirelessfl.results.elsewhere import TrainedRun, entries_of
 from wirelessfl.results.load import load
 from wirelessfl.results.priced_runs import PricedNetworks, PricedRun
-from wirelessfl.runs.build.arguments import check_objects
-from wirelessfl.runs.build.given_objects import GivenObjects, configured
+from wirelessfl.runs.build.configured import configured_call
+from wirelessfl.runs.build.given import GivenObjects, GivenTraining, check_names
 from wirelessfl.runs.pricing.network_prices import NetworkPrices, network_prices
 from wirelessfl.runs.pricing.over import Radio, over
-from wirelessfl.runs.pricing.price import price as price_settings
 from wirelessfl.runs.pricing.price import priced
 from wirelessfl.runs.pricing.prices import Prices
 from wirelessfl.runs.pricing.same_training import check_cells
@@ -40,60 +37,55 @@ def price(  # type: ignore[overload-overlap]  # a string is a sequence of string
     run: RunResult,
     rounds: int | None = None,
     *,
-    model: torch.nn.Module | None = None,
-    data: Data | None = None,
     network: OneNetwork | None = None,
     uplink: str | Mapping[str, Any] | None = None,
     joules: bool = True,
     trust: bool = False,
+    **given: Unpack[GivenTraining],
 ) -> PricedRun: ...
 @overload
 def price(
     run: RunResult,
     rounds: int | None = None,
     *,
-    model: torch.nn.Module | None = None,
-    data: Data | None = None,
     network: Sequence[OneNetwork],
     uplink: str | Mapping[str, Any] | None = None,
     joules: bool = True,
     trust: bool = False,
+    **given: Unpack[GivenTraining],
 ) -> PricedNetworks: ...
 @overload
 def price(
     run: Config | Mapping[str, Any],
     rounds: int | None = None,
     *,
-    model: torch.nn.Module | None = None,
-    data: Data | None = None,
     network: OneNetwork | None = None,
     uplink: str | Mapping[str, Any] | None = None,
     joules: bool = True,
     trust: bool = False,
+    **given: Unpack[GivenTraining],
 ) -> Prices: ...
 @overload
 def price(
     run: RunResult | Configured,
     rounds: int | None = None,
     *,
-    model: torch.nn.Module | None = None,
-    data: Data | None = None,
     network: OneNetwork | Sequence[OneNetwork] | None = None,
     uplink: str | Mapping[str, Any] | None = None,
     joules: bool = True,
     trust: bool = False,
+    **given: Unpack[GivenTraining],
 ) -> Any: ...
 @own_modes
 def price(
     run: RunResult | Configured,
     rounds: int | None = None,
     *,
-    model: torch.nn.Module | None = None,
-    data: Data | None = None,
     network: OneNetwork | Sequence[OneNetwork] | None = None,
     uplink: str | Mapping[str, Any] | None = None,
     joules: bool = True,
     trust: bool = False,
+    **given: Unpack[GivenTraining],
 ) -> Prices | PricedRun | NetworkPrices:
     """Price the rounds of settings, or of a trained run over another network or uplink.
 
@@ -126,8 +118,6 @@ def price(
         rounds: number of rounds, of all sessions, or of merges of asynchronous cells; None for all
             rounds of the run, up to ``max_seconds`` if it is set. Of a trained run, at most those
             of its rows.
-        model: module of the run instead of the configured model.
-        data: data of the run instead of the configured ones, see ``wirelessfl.data.as_dataset``.
         network: network to use instead of the run's: a network, the import path of one, or settings
             of the network, layout, path loss and fading by the names of their flags, such as
             ``{"bandwidth_hz": 2e6}``; or a sequence of these.
@@ -136,6 +126,8 @@ def price(
         joules: whether to compute the energy. Over the air it takes most of the time, since it
             needs the beamformers of every channel draw.
         trust: whether a folder or file may name code to import.
+        given: the objects of the run, but for its network, see ``wirelessfl.Given``: ``model``,
+            ``data``, ``split``, ... Of a trained run, ``model`` and ``data``.
 
     Returns:
         ``Prices`` of settings, a ``PricedRun`` of a trained run; of several networks
@@ -148,7 +140,7 @@ def price(
             given.
         DataError: the data set must be read, but is missing or damaged.
     """
-    check_objects(model=model)
+    check_names(price, given)
     if not isinstance(run, RunResult | Config | Mapping | str | PathLike):
         raise ConfigError(
             f"run is {shown(run)}: give a run or its folder, or settings: a wirelessfl.Config, "
@@ -160,29 +152,29 @@ def price(
     one: Any = network if several is None else None
     radio = Radio(uplink, one)
     if isinstance(run, RunResult):
-        trained = TrainedRun(run, rounds, model, data, joules=joules)
+        trained = TrainedRun(run, rounds, GivenObjects.of(price, given), joules=joules)
         return trained.over(radio) if several is None else trained.over_all(radio, several)
-    if several is None and uplink is None and not isinstance(one, Mapping):
-        return price_settings(
-            run, rounds, model=model, data=data, network=one, joules=joules, trust=trust
-        )
-    given = GivenObjects.of(model, data, radio.given)
-    config = over(configured(run, GivenObjects.of(model, data), trust), radio)
+    if several is not None or uplink is not None or isinstance(one, Mapping):
+        config, objects = configured_call(price, run, given, trust)
+        config = over(config, radio)
+        objects = replace(objects, network=radio.given)
+    else:
+        config, objects = configured_call(price, run, {**given, "network": one}, trust)
     if several is None:
-        found = priced(config, rounds, given, joules=joules)
-        Notes()(*found.notes)
-        return found.prices
+        simulated = priced(config, rounds, objects, joules=joules)
+        Notes()(*simulated.notes)
+        return simulated.prices
     entries = entries_of(config, several)
     for number, entry in enumerate(entries):
         check_cells(entries[0].network, entry.network, f"network[{number}]: unlike network[0]")
-    return network_prices(entries, rounds, given, joules=joules)
+    return network_prices(entries, rounds, objects, joules=joules)
 
 
 def _several(network: Any) -> list[Any] | None:
     """The networks, if these are several."""
     if isinstance(network, Network | str | Mapping) or not isinstance(network, Iterable):
         return None
-    found = list(network)
-    if not found:
+    networks = list(network)
+    if not networks:
         raise ConfigError("network is an empty sequence: give at least one network.")
-    return found
+    return networks

@@ -6,29 +6,18 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack, closing, suppress
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, Unpack
 
-from torch import Tensor, nn
-
-from channels import Network
 from channels.notes import Notes
 from wirelessfl.base.errors import ConfigError, DataError, TrainingError
 from wirelessfl.base.files import NotWrittenError, reading
-from wirelessfl.base.import_paths import is_import_path
 from wirelessfl.base.torch_state import own_modes, torch_settings
 from wirelessfl.config import Config
 from wirelessfl.config.named import Trust
-from wirelessfl.data import Data
-from wirelessfl.engine.rounds.redesign import Redesign
-from wirelessfl.runs.build.arguments import check_objects, path_of_run
 from wirelessfl.runs.build.building import build_resolved
 from wirelessfl.runs.build.computing import default_threads, fewer_workers, without_gpu
-from wirelessfl.runs.build.given_objects import (
-    GivenMetrics,
-    GivenObjects,
-    configured,
-    naming_network,
-)
+from wirelessfl.runs.build.configured import configured_call, naming_network, path_of_run
+from wirelessfl.runs.build.given import Given, GivenObjects, check_objects
 from wirelessfl.runs.build.setups import Setup
 from wirelessfl.runs.engine import Engine
 from wirelessfl.runs.execution import Execution, RowCallback
@@ -53,7 +42,6 @@ from wirelessfl.runs.folder.new_directory import new_directory
 from wirelessfl.runs.observers import Observer, default_observers
 from wirelessfl.runs.observing import check_observers, configured_observers
 from wirelessfl.runs.result import RunResult
-from wirelessfl.training.augmentation import AugmentFunction
 from wirelessfl.training.workers.fork_server import leave_if_child
 from wirelessfl.training.workers.shards import ALONE, Shards
 from wirelessfl.training.workers.workers_executor import WorkerDiedError
@@ -63,19 +51,12 @@ from wirelessfl.training.workers.workers_executor import WorkerDiedError
 def run(
     config: Config | Mapping[str, Any] | str | Path,
     *,
-    model: nn.Module | None = None,
-    data: Data | None = None,
-    network: Network | str | None = None,
-    loss: Callable[..., Tensor] | str | None = None,
-    metrics: GivenMetrics | None = None,
-    split: Sequence[Any] | None = None,
-    redesign: Redesign | None = None,
-    augment: AugmentFunction | None = None,
     trust: bool = False,
     on_row: RowCallback | None = None,
     on_note: Callable[[str], None] | None = None,
     observers: Sequence[Observer] = (),
     shards: Shards = ALONE,
+    **given: Unpack[Given],
 ) -> RunResult:
     """Train with the settings ``config``, and write rows and checkpoints to the run's folder.
 
@@ -86,28 +67,6 @@ def run(
 
     Args:
         config: settings, as a ``Config``, nested tables, or the path of a TOML file.
-        model: replaces the configured model; training starts from its weights.
-        data: replaces the configured data set: a ``Dataset``, arrays (train_inputs, train_labels,
-            test_inputs, test_labels), two data sets of torch, splits of a Hugging Face data set, or
-            the path of an image folder, see ``wirelessfl.data.as_dataset``.
-        network: replaces the configured network; also the import path of a function,
-            ``module:function``, as for the setting ``network``. The settings that it replaces must
-            not be given, not even with their default values: ``[fading]``, and all of ``[network]``
-            except ``coherence``, ``availability``, ``busy_clients``, ``drop_out``,
-            ``downlink_mbps``, ``backhaul_mbps`` and, with shifted-exponential delays,
-            ``step_seconds``.
-        loss: replaces the configured loss: its name, or a function f(outputs, labels) that returns
-            the loss of each sample, or a scalar, see ``wirelessfl.models.losses.own``.
-        metrics: further metrics of the rows: functions f(outputs, labels) by name, or a list of
-            names of metrics and of functions, see ``wirelessfl.metrics``.
-        split: indices of the training samples of each client; replaces the configured split. There
-            is one client per list unless a network is given.
-        redesign: decides while the run trains how its next rounds train and send, see
-            ``wirelessfl.Redesign``.
-        augment: changes the samples of each training batch at random: a function f(x, generator)
-            that gets the samples [batch, ...] of one client and a seeded ``torch.Generator``, and
-            returns samples of the same shape and dtype. Evaluations use the unchanged samples. Its
-            import path is the setting ``augment``.
         trust: whether a TOML file may name code to import, such as ``my_module:MyModel``.
         on_row: called with each row as it is written. An error that it raises ends the run with a
             checkpoint after that row, from which ``resume`` continues.
@@ -118,6 +77,8 @@ def run(
         shards: the processes that share the clients, from
             ``wirelessfl.training.workers.shards.sharded`` in a script started by
             ``torchrun``; the first process writes the folder.
+        given: objects that replace settings: ``model``, ``data``, ``network``, ``loss``,
+            ``metrics``, ``split``, ``redesign``, ``augment``, see ``wirelessfl.Given``.
 
     Raises:
         ConfigError: invalid settings; raised before anything is written.
@@ -126,23 +87,21 @@ def run(
             the start, its folder is removed.
     """
     leave_if_child()
-    check_objects(model=model, redesign=redesign, on_row=on_row, on_note=on_note, shards=shards)
+    check_objects(on_row=on_row, on_note=on_note, shards=shards)
     check_observers(observers)
     from_file = isinstance(config, str | Path)
-    config, network = naming_network(config, network, trust)
-    given = GivenObjects.of(model, data, network, loss, metrics, split, redesign, augment)
-    settings = configured(config, given, trust)
+    settings, objects = configured_call(run, config, given, trust)
     watching = _watching(settings, observers)
     if from_file:  # it may be from a larger machine
         settings = fewer_workers(settings)
     out = settings.run.out
     if out is not None:
         shards.by_first(partial(RunDirectory.check_free, out))
-    hashes = given_hashes(given)  # before anything is called
-    with closing(_build(settings, given, shards)) as setup:
-        notes = [*setup.notes, *unnoticed(setup.config), *not_stored(given)]
+    hashes = given_hashes(objects)  # before anything is called
+    with closing(_build(settings, objects, shards)) as setup:
+        notes = [*setup.notes, *unnoticed(setup.config), *not_stored(objects)]
         shards.by_first(lambda: Notes(on_note)(*notes))  # before anything is written
-        directory = shards.by_first(partial(new_directory, settings, setup, given, hashes, notes))
+        directory = shards.by_first(partial(new_directory, settings, setup, objects, hashes, notes))
         return _go(setup, directory, on_row, on_note, watching)
 
 
@@ -153,19 +112,12 @@ def resume(
     rounds: int | None = None,
     target: float | None = None,
     max_seconds: float | None = None,
-    model: nn.Module | None = None,
-    data: Data | None = None,
-    network: Network | str | None = None,
-    loss: Callable[..., Tensor] | str | None = None,
-    metrics: GivenMetrics | None = None,
-    split: Sequence[Any] | None = None,
-    redesign: Redesign | None = None,
-    augment: AugmentFunction | None = None,
     trust: Trust = False,
     on_row: RowCallback | None = None,
     on_note: Callable[[str], None] | None = None,
     observers: Sequence[Observer] = (),
     shards: Shards = ALONE,
+    **given: Unpack[Given],
 ) -> RunResult:
     """Resume the interrupted run in the folder ``path``, or read or extend a finished run.
 
@@ -183,15 +135,14 @@ def resume(
         rounds: new number of rounds; an end that the run already has changes nothing.
         target: new value of the monitored field, by default the accuracy, at which the run ends.
         max_seconds: new limit on simulated seconds.
-        model, data, loss, metrics, redesign, augment: the objects that were passed to ``run``, if
-            any.
-        network, split: as passed to ``run``; by default those that the folder keeps.
         trust: whether the run's settings may name code to import, such as ``my_module:MyModel``;
             or the import paths that they may name.
         on_row: called with each new row.
         on_note: as for ``run``.
         observers: as for ``run``.
         shards: as for ``run``; the number of processes may differ from before.
+        given: the objects that were passed to ``run``, if any, see ``wirelessfl.Given``. The
+            folder keeps a split, and most networks.
 
     Raises:
         ConfigError: the folder is not a run directory or is damaged, its settings or the given
@@ -202,11 +153,9 @@ def resume(
     """
     leave_if_child()
     path = path_of_run(path.directory if isinstance(path, RunResult) else path)
-    check_objects(model=model, redesign=redesign, on_row=on_row, on_note=on_note, shards=shards)
+    check_objects(on_row=on_row, on_note=on_note, shards=shards)
     check_observers(observers)
-    if not (isinstance(network, str) and is_import_path(network)):
-        check_objects(network=network)
-    given = GivenObjects.of(model, data, None, loss, metrics, split, redesign, augment)
+    objects = GivenObjects.of(resume, given)
     directory, config = shards.by_first(partial(RunDirectory.open, path, trust))
     checkpoint = shards.by_first(directory.load)
     changed = shards.by_first(partial(named_change, directory, config))
@@ -231,7 +180,7 @@ def resume(
             return RunResult(config, rows, params, directory.path, ended, notes=stored)
         shards.by_first(lambda: directory.check_logs(tensors, titled=bool(config.task)))
     watching = _watching(config, observers)
-    told = shards.by_first(directory.about)
+    about_run = shards.by_first(directory.about)
     if later.given:
         extension = shards.by_first(partial(extended, directory, config, checkpoint, later))
         config = extension.config
@@ -240,10 +189,11 @@ def resume(
             f"{path}: {changed} has changed since the run began. Restore it, or start a new run: "
             f"{directory.command}{_trusting(config)}"
         )
-    asked = [*given.marks.names, *(["network"] if isinstance(network, Network) else [])]
-    given = with_stored(directory, config, given, network, shards)
-    check_same_names(path, config.given.names, given.marks.names, asked)
-    what = changed_object(given, told, code_only=checkpoint is not None)
+    asked = objects.marks.names
+    naming_network(config, given.get("network"))  # refuses the name of another network
+    objects = with_stored(directory, config, objects, shards)
+    check_same_names(path, config.given.names, objects.marks.names, asked)
+    what = changed_object(objects, about_run, code_only=checkpoint is not None)
     if what:
         raise ConfigError(
             f"{path}: {what} has changed since the run began. Restore it, or start a new run."
@@ -251,7 +201,7 @@ def resume(
     config, moved = without_gpu(fewer_workers(config))
     if moved is not None:
         notes(moved)
-    with closing(_build(config, given, shards)) as setup:
+    with closing(_build(config, objects, shards)) as setup:
         if extension is not None:
             shards.by_first(partial(extension.begin, directory))
         again = [*setup.notes, *unnoticed(setup.config)]

@@ -24,7 +24,8 @@ from wirelessfl.engine.events import Report
 from wirelessfl.engine.loop import begin, simulate
 from wirelessfl.engine.tasks.handler import Merged, Records, Span, Untrained
 from wirelessfl.models import MODELS
-from wirelessfl.runs.build.given_objects import NOTHING, configured
+from wirelessfl.runs.build.configured import configured
+from wirelessfl.runs.build.given import NOTHING
 from wirelessfl.runs.build.network import build_network
 from wirelessfl.runs.build.planners import UntrainedModel
 from wirelessfl.runs.build.plausible import implausible

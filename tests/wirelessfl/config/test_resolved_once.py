@@ -15,7 +15,8 @@ from wirelessfl.config.settings import Settings
 from wirelessfl.config.typed_tables import build_choices
 from wirelessfl.data import load_dataset
 from wirelessfl.models import FCNN
-from wirelessfl.runs.build.given_objects import GivenObjects, configured
+from wirelessfl.runs.build.configured import configured
+from wirelessfl.runs.build.given import GivenObjects
 
 SMALL = ["--cells", "2", "--clients", "4", "--rounds", "2", "--local-steps", "1", "--quiet"]
 
@@ -93,7 +94,7 @@ def test_a_run_with_given_objects_resolves_its_settings_once(counted, tmp_path, 
 
 
 def test_a_loss_given_by_name_resolves_the_settings_once(counted):
-    config = configured(Config.from_flags("fedavg"), GivenObjects.of(loss="cross-entropy"))
+    config = configured(Config.from_flags("fedavg"), GivenObjects(loss="cross-entropy"))
     assert counted == {**ONCE, "resolved": 2}  # before and after
     assert config == Config.from_flags("fedavg", loss="cross-entropy").with_known_network()
 
@@ -107,7 +108,7 @@ def test_marked_settings_are_those_that_are_read_with_the_marks():
     ):
         config = Config.from_flags("hist", **flags)
         for name in ("model", "data", "metrics"):
-            found = configured(config, GivenObjects.of(**{name: OBJECTS[name](data)}))
+            found = configured(config, GivenObjects(**{name: OBJECTS[name](data)}))
             again = Config.of(tomllib.loads(found.to_toml()))
             assert again.to_toml() == found.to_toml()
             assert again.all_tables() == found.all_tables()

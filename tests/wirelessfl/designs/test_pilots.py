@@ -21,7 +21,8 @@ from wirelessfl.designs.points import (
     levels,
     ramp,
 )
-from wirelessfl.runs.build.given_objects import GivenObjects, configured
+from wirelessfl.runs.build.configured import configured
+from wirelessfl.runs.build.given import GivenObjects
 from wirelessfl.runs.kept import kept_folder
 
 GRID = PilotChoices(levels(*LOCAL_STEPS), levels(*EDGE_ROUNDS))
@@ -238,7 +239,7 @@ def test_given_objects_train_and_are_kept(tmp_path):
     again = wirelessfl.pilot(own, model=model, data=data, **star)
     assert (again.trained, again.kept) == (0, 3)
     assert [r.rows for r in again.results] == [r.rows for r in first.results]
-    marked = configured(own, GivenObjects.of(model, data))
+    marked = configured(own, GivenObjects.of(wirelessfl.run, {"model": model, "data": data}))
     assert wirelessfl.pilot(marked, model=model, data=data, **star).trained == 0
     with pytest.raises(ConfigError, match="give the same objects from Python"):
         wirelessfl.pilot(marked, **star)

@@ -12,7 +12,7 @@ from wirelessfl.base.errors import ConfigError, TrainingError
 from wirelessfl.base.signals import ENDING, Terminated
 from wirelessfl.engine.server.learner import RoundTraining
 from wirelessfl.runs.build import build
-from wirelessfl.runs.build.given_objects import NOTHING
+from wirelessfl.runs.build.given import NOTHING
 from wirelessfl.runs.engine import Engine
 from wirelessfl.runs.execution import Execution
 from wirelessfl.runs.folder.directory import RunDirectory

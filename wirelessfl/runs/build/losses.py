@@ -16,7 +16,7 @@ from wirelessfl.models.losses import FunctionLoss, check_labels, ready
 from wirelessfl.models.metrics import Measures, Metric, find_metric, label_shares, smaller_is_better
 from wirelessfl.models.metrics.metric import own_metrics
 from wirelessfl.models.metrics.names import VALIDATION
-from wirelessfl.runs.build.given_objects import GivenObjects
+from wirelessfl.runs.build.given import GivenObjects
 from wirelessfl.training.module_checks import output_of
 from wirelessfl.training.objective import Objective
 

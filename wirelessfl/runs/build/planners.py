@@ -29,7 +29,7 @@ from wirelessfl.models.shapes import Shapes, known_shapes
 from wirelessfl.models.submodels import ParamSpec, Partition
 from wirelessfl.models.submodels.partition import Scheme, partition_of
 from wirelessfl.runs.build.computing import step_counts
-from wirelessfl.runs.build.given_objects import NOTHING, GivenObjects
+from wirelessfl.runs.build.given import NOTHING, GivenObjects
 from wirelessfl.runs.build.network import build_network
 from wirelessfl.runs.build.samples import Loaded, configured_model
 from wirelessfl.runs.build.structure import StepCost, Structure, counted_cost

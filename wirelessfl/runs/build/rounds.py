@@ -34,7 +34,7 @@ from wirelessfl.engine.server.ledger import Ledger
 from wirelessfl.engine.server.server import Server
 from wirelessfl.engine.server.weights import Weights
 from wirelessfl.runs.build.computing import Workload
-from wirelessfl.runs.build.given_objects import GivenObjects
+from wirelessfl.runs.build.given import GivenObjects
 from wirelessfl.runs.build.network import build_network
 from wirelessfl.runs.build.planners import make_planner
 from wirelessfl.runs.build.plausible import round_notes

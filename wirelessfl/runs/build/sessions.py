@@ -19,7 +19,7 @@ from wirelessfl.engine.sessions.attendance import Attendance
 from wirelessfl.engine.sessions.presence import PresenceScene
 from wirelessfl.engine.sessions.session_model import HeldLabels, PresentOnly
 from wirelessfl.engine.sessions.session_rounds import SessionRounds
-from wirelessfl.runs.build.given_objects import GivenObjects
+from wirelessfl.runs.build.given import GivenObjects
 from wirelessfl.runs.build.rounds import build_parts
 from wirelessfl.runs.build.samples import configured_model
 from wirelessfl.runs.build.setups import Setup

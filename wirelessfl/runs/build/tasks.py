@@ -20,7 +20,7 @@ from wirelessfl.engine.server.weights import Weights
 from wirelessfl.engine.tasks.learner import TaskLearner
 from wirelessfl.engine.tasks.request import RequestSeconds, RequestSubmodels
 from wirelessfl.runs.build.computing import Workload
-from wirelessfl.runs.build.given_objects import GivenObjects
+from wirelessfl.runs.build.given import GivenObjects
 from wirelessfl.runs.build.network import build_network
 from wirelessfl.runs.build.plausible import implausible
 from wirelessfl.runs.build.samples import Loaded

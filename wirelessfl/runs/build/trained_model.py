@@ -33,7 +33,7 @@ from wirelessfl.runs.build.computing import (
     step_counts,
 )
 from wirelessfl.runs.build.executors import ModelAndData, build_executor
-from wirelessfl.runs.build.given_objects import GivenObjects
+from wirelessfl.runs.build.given import GivenObjects
 from wirelessfl.runs.build.losses import TRIED, check_monitor, measures_of, with_loss
 from wirelessfl.runs.build.samples import Loaded, configured_model
 from wirelessfl.runs.build.structure import StepCost, counted_cost

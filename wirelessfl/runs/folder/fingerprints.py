@@ -33,7 +33,7 @@ from wirelessfl.config.tables import read_toml
 from wirelessfl.config.tasks import inherited
 from wirelessfl.data import Dataset
 from wirelessfl.data.client_samples import ClientSamples
-from wirelessfl.runs.build.given_objects import check_given
+from wirelessfl.runs.build.configured import check_given
 from wirelessfl.runs.folder.about import hashes_at_start
 from wirelessfl.runs.folder.directory import RunDirectory
 

@@ -24,7 +24,7 @@ from wirelessfl.base.files import open_stored, reading
 from wirelessfl.base.import_paths import path_of
 from wirelessfl.config import Config
 from wirelessfl.data.partition import ClientPartition
-from wirelessfl.runs.build.given_objects import GivenObjects, naming_network
+from wirelessfl.runs.build.given import GivenObjects
 from wirelessfl.runs.folder.directory import NETWORK, PARTITION, RunDirectory
 from wirelessfl.runs.folder.fingerprints import data_hash, digest
 from wirelessfl.runs.folder.given_code import function_hash, model_source
@@ -233,19 +233,14 @@ def check_same_names(
 
 
 def with_stored(
-    directory: RunDirectory,
-    config: Config,
-    given: GivenObjects,
-    network: Network | str | None,
-    shards: Shards,
+    directory: RunDirectory, config: Config, given: GivenObjects, shards: Shards
 ) -> GivenObjects:
     """The objects of an interrupted run: those given now, and those that its folder keeps.
 
     Raises:
-        ConfigError: the given network is named, but the run has another one; or a file is damaged.
+        ConfigError: a file is damaged.
     """
-    _, network = naming_network(config, network)
-    split = given.split
+    network, split = given.network, given.split
     if network is None and config.given.network is not None:
         network = shards.by_first(partial(stored_network, directory.path))
     if split is None and config.given.split is not None:

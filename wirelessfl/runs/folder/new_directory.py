@@ -14,7 +14,7 @@ from typing import Any
 from channels.notes import of_each_kind
 from wirelessfl.base.import_paths import short
 from wirelessfl.config import Config
-from wirelessfl.runs.build.given_objects import GivenObjects
+from wirelessfl.runs.build.given import GivenObjects
 from wirelessfl.runs.build.setups import Setup
 from wirelessfl.runs.folder.about import NOTES
 from wirelessfl.runs.folder.directory import RunDirectory

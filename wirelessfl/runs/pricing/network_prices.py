@@ -15,7 +15,7 @@ from channels.summaries import count_of, span
 from wirelessfl.air.uplinks.checked import checked_access
 from wirelessfl.base.errors import ConfigError
 from wirelessfl.config import Config
-from wirelessfl.runs.build.given_objects import GivenObjects
+from wirelessfl.runs.build.given import GivenObjects
 from wirelessfl.runs.build.plausible import implausible
 from wirelessfl.runs.pricing.networks import cell_by_cell, costs, never_ending
 from wirelessfl.runs.pricing.price import check_priceable, priced

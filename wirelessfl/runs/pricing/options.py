@@ -8,11 +8,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from html import escape
 from pathlib import Path
-from typing import Any
+from typing import Any, Unpack
 
-import torch
-
-from channels import Network
 from channels.notes import Notes
 from channels.summaries import count_of
 from wirelessfl.base.errors import ConfigError
@@ -21,9 +18,8 @@ from wirelessfl.base.torch_state import own_modes
 from wirelessfl.base.wording import shown
 from wirelessfl.config import Config
 from wirelessfl.config.tables import given_places
-from wirelessfl.data import Data
-from wirelessfl.runs.build.arguments import check_objects
-from wirelessfl.runs.build.given_objects import GivenObjects, configured, naming_network
+from wirelessfl.runs.build.configured import configured_call
+from wirelessfl.runs.build.given import Given
 from wirelessfl.runs.build.planners import Planned
 from wirelessfl.runs.pricing.price import check_priceable, priced
 
@@ -176,11 +172,9 @@ def plan(
     config: Config | Mapping[str, Any] | str | Path,
     rounds: int = ROUNDS,
     *,
-    model: torch.nn.Module | None = None,
-    data: Data | None = None,
-    network: Network | str | None = None,
     air_joules: bool | None = None,
     trust: bool = False,
+    **given: Unpack[Given],
 ) -> Options:
     """What a round costs with each access and the main settings, without training.
 
@@ -197,12 +191,10 @@ def plan(
     Args:
         config: a configuration, nested tables of settings, or the path of a TOML file.
         rounds: number of rounds whose mean is taken.
-        model: module of the run instead of the configured model.
-        data: data of the run instead of the configured ones, see ``wirelessfl.data.as_dataset``.
-        network: network to use instead of the configured one, or the import path of one.
         air_joules: whether to compute the joules of all rounds over the air, which need the
             beamformers of every channel; None for those of the first round, if it has few channels.
         trust: whether a file may name code to import.
+        given: the objects of the run, see ``wirelessfl.Given``.
 
     Returns:
         The options. The deadline of the least energy is the longest of the rounds with equal
@@ -212,10 +204,7 @@ def plan(
         ConfigError: a wrong setting, or the run has no rounds of one model.
         DataError: the data set must be read, but is missing or damaged.
     """
-    check_objects(model=model)
-    config, network = naming_network(config, network, trust)
-    given = GivenObjects.of(model, data, network)
-    config = configured(config, given, trust)
+    config, objects = configured_call(plan, config, given, trust)
     if not config.regime.common_rounds:
         raise ConfigError(
             f"schedule {config.named('schedule')!r} has no common rounds of one model, so that "
@@ -242,13 +231,13 @@ def plan(
         try:
             choice = _over(config, uplink, masks)
             air = choice.uplink.gives == "sum"
-            run = priced(choice, rounds, given, joules=not air, like=planned)
+            run = priced(choice, rounds, objects, joules=not air, like=planned)
             planned, energy = run.planned, run.prices
             notes += run.notes
             costs = {name: float(getattr(run.prices, name).mean()) for name in COSTS}
             number = _air_rounds(choice, rounds, air_joules) if air else rounds
             if air and number:
-                energy = priced(choice, number, given, like=planned).prices
+                energy = priced(choice, number, objects, like=planned).prices
             if number:
                 costs |= {"joules": float(energy.joules.mean()), "joules_rounds": len(energy)}
             if title == EQUAL:

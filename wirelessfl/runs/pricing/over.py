@@ -13,7 +13,7 @@ from wirelessfl.base.wording import shown
 from wirelessfl.config import Config
 from wirelessfl.config.given import LINK_KINDS, replaced_by_network
 from wirelessfl.config.tables import flag_places, given_places, tables_from_flags
-from wirelessfl.runs.build.arguments import check_objects
+from wirelessfl.runs.build.given import check_objects
 from wirelessfl.runs.pricing.same_training import name_of, of_radio
 
 Settings = Mapping[str, Any]

@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 import numpy as np
-import torch
 
-from channels import Network
-from channels.notes import Notes
 from channels.streams import Stream
 from wirelessfl.air.radio import Fading
 from wirelessfl.algorithms.step_sizes import unchanged
@@ -21,7 +17,6 @@ from wirelessfl.base.guard import guard
 from wirelessfl.base.torch_state import seeded_generators
 from wirelessfl.base.wording import shown
 from wirelessfl.config import Config
-from wirelessfl.data import Data
 from wirelessfl.engine.events import Report, Scheduler
 from wirelessfl.engine.loop import begin, simulate
 from wirelessfl.engine.rounds.model_rounds import ModelRounds, OneModel
@@ -32,8 +27,7 @@ from wirelessfl.engine.server.server import Server
 from wirelessfl.engine.server.weights import Weights
 from wirelessfl.engine.sessions.session_model import HeldLabels
 from wirelessfl.engine.sessions.session_rounds import SessionRounds
-from wirelessfl.runs.build.arguments import check_objects
-from wirelessfl.runs.build.given_objects import NOTHING, GivenObjects, configured, naming_network
+from wirelessfl.runs.build.given import NOTHING, GivenObjects
 from wirelessfl.runs.build.planners import Planned, plan_without_data
 from wirelessfl.runs.build.plausible import round_notes
 from wirelessfl.runs.pricing.prices import Prices
@@ -70,44 +64,6 @@ class Priced:
     notes: Sequence[str]
 
 
-def price(
-    config: Config | Mapping[str, Any] | str | Path,
-    rounds: int | None = None,
-    *,
-    model: torch.nn.Module | None = None,
-    data: Data | None = None,
-    network: Network | str | None = None,
-    joules: bool = True,
-    trust: bool = False,
-) -> Prices:
-    """Price the rounds of settings without data and without training, see ``wirelessfl.price``.
-
-    >>> import wirelessfl
-    >>> prices = wirelessfl.price(wirelessfl.Config.from_flags("fedavg", clients=4, rounds=3))
-    >>> len(prices.rows), prices.node_seconds.shape
-    (4, (3, 1))
-
-    Args:
-        config: a configuration, nested tables of settings, or the path of a TOML file.
-        rounds: number of rounds; None for all.
-        model: module of the run instead of the configured model.
-        data: data of the run instead of the configured ones, see ``wirelessfl.data.as_dataset``.
-        network: network to use instead of the configured one, or the import path of one.
-        joules: whether to compute the energy.
-        trust: whether a file may name code to import.
-
-    Raises:
-        ConfigError: see ``wirelessfl.price``.
-        DataError: the data set must be read, but is missing or damaged.
-    """
-    check_objects(model=model)
-    config, network = naming_network(config, network, trust)
-    given = GivenObjects.of(model, data, network)
-    found = priced(configured(config, given, trust), rounds, given, joules=joules)
-    Notes()(*found.notes)
-    return found.prices
-
-
 def priced(
     config: Config,
     rounds: int | None = None,
@@ -117,7 +73,7 @@ def priced(
     log: Log | None = None,
     like: Planned | None = None,
 ) -> Priced:
-    """Price a run, and keep what determines its state; arguments and errors as in ``price``.
+    """Price a run, and keep what determines its state; errors as in ``wirelessfl.price``.
 
     Args:
         config: the settings, resolved, with the given objects marked.
@@ -236,6 +192,11 @@ def check_priceable(config: Config, rounds: Any, joules: bool) -> int | None:
         raise ConfigError(
             f"client_joules={limit:g} conflicts with joules=False: who takes part depends on the "
             "energy spent. Give joules=True, or leave client_joules out."
+        )
+    if config.given.redesign is not None:
+        raise ConfigError(
+            f"redesign={config.given.redesign} has no price without training: it decides from "
+            "rows. Leave it out."
         )
     if rounds is None:
         return None

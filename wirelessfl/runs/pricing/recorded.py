@@ -15,7 +15,7 @@ from channels.streams import Stream
 from wirelessfl.air.plan import Plan
 from wirelessfl.config import Config
 from wirelessfl.engine.rounds.planner import Planner
-from wirelessfl.runs.build.given_objects import NOTHING, GivenObjects
+from wirelessfl.runs.build.given import NOTHING, GivenObjects
 from wirelessfl.runs.pricing.price import priced
 
 LOADS = ("cycles", "elements", "vectors", "start_seconds", "after_seconds", "deadline_seconds")

@@ -6,11 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, Unpack
 
-import torch
-
-from channels import Network
 from channels.arguments import is_number
 from channels.notes import Notes
 from wirelessfl.air.client_costs import ClientCosts
@@ -19,11 +16,10 @@ from wirelessfl.base.errors import ConfigError
 from wirelessfl.base.figures.curves import save_figure
 from wirelessfl.base.wording import shown
 from wirelessfl.config import Config
-from wirelessfl.data import Dataset
 from wirelessfl.engine.events import Report, Scheduler
 from wirelessfl.engine.rounds.client_log import ClientLog, entries, joined
-from wirelessfl.runs.build.arguments import check_objects
-from wirelessfl.runs.build.given_objects import GivenObjects, configured
+from wirelessfl.runs.build.configured import configured_call
+from wirelessfl.runs.build.given import Given
 from wirelessfl.runs.pricing.price import Simulation, check_priceable, simulated
 from wirelessfl.runs.pricing.round_picture import Lap, draw_rounds
 from wirelessfl.runs.pricing.untrained import Until
@@ -92,10 +88,7 @@ def round_timeline(
     config: Config | Mapping[str, Any] | str | Path,
     rounds: int | None = None,
     seconds: float | None = None,
-    *,
-    model: torch.nn.Module | None = None,
-    data: Dataset | None = None,
-    network: Network | None = None,
+    **given: Unpack[Given],
 ) -> RoundTimeline:
     """Simulate the first rounds of a run without its data and without training.
 
@@ -106,18 +99,14 @@ def round_timeline(
         rounds: number of rounds, or of merges of asynchronous cells; None for those that begin
             within ``seconds`` or, without them, for 2.
         seconds: simulated seconds to show; None for all of the rounds.
-        model: module of the run instead of the configured model.
-        data: data set of the run instead of the configured one.
-        network: network to use instead of the configured one.
+        given: the objects of the run, see ``wirelessfl.Given``.
 
     Raises:
         ConfigError: a wrong setting, a wrong number of rounds or seconds, more than 1000 rounds, or
             the times depend on training, as for ``wirelessfl.price``.
         DataError: the data set must be read, but is missing or damaged.
     """
-    check_objects(model=model, data=data, network=network)
-    given = GivenObjects(model, data, network)
-    config = configured(config, given)
+    config, objects = configured_call(round_timeline, config, given)
     if seconds is not None and not (is_number(seconds) and 0 < seconds < float("inf")):
         raise ConfigError(f"seconds is {shown(seconds)}: give a finite number > 0.")
     if rounds is None and seconds is None:
@@ -161,7 +150,7 @@ def round_timeline(
             return schedule
         return Until(schedule, lambda report: clock.now >= seconds)
 
-    found = simulated(config, given, rounds, report, prepare=prepare)
+    found = simulated(config, objects, rounds, report, prepare=prepare)
     if not laps:
         raise ConfigError(
             f"no round ends within max_seconds={config.training.max_seconds}: raise it, or leave "

@@ -21,7 +21,7 @@ from wirelessfl.base.guard import of_project
 from wirelessfl.base.needs import LINKS, needs_of
 from wirelessfl.config import Config
 from wirelessfl.config.sections import NetworkSection
-from wirelessfl.runs.build.given_objects import NOTHING, GivenObjects
+from wirelessfl.runs.build.given import NOTHING, GivenObjects
 from wirelessfl.runs.build.network import build_network
 from wirelessfl.runs.pricing.price import SESSION, Priced, priced
 

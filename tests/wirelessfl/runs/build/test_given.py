@@ -17,6 +17,7 @@ from wirelessfl.config import Config
 from wirelessfl.config.sections import NetworkSection
 from wirelessfl.models import FCNN
 from wirelessfl.runs.build import build
+from wirelessfl.runs.build.given import GivenObjects
 from wirelessfl.runs.build.task_schedules import build_delays
 from wirelessfl.runs.folder.fingerprints import settings_hash
 from wirelessfl.runs.timeline import timeline
@@ -437,3 +438,28 @@ def test_the_name_of_given_data_may_have_a_slash(config, toy, same):
     for name in ("checkpoint.safetensors", "rows.jsonl"):
         (made.directory / name).unlink()
     same(wirelessfl.resume(made.directory, data=data), made)
+
+
+@pytest.mark.parametrize(
+    ("function", "keyword", "near"),
+    [
+        (wirelessfl.run, "modle", "model"),
+        (wirelessfl.run, "on_rows", "on_row"),
+        (wirelessfl.price, "networks", "network"),
+        (wirelessfl.pilot, "splits", "split"),
+        (wirelessfl.plan, "datas", "data"),
+        (build, "los", "loss"),
+    ],
+)
+def test_unknown_keywords_are_refused_with_the_nearest(function, keyword, near):
+    with pytest.raises(TypeError) as error:
+        function(Config.from_flags("fedavg"), **{keyword: None})
+    name = function.__name__
+    assert str(error.value) == f"{name}() has no argument {keyword!r}. Do you mean {near!r}?"
+
+
+def test_help_leads_to_what_can_be_given():
+    assert "``wirelessfl.Given``" in wirelessfl.run.__doc__
+    names = wirelessfl.Given.__annotations__.keys()
+    assert all(f"``{name}``" in wirelessfl.Given.__doc__ for name in names)
+    assert names == vars(GivenObjects()).keys()

@@ -161,7 +161,7 @@ def test_by_default_the_figure_lies_in_a_folder_that_git_ignores(tmp_path, monke
     with recorded(laid_out=False):
         assert main(["timeline", "fedavg", "--clients", "2", "--hidden", "2", "--rounds", "1"]) == 0
     assert "drawn: results/timeline.png" in capsys.readouterr().out
-    ignored = (Path(__file__).parents[3] / ".gitignore").read_text(encoding="utf-8").split()
+    ignored = (Path(__file__).parents[4] / ".gitignore").read_text(encoding="utf-8").split()
     assert {f"/{path.name}/" for path in tmp_path.iterdir()} <= {*ignored}
 
 

@@ -15,7 +15,8 @@ from wirelessfl.config import Config
 from wirelessfl.engine.rounds.redesign import Redesign
 from wirelessfl.engine.schedules.rounds import Rounds
 from wirelessfl.engine.sessions.presence import Labels
-from wirelessfl.runs.build.given_objects import GivenObjects, configured
+from wirelessfl.runs.build.configured import configured
+from wirelessfl.runs.build.given import GivenObjects
 from wirelessfl.runs.pricing.same_training import (
     RELATIVE,
     check_cells,
@@ -159,7 +160,7 @@ class OwnRedesign(Redesign):
 
 def test_a_redesign_sees_seconds():
     config = Config.from_flags("fedavg", **SMALL)
-    given = GivenObjects.of(redesign=OwnRedesign())
+    given = GivenObjects(redesign=OwnRedesign())
     with pytest.raises(ConfigError, match=r"redesign=.*decides from rows"):
         check_independent(configured(config, given))
 

@@ -1,123 +1,41 @@
-"""Python objects that replace settings of a run, and their checks."""
+"""The configuration of a run: settings and the objects that replace some of them."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Mapping
+from os import PathLike
 from pathlib import Path
 from typing import Any
 
-import torch
-
-from channels import Network
 from wirelessfl.base.errors import ConfigError
-from wirelessfl.base.import_paths import absolute, is_import_path
+from wirelessfl.base.import_paths import absolute, expanded
 from wirelessfl.base.wording import count_of, shown
 from wirelessfl.config import Config
-from wirelessfl.config.given import LINK_KINDS, Given, GivenNetwork, chosen, replaced_by_network
+from wirelessfl.config.given import LINK_KINDS, GivenSection, chosen, replaced_by_network
 from wirelessfl.config.named import absolute_name
 from wirelessfl.config.sections.training import listed
 from wirelessfl.config.settings import Settings, unresolved, with_objects
 from wirelessfl.config.tables import checked_tables, read_toml
 from wirelessfl.config.task_tables import TASK_SETTINGS, task_names
-from wirelessfl.data import Data, Dataset, as_dataset
-from wirelessfl.data.partition import client_lists
-from wirelessfl.engine.rounds.redesign import Redesign
-from wirelessfl.runs.build.arguments import check_functions, check_objects, check_settings
-from wirelessfl.training.augmentation import Augmentation, AugmentFunction
-
-GivenMetrics = Mapping[str, Callable[..., Any]] | Sequence[str | Callable[..., Any]]
-"""Metrics as given: functions by name, or a list of names of metrics and of functions."""
+from wirelessfl.runs.build.given import NOTHING, Given, GivenObjects, GivenTraining, check_functions
 
 
-@dataclass(frozen=True, eq=False)
-class GivenObjects:
-    """Python objects that replace settings of a run.
+def configured_call(
+    function: Callable[..., Any],
+    config: Config | Mapping[str, Any] | str | Path,
+    given: Given | GivenTraining,
+    trust: bool = False,
+) -> tuple[Config, GivenObjects]:
+    """The resolved configuration and the checked objects of a call of an entry point.
 
-    Args:
-        model: module to train instead of the configured model, from its current weights.
-        data: data set to use instead of the configured one.
-        network: network to use instead of the configured one.
-        loss: loss function to use instead of the configured one, or the name of a loss.
-        metrics: further metrics of the rows: functions by name, or names and functions.
-        split: ascending indices of the training samples of each client, instead of the configured
-            split.
-        redesign: decides while the run trains how its next rounds train and send.
-        augment: function f(x, generator) that changes the samples of training batches.
+    Raises:
+        ConfigError: as for ``configured``, or an object has a wrong type or form.
+        DataError: given samples do not form a data set.
+        TypeError: a keyword is unknown.
     """
-
-    model: torch.nn.Module | None = None
-    data: Dataset | None = None
-    network: Network | None = None
-    loss: Callable[..., torch.Tensor] | str | None = None
-    metrics: GivenMetrics | None = None
-    split: Sequence[Any] | None = None
-    redesign: Redesign | None = None
-    augment: AugmentFunction | None = None
-
-    @classmethod
-    def of(
-        cls,
-        model: torch.nn.Module | None = None,
-        data: Data | None = None,
-        network: Network | None = None,
-        loss: Callable[..., torch.Tensor] | str | None = None,
-        metrics: GivenMetrics | None = None,
-        split: Sequence[Any] | None = None,
-        redesign: Redesign | None = None,
-        augment: AugmentFunction | None = None,
-    ) -> GivenObjects:
-        """The objects as a user gives them: data and split are checked and converted.
-
-        Raises:
-            ConfigError: data, split, metrics or augment have a wrong form.
-            DataError: the samples do not form a data set.
-        """
-        if metrics is not None and not isinstance(metrics, Mapping | Sequence):
-            raise ConfigError(
-                f"metrics is {shown(metrics)}: give a list of functions and names, or a dict of "
-                "functions by name."
-            )
-        if augment is not None:
-            Augmentation.of(augment)  # raises if it is not a function
-        dataset = None if data is None else as_dataset(data)
-        lists = None if split is None else client_lists(split)
-        return cls(model, dataset, network, loss, metrics, lists, redesign, augment)
-
-    @property
-    def marks(self) -> Given:
-        """The ``[given]`` table that marks these objects."""
-        network = self.network
-        return Given(
-            model=None if self.model is None else type(self.model).__name__,
-            data=None if self.data is None else self.data.name,
-            network=None
-            if network is None
-            else GivenNetwork(cells=network.cells, clients=network.clients),
-            loss=getattr(self.loss, "__name__", "loss") if callable(self.loss) else None,
-            metrics=tuple(self.functions) or None,
-            split=None if self.split is None else len(self.split),
-            redesign=None if self.redesign is None else self.redesign.title,
-            augment=None if self.augment is None else Augmentation.of(self.augment).called,
-        )
-
-    @property
-    def functions(self) -> dict[str, Callable[..., Any]]:
-        """The given metrics that are functions, by name of the field of rows."""
-        if isinstance(self.metrics, Mapping):
-            return dict(self.metrics)
-        listed = [entry for entry in self.metrics or () if not isinstance(entry, str)]
-        return {getattr(entry, "__name__", "metric"): entry for entry in listed}
-
-    @property
-    def metric_names(self) -> tuple[str, ...]:
-        """The given metrics that are names."""
-        if self.metrics is None or isinstance(self.metrics, Mapping):
-            return ()
-        return tuple(entry for entry in self.metrics if isinstance(entry, str))
-
-
-NOTHING = GivenObjects()
+    objects = GivenObjects.of(function, given)
+    config = naming_network(config, given.get("network"), trust)
+    return configured(config, objects, trust), objects
 
 
 def configured(
@@ -197,23 +115,15 @@ def _check_names(settings: Settings, given: GivenObjects) -> None:
 
 
 def naming_network(
-    config: Config | Mapping[str, Any] | str | Path,
-    network: Network | str | None,
-    trust: bool = False,
-) -> tuple[Config | Mapping[str, Any] | str | Path, Network | None]:
-    """Settings that name the network, if it is given by its import path, and the given network.
-
-    Args:
-        config: as for ``configured``.
-        network: a network, or its import path; None if none is given.
-        trust: as for ``configured``.
+    config: Config | Mapping[str, Any] | str | Path, network: object, trust: bool = False
+) -> Config | Mapping[str, Any] | str | Path:
+    """Settings that name the network, if it is given by its import path.
 
     Raises:
         ConfigError: the settings name another network.
     """
-    if not (isinstance(network, str) and is_import_path(network)):
-        check_objects(network=network)
-        return config, network  # type: ignore[return-value]
+    if not isinstance(network, str):
+        return config
     check_settings(config)
     if isinstance(config, Config):
         tables: dict[str, Any] = config.given_tables()
@@ -225,10 +135,10 @@ def naming_network(
         raise ConfigError(
             f"network is {network!r}, but the settings name {table['network']!r}: choose one."
         )
-    return tables | {"network": table | {"network": path}}, None
+    return tables | {"network": table | {"network": path}}
 
 
-def check_given(marks: Given, given: GivenObjects = NOTHING) -> None:
+def check_given(marks: GivenSection, given: GivenObjects = NOTHING) -> None:
     """Raise unless the objects that the settings need are given.
 
     Args:
@@ -308,3 +218,27 @@ def _replaced_by_network(settings: Settings, places: Collection[tuple[str, str]]
         for key in TASK_SETTINGS["network"]
         if key in keys and key in table
     ]
+
+
+def check_settings(config: object) -> None:
+    """Raise unless ``config`` is a configuration, tables of settings or a path.
+
+    Raises:
+        ConfigError: it is of another type.
+    """
+    if not isinstance(config, Config | Mapping | str | PathLike):
+        raise ConfigError(
+            f"config is {shown(config)}: give a wirelessfl.Config, tables of settings, or the path "
+            "of a TOML file."
+        )
+
+
+def path_of_run(path: object) -> Path:
+    """The path of a run directory, which may begin with ``~``.
+
+    Raises:
+        ConfigError: it is of another type.
+    """
+    if not isinstance(path, str | PathLike):
+        raise ConfigError(f"path is {shown(path)}: give the path of a run directory.")
+    return expanded(path)
