@@ -31,7 +31,7 @@ from wirelessfl.engine.server.client_states import InMemory
 from wirelessfl.engine.server.server import Server
 from wirelessfl.engine.server.weights import Weights
 from wirelessfl.engine.tasks.asynchronous import Asynchronous
-from wirelessfl.engine.tasks.handler import TaskModel, Untrained
+from wirelessfl.engine.tasks.handler import TaskModel
 from wirelessfl.engine.tasks.learner import TaskLearner
 from wirelessfl.engine.tasks.request import RequestSeconds, RequestSubmodels
 from wirelessfl.engine.tasks.requests import Requests
@@ -113,7 +113,7 @@ def _run(
 def _events(repeats: int, delays: str, tasks: int, clients: int, updates: int) -> dict[str, Any]:
     """Updates per second; an update includes its request, draws, queueing, buffering and merge."""
     versions = max(updates // (tasks * BUFFER), 1)
-    models: list[TaskModel] = [Untrained() for _ in range(tasks)]
+    models = [TaskModel() for _ in range(tasks)]
     if delays == SHARED:
         versions = max(versions // 10, 1)
     seen = [_run(models, clients, versions, delays) for _ in range(repeats + 1)][1:]

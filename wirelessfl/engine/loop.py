@@ -8,7 +8,7 @@ from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 from wirelessfl.base.errors import ConfigError, DataError, TrainingError
 from wirelessfl.base.guard import of_project, title_of
@@ -79,19 +79,6 @@ class Clock:
             self.at(seconds, event)
 
 
-class Handler(Protocol):
-    """Carries out a schedule's decisions, for rounds, sessions, cells or tasks."""
-
-    def happened(self, what: Any) -> Event | None:
-        """Process an entry of the clock; return the event for the schedule, or None."""
-
-    def carry_out(self, decision: Decision) -> Event | None:
-        """Carry out a decision; return an event that answers it, if any."""
-
-    def settle(self) -> None:
-        """Dispatch the work issued at this time, after all events at this time."""
-
-
 class RowFields(NamedTuple):
     """Fields of a row by their place: before the seconds, after them, and at the end."""
 
@@ -100,8 +87,8 @@ class RowFields(NamedTuple):
     tail: Mapping[str, Any]
 
 
-class RunHandler(ABC):
-    """The handler of a run, whose rows and checkpoints are written."""
+class Handler(ABC):
+    """Carries out a schedule's decisions, for rounds, sessions, cells or tasks."""
 
     starts_again: ClassVar[bool] = True
     """Whether resuming from a checkpoint restarts the work that was in progress."""
@@ -115,13 +102,13 @@ class RunHandler(ABC):
         """Set the run's rows so far, which grow."""
 
     def happened(self, what: Any) -> Event | None:
-        """Return the clock entry ``what``, which already is an event for the schedule."""
+        """Process an entry of the clock; return the event for the schedule, or None."""
         event: Event = what
         return event
 
     @abstractmethod
     def carry_out(self, decision: Decision) -> Event | None:
-        """Carry out a decision of the schedule."""
+        """Carry out a decision; return an event that answers it, if any."""
 
     @abstractmethod
     def settle(self) -> None:

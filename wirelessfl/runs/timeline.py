@@ -22,7 +22,7 @@ from wirelessfl.config import Config
 from wirelessfl.data import find_dataset
 from wirelessfl.engine.events import Report
 from wirelessfl.engine.loop import begin, simulate
-from wirelessfl.engine.tasks.handler import Merged, Records, Span, Untrained
+from wirelessfl.engine.tasks.handler import Merged, Records, Span, TaskModel
 from wirelessfl.models import MODELS
 from wirelessfl.runs.build.configured import configured
 from wirelessfl.runs.build.given import NOTHING
@@ -174,7 +174,7 @@ def timeline(config: Config, seconds: float) -> Timeline:
     elements = [found for found, _ in counted]
     network = build_network(config.network, stream, config)
     delays = build_delays(config, network, elements, stream, [cost for _, cost in counted])
-    models = [Untrained(found.up) for found in elements]
+    models = [TaskModel(found.up) for found in elements]
     times = build_times(config, network, delays, models, stream, records=records)
     Notes()(*implausible(config, network))
     begin(times.clock, seconds)

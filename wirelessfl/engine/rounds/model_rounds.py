@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from wirelessfl.air.plan import Plan
 from wirelessfl.engine.events import Arrived, Decision, Event, Exhausted, Give, Merge, Report
-from wirelessfl.engine.loop import RowFields, RunHandler
+from wirelessfl.engine.loop import Handler, RowFields
 from wirelessfl.engine.rounds.planner import Planner
 from wirelessfl.engine.rounds.redesign import Redesigns
 from wirelessfl.engine.schedules import Clock
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from torch import Tensor
 
 
-class OneModel(RunHandler):
+class OneModel(Handler):
     """Carries out the decisions of a schedule for one model.
 
     Args:

@@ -5,20 +5,27 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from channels import ChannelDraw, Load
 from channels.arrays import FloatArray, IntArray
 from wirelessfl.engine.events import Report
-from wirelessfl.engine.loop import RowFields, RunHandler
+from wirelessfl.engine.loop import Handler, RowFields
 from wirelessfl.engine.server.ledger import Spending, Traffic
 from wirelessfl.engine.tasks.request import Request
 
 
-class TaskModel(Protocol):
-    """The model of a task, for asynchronous requests and for rounds; ``Learner`` implements it."""
+class TaskModel:
+    """The model of a task as its handler sees it. This one is not trained: it only simulates times.
+
+    Args:
+        elements: elements of an update, for simultaneous transmissions.
+    """
+
+    def __init__(self, elements: int = 0) -> None:
+        self.elements = elements
 
     def issue(self, request: Request) -> None:
         """Send the current model to a client."""
@@ -31,6 +38,7 @@ class TaskModel(Protocol):
 
     def air_load(self, requests: Sequence[int]) -> Load:
         """Load of a simultaneous transmission by the clients of these requests."""
+        return Load(elements=np.full(len(requests), self.elements))
 
     def merge(
         self,
@@ -50,18 +58,22 @@ class TaskModel(Protocol):
 
     def share(self, client: int) -> float:
         """Fraction of the model's parameters that a request would train at a client now."""
+        return 1.0
 
     def shares(self, clients: IntArray) -> FloatArray:
         """Fraction of the model's parameters that each client would train in a common round."""
+        return np.ones(len(clients))
 
     def end(self) -> None:
         """End the task: drop its requests and updates."""
 
     def spread(self) -> float | None:
         """Spread sigma_m of the latest updates; None if it is unknown."""
+        return None
 
     def air_load_of_round(self, clients: IntArray, chosen: IntArray) -> Load:
         """Load of a simultaneous transmission by ``clients`` among those ``chosen`` for a round."""
+        return Load(elements=np.full(len(clients), self.elements))
 
     def train_round(
         self, clients: IntArray, chosen: IntArray | None = None, *, draw: ChannelDraw | None = None
@@ -76,66 +88,6 @@ class TaskModel(Protocol):
 
     def losses(self, clients: IntArray) -> FloatArray:
         """Loss of the current model on the data of each client, [clients]."""
-
-
-class Untrained:
-    """A model without training, to simulate times only.
-
-    Args:
-        elements: elements of an update, for simultaneous transmissions.
-    """
-
-    def __init__(self, elements: int = 0) -> None:
-        self.elements = elements
-
-    def issue(self, request: Request) -> None:
-        """Do nothing."""
-
-    def came_back(self, number: int) -> None:
-        """Do nothing."""
-
-    def gave_up(self, number: int) -> None:
-        """Do nothing."""
-
-    def air_load(self, requests: Sequence[int]) -> Load:
-        """Load of full models."""
-        return Load(elements=np.full(len(requests), self.elements))
-
-    def merge(
-        self,
-        requests: Sequence[int],
-        staleness: Sequence[int],
-        *,
-        draw: ChannelDraw | None = None,
-    ) -> None:
-        """Do nothing."""
-
-    def share(self, client: int) -> float:
-        """1, the full model."""
-        return 1.0
-
-    def shares(self, clients: IntArray) -> FloatArray:
-        """1 for each client, the full model."""
-        return np.ones(len(clients))
-
-    def end(self) -> None:
-        """Do nothing."""
-
-    def spread(self) -> float | None:
-        """None, so option D does not change the allocation."""
-        return None
-
-    def air_load_of_round(self, clients: IntArray, chosen: IntArray) -> Load:
-        """Load of full models."""
-        return Load(elements=np.full(len(clients), self.elements))
-
-    def train_round(
-        self, clients: IntArray, chosen: IntArray | None = None, *, draw: ChannelDraw | None = None
-    ) -> None:
-        """Do nothing."""
-
-    def losses(self, clients: IntArray) -> FloatArray:
-        """1 for each client."""
         return np.ones(len(clients))
 
 
@@ -187,8 +139,8 @@ class Sums(NamedTuple):
     spent: Spending
 
 
-class TaskHandler(RunHandler):
-    """Carries out the decisions of a schedule for tasks, see ``schedules.handler.RunHandler``.
+class TaskHandler(Handler):
+    """Carries out the decisions of a schedule for tasks.
 
     Args:
         traffic: what models and updates transmit; None if no rows are written.

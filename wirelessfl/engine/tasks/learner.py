@@ -24,6 +24,7 @@ from wirelessfl.engine.server.learner import Learner
 from wirelessfl.engine.server.server import Server
 from wirelessfl.engine.tasks.asynchronous import spread
 from wirelessfl.engine.tasks.deferred_training import DeferredTraining, Pending, joined, separated
+from wirelessfl.engine.tasks.handler import TaskModel
 from wirelessfl.engine.tasks.request import Request, RequestSubmodels
 from wirelessfl.models.submodels import ClientSubmodels, ParamSpec, Submodels
 from wirelessfl.training.evaluation import Evaluation, logits_of
@@ -45,7 +46,7 @@ class TaskWork(RoundWork):
         return self.channels
 
 
-class TaskLearner(Learner):
+class TaskLearner(Learner, TaskModel):
     """A task's model at the server of a star, and the training of its clients.
 
     Masks, step sizes and noise use the model's version as the round number.
@@ -196,14 +197,7 @@ class TaskLearner(Learner):
         *,
         draw: ChannelDraw | None = None,
     ) -> None:
-        """Merge the updates of these requests, in this order.
-
-        Args:
-            requests: numbers of the requests.
-            staleness: number of merges since each request was issued.
-            draw: channel draw if the clients sent simultaneously; None if each sent separately. Its
-                rows are in the order of ``requests``, which are then sorted by client.
-        """
+        """Merge the updates of these requests, in this order."""
         updates = self.deferred.take(requests)
         merged = set(requests)
         self.back = [number for number in self.back if number not in merged]
@@ -221,13 +215,7 @@ class TaskLearner(Learner):
     def train_round(
         self, clients: IntArray, chosen: IntArray | None = None, *, draw: ChannelDraw | None = None
     ) -> None:
-        """Train these clients from the current model, and merge their updates.
-
-        Args:
-            clients: [rows], clients whose updates are awaited, sorted.
-            chosen: all clients of the round, sorted; None if these are ``clients``.
-            draw: channel draw if they send simultaneously; None if each sends separately.
-        """
+        """Train these clients from the current model, and merge their updates."""
         version = self.server.version
         each = self.submodels.of_round(clients if chosen is None else chosen, version)
         if each is not None and chosen is not None:

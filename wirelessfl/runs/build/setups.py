@@ -9,7 +9,7 @@ from channels import Network
 from channels.streams import Stream
 from wirelessfl.config import Config
 from wirelessfl.engine.events import Scheduler
-from wirelessfl.engine.loop import RunHandler
+from wirelessfl.engine.loop import Handler
 from wirelessfl.engine.rounds.model_rounds import OneModel
 from wirelessfl.engine.rounds.planner import Planner
 from wirelessfl.engine.schedules import Clock
@@ -86,7 +86,7 @@ class Setup:
     learners: Sequence[Learner]
     clock: Clock
     schedule: Scheduler
-    handler: RunHandler
+    handler: Handler
     limits: Limits
     goals: Sequence[Goal]
     shards: Shards

@@ -8,7 +8,7 @@ from tests.wirelessfl.engine.schedules import buffered
 from wirelessfl.air.uplinks.aircomp import AirComp
 from wirelessfl.engine.schedules import BufferedScheduler, Clock, TaskPlan
 from wirelessfl.engine.tasks.asynchronous import Asynchronous
-from wirelessfl.engine.tasks.handler import Records, Untrained
+from wirelessfl.engine.tasks.handler import Records, TaskModel
 from wirelessfl.engine.tasks.requests import Requests
 from wirelessfl.engine.tasks.transmissions import GroupUploads, Transmissions, busy_at_once
 
@@ -52,7 +52,7 @@ class Listed(buffered.Listed):
         return 1000.0 * seconds
 
 
-class Watched(Untrained):
+class Watched(TaskModel):
     """Records merges and their channel draws, and checks staleness and senders."""
 
     def __init__(self, air_seconds=0.0):

@@ -6,7 +6,7 @@ from wirelessfl.engine.events import Ask, Cancel, Deadline, Started
 from wirelessfl.engine.loop import simulate
 from wirelessfl.engine.schedules import BufferedScheduler, Clock, TaskPlan
 from wirelessfl.engine.tasks.asynchronous import Asynchronous
-from wirelessfl.engine.tasks.handler import Records, Untrained
+from wirelessfl.engine.tasks.handler import Records, TaskModel
 from wirelessfl.engine.tasks.requests import Requests
 
 
@@ -17,7 +17,7 @@ class Listed(Delays):
         return 1.0 + number * 7 % 5
 
 
-class Watched(Untrained):
+class Watched(TaskModel):
     """Records the requests that are issued, with their tasks, and those that return."""
 
     def __init__(self):

@@ -14,7 +14,7 @@ from wirelessfl.engine.assignment import RandomAssignment
 from wirelessfl.engine.events import Arrived, Cancel, Give, Merge, Started
 from wirelessfl.engine.loop import simulate
 from wirelessfl.engine.schedules import Clock, SimultaneousScheduler
-from wirelessfl.engine.tasks.handler import Records, Untrained
+from wirelessfl.engine.tasks.handler import Records, TaskModel
 from wirelessfl.engine.tasks.round_times import TaskRoundSettings, round_times
 from wirelessfl.engine.tasks.task_rounds import TaskRounds
 from wirelessfl.engine.tasks.transmissions import GroupUploads
@@ -92,7 +92,7 @@ def test_tasks_take_turns_on_the_channel(first, lost, seconds, length, computing
     assert times.spent.total == pytest.approx(joules.sum())
 
 
-class Watched(Untrained):
+class Watched(TaskModel):
     """Records merged clients and their channel draws."""
 
     def __init__(self, air_seconds):

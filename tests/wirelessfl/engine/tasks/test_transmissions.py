@@ -27,7 +27,7 @@ from wirelessfl.algorithms.fedavg import FedAvg
 from wirelessfl.engine.events import Reached, Started
 from wirelessfl.engine.loop import simulate
 from wirelessfl.engine.schedules import Clock
-from wirelessfl.engine.tasks.handler import Untrained
+from wirelessfl.engine.tasks.handler import TaskModel
 from wirelessfl.engine.tasks.request import Request
 from wirelessfl.engine.tasks.transmissions import GroupUploads, RequestGroup, Transmissions
 from wirelessfl.models import FCNN
@@ -223,7 +223,7 @@ def test_a_simulation_can_be_resumed_at_any_time():
             [(5, 3, 6), (4, 2, 9)],
             Listed(rest=lambda task, number: 0.2 + 0.31 * (number * 5 % 7)),
             clients=7,
-            models=[Untrained(elements_for(0.7)), Untrained(elements_for(0.9))],
+            models=[TaskModel(elements_for(0.7)), TaskModel(elements_for(0.9))],
             busy_clients=6,
             drop_out=0.1,
             report_every=2,
