@@ -1,4 +1,4 @@
-"""Algorithms, one per file. Files in this folder are discovered automatically."""
+"""Algorithms, by family. A file that is added to this folder is discovered."""
 
 from __future__ import annotations
 

@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal
 import torch
 from pydantic import Field
 
-from wirelessfl.algorithms.local_adam import LocalAdam
+from wirelessfl.algorithms.fadamgc import LocalAdam
 from wirelessfl.algorithms.tracking import TRACKING, Tracked
 from wirelessfl.base.needs import Fits
 from wirelessfl.training.rules import Cohort, State

@@ -1,4 +1,7 @@
-"""FedAdam: Adam at the server (Reddi et al., ICLR 2021, Algorithm 2), and its common base."""
+"""Adam, Adagrad, Yogi and AMSGrad at the server.
+
+Reddi et al., ICLR 2021, Algorithm 2; AMSGrad: Wang et al., ICML 2022, Algorithm 1.
+"""
 
 from __future__ import annotations
 
@@ -72,8 +75,72 @@ class FedAdam(AdaptiveServer):
         beta2: b2, decay of the second moment.
     """
 
+    name = "fedadam"
+
     beta2: Annotated[float, Field(ge=0, lt=1, description="decay of the second moment")] = 0.99
 
     def second_moment(self, second: torch.Tensor, square: torch.Tensor) -> torch.Tensor:
         """Next second moment v, given D^2."""
         return torch.lerp(second, square, 1 - self.beta2)
+
+
+@dataclass(frozen=True)
+class FedYogi(FedAdam):
+    """FedAvg with Yogi at the server (Reddi et al., ICLR 2021, Algorithm 2).
+
+    It is FedAdam with v <- v - (1 - b2) D^2 sign(v - D^2): the change of the second moment v is
+    proportional to D^2, the squared mean change, instead of v - D^2.
+    """
+
+    name = "fedyogi"
+
+    def second_moment(self, second: torch.Tensor, square: torch.Tensor) -> torch.Tensor:
+        """Next second moment v, given D^2."""
+        return second - (1 - self.beta2) * square * (second - square).sign()
+
+
+@dataclass(frozen=True)
+class FedAdagrad(AdaptiveServer):
+    """FedAvg with Adagrad at the server (Reddi et al., ICLR 2021, Algorithm 2).
+
+    It is FedAdam with v <- v + D^2: the second moment is the sum of all squared mean changes. b1 is
+    0 by default.
+    """
+
+    name = "fedadagrad"
+
+    beta1: Annotated[float, Field(ge=0, lt=1, description="decay of the first moment")] = 0.0
+
+    def second_moment(self, second: torch.Tensor, square: torch.Tensor) -> torch.Tensor:
+        """Next second moment v, given D^2."""
+        return second + square
+
+
+@dataclass(frozen=True)
+class FedAMS(FedAdam):
+    """FedAvg with AMSGrad and max stabilisation at the server (Wang et al., ICML 2022).
+
+    It is FedAdam with the maximum of all past second moments, option 1 of the paper:
+    vhat <- max(vhat, v, eps);  x <- x + eta_g m / sqrt(vhat). Initially v = 0.
+
+    Args:
+        eps: minimum of vhat.
+    """
+
+    name = "fedams"
+
+    eps: Annotated[float, Field(ge=1e-30, description="minimum of the second moment")] = 1e-6
+
+    def initial(self, params: torch.Tensor) -> State:
+        """Start with m = v = 0, vhat = eps."""
+        return {
+            **super().initial(params),
+            "second": torch.zeros_like(params),
+            "largest": torch.full_like(params, self.eps),
+        }
+
+    def stepped(self, state: State) -> State:
+        """Step x <- x + eta_g m / sqrt(vhat)."""
+        largest = torch.maximum(state["largest"], state["second"]).clamp(min=self.eps)
+        step = self.server_lr * state["first"] / largest.sqrt()
+        return {**state, "largest": largest, "params": state["params"] + step}

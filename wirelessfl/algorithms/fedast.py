@@ -26,3 +26,14 @@ class FedAST(TaskRule):
     server_lr: Annotated[
         float, Field(gt=0, description="server step size eta_s along the mean change")
     ] = 0.1
+
+
+@dataclass(frozen=True)
+class FedASTNoBuffer(TaskRule):
+    """FedAST without a buffer: each update is merged on arrival (Askin et al., UAI 2024)."""
+
+    name = "fedast-nobuffer"
+
+    server_lr: Annotated[
+        float, Field(gt=0, description="server step size eta_s along each change")
+    ] = 0.038

@@ -1,4 +1,4 @@
-"""Hierarchical FedAvg: FedAvg in every cell, averaged by the cloud (Liu et al., ICC 2020)."""
+"""Hierarchical FedAvg (Liu et al., ICC 2020) and HIST (Fang, Han and Brinton, Algorithm 1)."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from pydantic import Field
 
 from wirelessfl.algorithms.algorithm import Algorithm, Method, Topology
 from wirelessfl.algorithms.assigners import Assigner
+from wirelessfl.algorithms.assigners.partition import CellPartition
 from wirelessfl.algorithms.fedavg import FedAvg
 from wirelessfl.base.errors import ConfigError
 from wirelessfl.base.import_paths import path_of
@@ -105,3 +106,16 @@ class HFedAvg(Method):
         if self.cloud_lr == 1.0:  # no rounding
             return state
         return state | {"params": torch.lerp(cloud["params"], state["params"], self.cloud_lr)}
+
+
+@dataclass(frozen=True)
+class Hist(CellPartition, HFedAvg):
+    """HFedAvg whose cells train disjoint submodels, redrawn every round (Fang et al., 2023).
+
+    Each cell runs FedAvg on its submodel, (4) to (6). The cloud assembles the submodels, (7), and
+    averages parameters that several cells hold: those that belong to no partitioned neuron, which
+    all cells share, and those of overlapping submodels. With one cell it equals FedAvg. The
+    submodels and their settings are those of assigner ``partition``.
+    """
+
+    name = "hist"

@@ -1,4 +1,4 @@
-"""Base class for algorithms whose local steps use globally tracked momentum."""
+"""Local steps with globally tracked momentum: FedAvg-M, SCAFFOLD-M (Cheng et al., ICLR 2024)."""
 
 from __future__ import annotations
 
@@ -9,6 +9,8 @@ import torch
 from pydantic import Field
 
 from wirelessfl.algorithms.algorithm import Algorithm
+from wirelessfl.algorithms.fedavg import FedAvg
+from wirelessfl.algorithms.tracking import Tracking
 from wirelessfl.training.payloads import Received
 from wirelessfl.training.rules import Cohort, State
 
@@ -49,3 +51,24 @@ class GlobalMomentum(Algorithm):
         """Merge, and set d to the mean step of this round."""
         steps = received.local_steps * self.lr
         return {**super().merge(server, received), "momentum": -received.mean["update"] / steps}
+
+
+@dataclass(frozen=True)
+class FedAvgM(GlobalMomentum, FedAvg):
+    """FedAvg with the last round's mean step as momentum (Cheng et al., ICLR 2024, Algorithm 1).
+
+    Local steps follow beta g + (1 - beta) d, where d is the mean step of the last round.
+    """
+
+    name = "fedavg-m"
+
+
+@dataclass(frozen=True)
+class ScaffoldM(GlobalMomentum, Tracking, FedAvg):
+    """SCAFFOLD with the last round's mean step as momentum (Cheng et al., ICLR 2024, Algorithm 2).
+
+    Local steps follow beta (g + c - c_i) + (1 - beta) d, where d is the mean step of the last
+    round.
+    """
+
+    name = "scaffold-m"

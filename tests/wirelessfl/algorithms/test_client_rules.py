@@ -8,18 +8,13 @@ import torch
 
 from wirelessfl.algorithms import find_algorithm
 from wirelessfl.algorithms.fa_nt import FANT
-from wirelessfl.algorithms.fadamgc import FAdamGC
+from wirelessfl.algorithms.fadamgc import FAdamGC, LocalAdam
 from wirelessfl.algorithms.fedacg import FedACG
-from wirelessfl.algorithms.fedadagrad import FedAdagrad
-from wirelessfl.algorithms.fedadam import FedAdam
-from wirelessfl.algorithms.fedams import FedAMS
+from wirelessfl.algorithms.fedadam import FedAdagrad, FedAdam, FedAMS, FedYogi
 from wirelessfl.algorithms.fedavg import FedAvg
-from wirelessfl.algorithms.fedavg_m import FedAvgM
 from wirelessfl.algorithms.fedprox import FedProx
-from wirelessfl.algorithms.fedyogi import FedYogi
-from wirelessfl.algorithms.local_adam import LocalAdam
+from wirelessfl.algorithms.momentum import FedAvgM, ScaffoldM
 from wirelessfl.algorithms.scaffold import Scaffold
-from wirelessfl.algorithms.scaffold_m import ScaffoldM
 from wirelessfl.algorithms.step_sizes import Decay, with_step_size
 from wirelessfl.config import Config
 from wirelessfl.training.payloads import Received

@@ -10,8 +10,7 @@ from wirelessfl.algorithms import Algorithm, algorithm_classes, find_algorithm
 from wirelessfl.algorithms.assigners.narrow import Narrow
 from wirelessfl.algorithms.fadamgc import FAdamGC
 from wirelessfl.algorithms.fedavg import FedAvg
-from wirelessfl.algorithms.hfedavg import HFedAvg
-from wirelessfl.algorithms.hist import Hist
+from wirelessfl.algorithms.hfedavg import HFedAvg, Hist
 from wirelessfl.base.errors import ConfigError
 from wirelessfl.cli import main
 from wirelessfl.config import Config

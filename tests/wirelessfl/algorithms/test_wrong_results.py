@@ -10,7 +10,7 @@ import wirelessfl
 from wirelessfl.algorithms import Algorithm, find_algorithm
 from wirelessfl.algorithms.fedavg import FedAvg
 from wirelessfl.algorithms.fedprox import FedProx
-from wirelessfl.algorithms.hist import Hist
+from wirelessfl.algorithms.hfedavg import Hist
 from wirelessfl.base.errors import ConfigError, TrainingError
 
 

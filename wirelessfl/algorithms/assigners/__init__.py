@@ -1,4 +1,4 @@
-"""Assigners, one per file: who trains which neurons. Files in this folder are discovered."""
+"""Assigners: who trains which neurons. A file that is added to this folder is discovered."""
 
 from __future__ import annotations
 

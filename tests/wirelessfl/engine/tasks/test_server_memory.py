@@ -8,7 +8,7 @@ import torch
 from torch.func import functional_call
 from torch.nn import functional as F
 
-from wirelessfl.algorithms.ram_fed import RamFed
+from wirelessfl.algorithms.ra_fed import RamFed
 from wirelessfl.engine.server.weights import Weights
 
 LR = 0.2

@@ -8,10 +8,8 @@ from torch.nn import functional as F
 
 from channels.streams import Stream
 from wirelessfl.air.delays import ShiftedExponential
-from wirelessfl.algorithms.fedavg_small import FedAvgSmall
-from wirelessfl.algorithms.fedrolex import FedRolex
-from wirelessfl.algorithms.heterofl import HeteroFL
 from wirelessfl.algorithms.ra_fed import RaFed
+from wirelessfl.algorithms.widths import FedAvgSmall, FedRolex, HeteroFL
 from wirelessfl.config import Config
 from wirelessfl.engine.events import Ask
 from wirelessfl.engine.schedules import Clock

@@ -10,7 +10,7 @@ import wirelessfl
 from channels import Network
 from channels.streams import Stream
 from wirelessfl.air.delays import Delays, ShiftedExponential, WirelessDelays
-from wirelessfl.algorithms.heterofl import HeteroFL
+from wirelessfl.algorithms.widths import HeteroFL
 from wirelessfl.base.errors import ConfigError
 from wirelessfl.models import FCNN
 from wirelessfl.runs.build import build

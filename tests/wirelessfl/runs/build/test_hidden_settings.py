@@ -6,9 +6,9 @@ from typing import ClassVar
 import pytest
 
 from wirelessfl.algorithms import find_local
+from wirelessfl.algorithms.fadamgc import LocalAdam
 from wirelessfl.algorithms.fedprox import FedProx
-from wirelessfl.algorithms.hist import Hist
-from wirelessfl.algorithms.local_adam import LocalAdam
+from wirelessfl.algorithms.hfedavg import Hist
 from wirelessfl.base.errors import ConfigError
 from wirelessfl.config import Config
 
