@@ -26,8 +26,8 @@ from wirelessfl.config import Config
 from wirelessfl.designs.design import design
 from wirelessfl.designs.solution import Design
 from wirelessfl.observers import Console as Progress
-from wirelessfl.runs.predictions import predictions
 from wirelessfl.runs.run import run
+from wirelessfl.runs.summaries import predictions
 
 TARGET = 0.9
 SEEDS = (1, 2, 3, 4, 5)

@@ -12,9 +12,8 @@ from typing import Any
 from wirelessfl.base.errors import ConfigError
 from wirelessfl.config import Config
 from wirelessfl.results.archive import StoredRun
-from wirelessfl.runs.pricing.over import Radio
-from wirelessfl.runs.pricing.over import over as over_radio
-from wirelessfl.runs.pricing.same_training import TABLES, check_independent, repriced
+from wirelessfl.runs.pricing.radio import TABLES, Radio, check_independent, repriced
+from wirelessfl.runs.pricing.radio import over as over_radio
 
 
 def over(config: Config, **changes: Mapping[str, Any]) -> Config:

@@ -18,7 +18,7 @@ from wirelessfl.config import Config
 from wirelessfl.designs.sampled_rounds import SampledRounds
 from wirelessfl.results.archive import StoredRun
 from wirelessfl.runs.build.planners import plan_without_data
-from wirelessfl.runs.pricing.same_training import repriced
+from wirelessfl.runs.pricing.radio import repriced
 
 UPLINKS = (SLOTS, EQUAL, OPTIMAL)
 """Names of the uplinks, see ``experiments.decided.uplinks``."""

@@ -7,7 +7,7 @@ from experiments.priced import over, priced
 from wirelessfl.base.errors import ConfigError
 from wirelessfl.config import Config
 from wirelessfl.results.archive import StoredRun
-from wirelessfl.runs.pricing.same_training import BLIND, dependences
+from wirelessfl.runs.pricing.radio import BLIND, dependences
 
 SMALL = {"dataset": "digits", "rounds": 2, "local_steps": 1, "hidden": (8,), "clients": 6}
 CELLS = SMALL | {"cells": 2, "edge_rounds": 2}

@@ -99,7 +99,7 @@ def act(arguments: argparse.Namespace) -> int:
     from wirelessfl.base.wording import count_of
     from wirelessfl.cli.flags import given_flags, merged, tables_of
     from wirelessfl.config.tables import flag_places
-    from wirelessfl.runs.pricing.same_training import TABLES
+    from wirelessfl.runs.pricing.radio import TABLES
 
     if arguments.algorithm is None and arguments.config is None:
         arguments.algorithm = ALGORITHM

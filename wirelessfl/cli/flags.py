@@ -20,7 +20,7 @@ from wirelessfl.base.registry import Choice
 from wirelessfl.base.wording import without_none
 from wirelessfl.config import Config
 from wirelessfl.config.choices import KINDS
-from wirelessfl.config.dropped import dropped_notes
+from wirelessfl.config.combinations import dropped_notes
 from wirelessfl.config.kinds import PARTS, chosen_classes, flag_names, section_homes
 from wirelessfl.config.sections import SECTIONS, WITHOUT_RESULTS
 from wirelessfl.config.tables import OF_FRAME, named_tables, read_toml

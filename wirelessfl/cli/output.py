@@ -17,8 +17,7 @@ from wirelessfl.base.import_paths import short
 from wirelessfl.base.terminal import Terminal, say
 from wirelessfl.runs.folder.directory import Row
 from wirelessfl.runs.observers.console import DIVERGED, Console, metrics_of
-from wirelessfl.runs.predictions import prediction_rows, predictions
-from wirelessfl.runs.summaries import Transition
+from wirelessfl.runs.summaries import Transition, prediction_rows, predictions
 
 if TYPE_CHECKING:
     from wirelessfl.runs.result import RunResult

@@ -36,7 +36,7 @@ def act(arguments: argparse.Namespace) -> int:
     from wirelessfl.base.terminal import rendered
     from wirelessfl.results.load import load
     from wirelessfl.results.overview import draw_partition, overview, size_text
-    from wirelessfl.runs.predictions import prediction_rows
+    from wirelessfl.runs.summaries import prediction_rows
 
     run = load(arguments.run, trust=arguments.trust)
     facts = overview(run, trust=arguments.trust)

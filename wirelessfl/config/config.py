@@ -15,6 +15,7 @@ import tomli_w
 from channels.concurrency import cached_property
 from wirelessfl.base.errors import ConfigError
 from wirelessfl.base.wording import shown
+from wirelessfl.config.choices import ENDLESS, task_names
 from wirelessfl.config.named import Trust, import_paths
 from wirelessfl.config.resolve import check, filled, kept_tables, refusal, unused
 from wirelessfl.config.sections import SECTIONS
@@ -28,7 +29,6 @@ from wirelessfl.config.tables import (
     tables_from_flags,
     unknown_setting,
 )
-from wirelessfl.config.task_tables import ENDLESS, task_names
 from wirelessfl.config.tasks import (
     by_tasks,
     check_end,

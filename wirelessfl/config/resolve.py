@@ -19,8 +19,8 @@ from wirelessfl.base.needs import Asked, Fits, Needs, Suits, needs_of, unmet
 from wirelessfl.base.registry import Choice
 from wirelessfl.base.wording import shown
 from wirelessfl.config.choices import CHOSEN, KINDS, check_local
-from wirelessfl.config.given import given_values, own_network
 from wirelessfl.config.kinds import PARTS
+from wirelessfl.config.named import given_values, own_network
 from wirelessfl.config.sections import SECTIONS
 from wirelessfl.config.settings import Place, Settings
 from wirelessfl.config.typed_tables import ChoiceTable

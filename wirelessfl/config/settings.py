@@ -14,8 +14,8 @@ from wirelessfl.air.radio import SectionVIC
 from wirelessfl.base.import_paths import absolute
 from wirelessfl.base.registry import Choice
 from wirelessfl.config.choices import CHOSEN, DEFAULTS, KINDS, Choices, Regime
-from wirelessfl.config.given import GivenSection, chosen
 from wirelessfl.config.kinds import PARTS, Frame, given_classes
+from wirelessfl.config.named import GivenSection, chosen
 from wirelessfl.config.sections import (
     SECTIONS,
     DataSection,

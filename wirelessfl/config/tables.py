@@ -14,7 +14,7 @@ from wirelessfl.base.errors import ConfigError
 from wirelessfl.base.files import TEXT_BYTES, read_stored, why
 from wirelessfl.base.import_paths import expanded
 from wirelessfl.base.wording import nearest, shown, suggestion
-from wirelessfl.config.choices import DEFAULTS, KINDS, OPTIONAL, preset_of
+from wirelessfl.config.choices import DEFAULTS, KINDS, OPTIONAL, parse_task, preset_of
 from wirelessfl.config.kinds import (
     Frame,
     chosen_classes,
@@ -35,7 +35,6 @@ from wirelessfl.config.named import (
 )
 from wirelessfl.config.sections import SECTIONS
 from wirelessfl.config.synonyms import synonym
-from wirelessfl.config.task_tables import parse_task
 
 NAMED = ("algorithm", *KINDS, "task")
 """Flags that set a whole table, or its name."""

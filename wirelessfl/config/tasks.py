@@ -12,11 +12,10 @@ from typing import Any, get_type_hints
 from wirelessfl.algorithms import find_algorithm
 from wirelessfl.base.errors import ConfigError
 from wirelessfl.base.wording import suggestion
-from wirelessfl.config.choices import KINDS
+from wirelessfl.config.choices import KINDS, TASK_CHOICES, TASK_SETTINGS
 from wirelessfl.config.kinds import chosen_classes, owners_of
 from wirelessfl.config.sections import SECTIONS
 from wirelessfl.config.settings import Place, Settings
-from wirelessfl.config.task_tables import TASK_CHOICES, TASK_SETTINGS
 from wirelessfl.engine.tasks.transmissions import check_gathering
 
 INHERITED = "dataset"

@@ -23,9 +23,8 @@ from wirelessfl.base.guard import calling, of_project
 from wirelessfl.base.torch_state import seeded_generators
 from wirelessfl.base.wording import explain
 from wirelessfl.config.choices import CHOSEN, KINDS, Choices
-from wirelessfl.config.given import GivenSection
 from wirelessfl.config.kinds import PARTS, chosen_classes, title_of, words
-from wirelessfl.config.named import check_text
+from wirelessfl.config.named import GivenSection, check_text
 from wirelessfl.config.sections import (
     SECTIONS,
     DataSection,

@@ -27,7 +27,7 @@ from wirelessfl.designs.points import (
 )
 from wirelessfl.runs.build.given import check_objects
 from wirelessfl.runs.build.network import build_network
-from wirelessfl.runs.pricing.same_training import NETWORK, TABLES, dependences
+from wirelessfl.runs.pricing.radio import NETWORK, TABLES, dependences
 
 VALIDATION = 0.1
 """Fraction of the training data held out if the settings hold out none."""

@@ -17,10 +17,11 @@ from wirelessfl.results.priced_runs import PricedNetworks, PricedRun
 from wirelessfl.runs.build.given import NOTHING, GivenObjects
 from wirelessfl.runs.folder.given_files import stored_network
 from wirelessfl.runs.pricing.network_prices import Entry, network_prices
-from wirelessfl.runs.pricing.over import Radio, over
-from wirelessfl.runs.pricing.same_training import (
+from wirelessfl.runs.pricing.radio import (
+    Radio,
     check_cells,
     check_independent,
+    over,
     own_network,
     repriced,
     row_key,

@@ -23,8 +23,8 @@ from wirelessfl.results.selection import MACHINE
 from wirelessfl.runs.folder.client_log import read_client_log
 from wirelessfl.runs.folder.directory import CLIENT_LOG, RunDirectory
 from wirelessfl.runs.folder.given_files import read_partition
-from wirelessfl.runs.predictions import predictions
 from wirelessfl.runs.result import RunResult
+from wirelessfl.runs.summaries import predictions
 
 LOCKS = Path("/proc/locks")
 VERSIONS = ("date", "wirelessfl", "commit", "dirty", "device_name", "python", "torch", "numpy")

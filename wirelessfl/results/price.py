@@ -20,10 +20,9 @@ from wirelessfl.results.priced_runs import PricedNetworks, PricedRun
 from wirelessfl.runs.build.configured import configured_call
 from wirelessfl.runs.build.given import GivenObjects, GivenTraining, check_names
 from wirelessfl.runs.pricing.network_prices import NetworkPrices, network_prices
-from wirelessfl.runs.pricing.over import Radio, over
 from wirelessfl.runs.pricing.price import priced
 from wirelessfl.runs.pricing.prices import Prices
-from wirelessfl.runs.pricing.same_training import check_cells
+from wirelessfl.runs.pricing.radio import Radio, check_cells, over
 from wirelessfl.runs.result import RunResult
 
 Configured = Config | Mapping[str, Any] | str | Path

@@ -16,7 +16,7 @@ from wirelessfl.base.wording import shown
 from wirelessfl.config import Config
 from wirelessfl.runs.engine import Monitor
 from wirelessfl.runs.pricing.network_prices import NetworkPrices
-from wirelessfl.runs.pricing.same_training import of_radio
+from wirelessfl.runs.pricing.radio import of_radio
 from wirelessfl.runs.result import RunResult
 
 

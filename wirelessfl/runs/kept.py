@@ -26,7 +26,7 @@ from wirelessfl.base.errors import ConfigError, DataError, TrainingError
 from wirelessfl.base.files import copy_stored
 from wirelessfl.base.import_paths import short
 from wirelessfl.config import Config
-from wirelessfl.config.task_tables import TASK_SETTINGS
+from wirelessfl.config.choices import TASK_SETTINGS
 from wirelessfl.engine.server.ledger import PREFIX as LEDGER
 from wirelessfl.runs.folder.about import NOTES, NUMERICS
 from wirelessfl.runs.folder.directory import PARTITION, InUseError, Row, RunDirectory
@@ -41,7 +41,7 @@ from wirelessfl.runs.folder.fingerprints import (
 )
 from wirelessfl.runs.observers import Observer
 from wirelessfl.runs.pricing.price import Priced, priced
-from wirelessfl.runs.pricing.same_training import check_independent, of_radio, repriced
+from wirelessfl.runs.pricing.radio import check_independent, of_radio, repriced
 from wirelessfl.runs.result import RunResult
 from wirelessfl.runs.run import resume, run
 

@@ -19,8 +19,8 @@ from wirelessfl.base.import_paths import expanded, short
 from wirelessfl.base.packages import pandas
 from wirelessfl.base.wording import count_of, shown, suggestion
 from wirelessfl.config import Config
+from wirelessfl.config.choices import ENDLESS
 from wirelessfl.config.stored import dataset_of, settings_by_flag
-from wirelessfl.config.task_tables import ENDLESS
 from wirelessfl.data.partition import ClientPartition
 from wirelessfl.runs.folder.checkpoint import checked_task, stored_model, task_params
 from wirelessfl.runs.folder.directory import Row, RunDirectory

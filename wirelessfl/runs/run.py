@@ -40,7 +40,7 @@ from wirelessfl.runs.folder.given_files import (
 )
 from wirelessfl.runs.folder.new_directory import new_directory
 from wirelessfl.runs.observers import Observer, default_observers
-from wirelessfl.runs.observing import check_observers, configured_observers
+from wirelessfl.runs.observers.watching import check_observers, configured_observers
 from wirelessfl.runs.result import RunResult
 from wirelessfl.training.workers.fork_server import leave_if_child
 from wirelessfl.training.workers.shards import ALONE, Shards

@@ -6,7 +6,7 @@ import wirelessfl
 from wirelessfl.cli import main
 from wirelessfl.cli.flags import merged
 from wirelessfl.config import Config
-from wirelessfl.config.dropped import dropped_notes
+from wirelessfl.config.combinations import dropped_notes
 
 FILE = {
     "algorithm": {"name": "fedavg", "lr": 0.07},

@@ -8,7 +8,7 @@ import wirelessfl
 from wirelessfl.base.errors import ConfigError
 from wirelessfl.cli import main
 from wirelessfl.config import Config
-from wirelessfl.config.task_tables import ENDLESS
+from wirelessfl.config.choices import ENDLESS
 from wirelessfl.runs.folder.fingerprints import settings_hash
 from wirelessfl.runs.kept import kept_run
 

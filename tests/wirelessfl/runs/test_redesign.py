@@ -10,7 +10,7 @@ import wirelessfl
 from wirelessfl.base.errors import ConfigError
 from wirelessfl.engine.rounds.redesign import Cost, RoundSettings
 from wirelessfl.runs.folder.directory import RunDirectory
-from wirelessfl.runs.pricing.same_training import dependences
+from wirelessfl.runs.pricing.radio import dependences
 
 DESIGN = ("local_steps", "edge_rounds", "clients_per_round")
 OPTIMAL = {"allocation": "optimal"}

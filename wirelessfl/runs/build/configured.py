@@ -11,12 +11,17 @@ from wirelessfl.base.errors import ConfigError
 from wirelessfl.base.import_paths import absolute, expanded
 from wirelessfl.base.wording import count_of, shown
 from wirelessfl.config import Config
-from wirelessfl.config.given import LINK_KINDS, GivenSection, chosen, replaced_by_network
-from wirelessfl.config.named import absolute_name
+from wirelessfl.config.choices import TASK_SETTINGS, task_names
+from wirelessfl.config.named import (
+    LINK_KINDS,
+    GivenSection,
+    absolute_name,
+    chosen,
+    replaced_by_network,
+)
 from wirelessfl.config.sections.training import listed
 from wirelessfl.config.settings import Settings, unresolved, with_objects
 from wirelessfl.config.tables import checked_tables, read_toml
-from wirelessfl.config.task_tables import TASK_SETTINGS, task_names
 from wirelessfl.runs.build.given import NOTHING, Given, GivenObjects, GivenTraining, check_functions
 
 

@@ -13,7 +13,7 @@ from channels import Network
 from wirelessfl.base.errors import ConfigError
 from wirelessfl.base.import_paths import is_import_path
 from wirelessfl.base.wording import shown, suggestion
-from wirelessfl.config.given import GivenNetwork, GivenSection
+from wirelessfl.config.named import GivenNetwork, GivenSection
 from wirelessfl.data import Data, Dataset, as_dataset
 from wirelessfl.data.partition import client_lists
 from wirelessfl.engine.rounds.redesign import Redesign

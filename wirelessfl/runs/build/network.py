@@ -16,7 +16,7 @@ from channels.streams import Stream
 from wirelessfl.air.radio import Placed
 from wirelessfl.base.errors import ConfigError
 from wirelessfl.config.choices import Choices
-from wirelessfl.config.given import own_network
+from wirelessfl.config.named import own_network
 from wirelessfl.config.sections import NetworkSection
 
 DEFAULT_HZ = 1e9

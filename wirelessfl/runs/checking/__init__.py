@@ -1,6 +1,5 @@
 """Contract tests of users' classes and functions: ``wirelessfl check``."""
 
-from wirelessfl.runs.checking.check import check
-from wirelessfl.runs.checking.report import Outcome, Report
+from wirelessfl.runs.checking.check import Outcome, Report, check
 
 __all__ = ["Outcome", "Report", "check"]

@@ -1,4 +1,4 @@
-"""Checks a user's class or function against the contracts."""
+"""Checks a user's class or function against the contracts, and reports what holds."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import Field, fields, is_dataclass, make_dataclass
+from dataclasses import Field, asdict, dataclass, fields, is_dataclass, make_dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from channels import Access
 from wirelessfl.air.uplinks import Uplink
@@ -18,13 +18,90 @@ from wirelessfl.base.guard import NO_ERROR, ONE_LINE, located
 from wirelessfl.base.import_paths import is_import_path, path_of
 from wirelessfl.base.registry import import_path
 from wirelessfl.base.torch_state import kept_generators, own_modes
-from wirelessfl.base.wording import shown, suggestion
+from wirelessfl.base.wording import count_of, shown, suggestion
 from wirelessfl.config.choices import KINDS
 from wirelessfl.models.metrics import find_metric
 from wirelessfl.runs.checking.contracts import CONTRACTS, BrokenError, Contract, NotTestedError
 from wirelessfl.runs.checking.kinds import CHECKED, base_of, data_of, kind_of
-from wirelessfl.runs.checking.report import NEEDS, Outcome, Report
 from wirelessfl.runs.checking.subject import Subject, import_path_of
+
+NEEDS = "needs that it "
+"""Beginning of the reason to skip a contract that needs another one."""
+Status = Literal["ok", "failed", "skipped"]
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """The result of one contract test.
+
+    >>> from wirelessfl.runs.checking import Outcome
+    >>> print(Outcome("equal streams give equal draws", "ok"))
+    ok       equal streams give equal draws
+
+    Args:
+        contract: what must hold.
+        status: whether it does, or could not be tested.
+        reason: what is wrong, or why the test was skipped; one line.
+    """
+
+    contract: str
+    status: Status
+    reason: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.status:<7}  {self.contract}" + (f": {self.reason}" if self.reason else "")
+
+
+@dataclass(frozen=True)
+class Report:
+    """The results of all contract tests of a class or function.
+
+    >>> from wirelessfl.runs.checking import Outcome, Report
+    >>> outcomes = (Outcome("equal streams, equal draws", "ok"), Outcome("has name", "failed"))
+    >>> report = Report("my_fading:Mine", "fading", outcomes, seconds=0.1)
+    >>> report.passed, report.failed
+    (False, ['has name'])
+
+    Args:
+        name: import path, or name of the class.
+        kind: kind of choice, e.g. "algorithm".
+        outcomes: the result of each test, in order.
+        seconds: wall-clock seconds.
+    """
+
+    name: str
+    kind: str
+    outcomes: tuple[Outcome, ...]
+    seconds: float
+
+    @property
+    def passed(self) -> bool:
+        """Whether no test has failed."""
+        return not self.failed
+
+    @property
+    def failed(self) -> list[str]:
+        """The contracts that do not hold."""
+        return [outcome.contract for outcome in self.outcomes if outcome.status == "failed"]
+
+    def as_dict(self) -> dict[str, Any]:
+        """The report as plain values, for JSON."""
+        return {**asdict(self), "outcomes": [*map(asdict, self.outcomes)], "passed": self.passed}
+
+    def __str__(self) -> str:
+        counts = {
+            status: sum(outcome.status == status for outcome in self.outcomes)
+            for status in ("ok", "failed", "skipped")
+        }
+        summary = ", ".join(f"{count} {status}" for status, count in counts.items() if count)
+        head = f"{self.kind.replace('_', ' ')} {self.name}: {summary} in {self.seconds:.1f} s"
+        lines = [
+            f"  {outcome}" for outcome in self.outcomes if not outcome.reason.startswith(NEEDS)
+        ]
+        waiting = len(self.outcomes) - len(lines)
+        if waiting:
+            lines.append(f"  skipped  {count_of(waiting, 'contract')} that depend on failed ones")
+        return "\n".join([head, *lines])
 
 
 @own_modes

@@ -21,7 +21,7 @@ from wirelessfl.base.guard import calling
 from wirelessfl.base.torch_state import seeded_generators
 from wirelessfl.base.wording import shown
 from wirelessfl.config.choices import KINDS
-from wirelessfl.config.given import own_network
+from wirelessfl.config.named import own_network
 from wirelessfl.data import Dataset, load_dataset
 from wirelessfl.models.losses import Loss
 from wirelessfl.models.metrics import Metric

@@ -11,7 +11,7 @@ from wirelessfl.base.import_paths import short
 from wirelessfl.base.rows import has_diverged
 from wirelessfl.base.terminal import Terminal
 from wirelessfl.config import Config
-from wirelessfl.config.task_tables import ENDLESS
+from wirelessfl.config.choices import ENDLESS
 from wirelessfl.runs.observers.observer import Observer, Row, Running
 
 if TYPE_CHECKING:

@@ -19,8 +19,8 @@ from wirelessfl.runs.build.given import GivenObjects
 from wirelessfl.runs.build.plausible import implausible
 from wirelessfl.runs.pricing.networks import cell_by_cell, costs, never_ending
 from wirelessfl.runs.pricing.price import check_priceable, priced
+from wirelessfl.runs.pricing.radio import COSTS, FIXED, Row, dependences
 from wirelessfl.runs.pricing.recorded import RecordedRounds
-from wirelessfl.runs.pricing.same_training import COSTS, FIXED, Row, dependences
 
 VARYING = tuple(name for name in COSTS if name not in FIXED)
 """Fields of rows that differ from network to network."""

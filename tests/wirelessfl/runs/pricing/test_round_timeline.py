@@ -14,8 +14,7 @@ from wirelessfl.base.errors import ConfigError
 from wirelessfl.cli.main import main
 from wirelessfl.data import load_dataset
 from wirelessfl.engine.rounds.client_log import COLUMNS
-from wirelessfl.runs.pricing.round_picture import LINES
-from wirelessfl.runs.pricing.round_timeline import round_timeline
+from wirelessfl.runs.pricing.round_timeline import LINES, round_timeline
 from wirelessfl.runs.timeline import timeline
 
 CELLS = {"cells": 2, "edge_rounds": 2, "clients": 6, "local_steps": 2, "hidden": (4, 4)}

@@ -17,7 +17,7 @@ from wirelessfl.engine.schedules.rounds import Rounds
 from wirelessfl.engine.sessions.presence import Labels
 from wirelessfl.runs.build.configured import configured
 from wirelessfl.runs.build.given import GivenObjects
-from wirelessfl.runs.pricing.same_training import (
+from wirelessfl.runs.pricing.radio import (
     RELATIVE,
     check_cells,
     check_independent,
