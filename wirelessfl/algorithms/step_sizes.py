@@ -45,7 +45,9 @@ def _factors(value: Any, step_sizes: StepSizes, rounds: int) -> Callable[[int], 
         try:
             return float(check(factor))
         except UnfitError as unfit:
-            raise wrong_result("step sizes", step_sizes, where, unfit.found, unfit.wanted) from None
+            raise wrong_result(
+                "step sizes", step_sizes, where, unfit.result, unfit.expected
+            ) from None
 
     return share
 

@@ -79,19 +79,19 @@ def stored_size(path: Path) -> int | None:
         OSError: it is not a regular file.
     """
     try:
-        found = os.lstat(path)
+        status = os.lstat(path)
     except FileNotFoundError:
         return None
-    _check_regular(path, found)
-    return found.st_size
+    _check_regular(path, status)
+    return status.st_size
 
 
-def _check_regular(path: Path, found: os.stat_result) -> None:
-    if stat.S_ISREG(found.st_mode):
+def _check_regular(path: Path, status: os.stat_result) -> None:
+    if stat.S_ISREG(status.st_mode):
         return
-    if stat.S_ISDIR(found.st_mode):
+    if stat.S_ISDIR(status.st_mode):
         raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(path))
-    if stat.S_ISLNK(found.st_mode):
+    if stat.S_ISLNK(status.st_mode):
         raise OSError(errno.ELOOP, "it is a link, and only the folder may be one", str(path))
     raise OSError(errno.EINVAL, "it is not a regular file", str(path))
 

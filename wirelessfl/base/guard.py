@@ -52,13 +52,13 @@ class UnfitError(Exception):
     """A method has returned something that it must not return.
 
     Args:
-        found: the result, in words.
-        wanted: what to return, in words.
+        result: the result, in words.
+        expected: what to return, in words.
     """
 
-    def __init__(self, found: str, wanted: str) -> None:
-        super().__init__(found, wanted)
-        self.found, self.wanted = found, wanted
+    def __init__(self, result: str, expected: str) -> None:
+        super().__init__(result, expected)
+        self.result, self.expected = result, expected
 
 
 def returns(check: Check) -> Callable[[F], F]:
@@ -111,22 +111,22 @@ def guard(cls: type, interface: type | None = None) -> None:
     """
     if of_project(cls):
         return
-    known = [*filter(None, (interface,)), *filter(of_project, cls.__mro__)]
-    checked = [c for c in known if any(_check_in(c, name) for name in vars(c))]
+    interfaces = [*filter(None, (interface,)), *filter(of_project, cls.__mro__)]
+    checked = [c for c in interfaces if any(_check_in(c, name) for name in vars(c))]
     if not checked:
         return
     kind = words_of(interface or checked[-1])
-    for name in {name for c in known for name in vars(c) if not name.startswith("_")}:
+    for name in {name for c in interfaces for name in vars(c) if not name.startswith("_")}:
         owner = next((c for c in cls.__mro__ if name in vars(c)), None)
         if owner is None or of_project(owner):
             continue
-        found = vars(owner)[name]
+        member = vars(owner)[name]
         check = next((check for c in checked if (check := _check_in(c, name))), None)
-        if isinstance(found, property) and isinstance(found.fget, FunctionType):
-            if not hasattr(found.fget, "guarded"):
-                setattr(cls, name, found.getter(_guarded(found.fget, kind, check)))
-        elif isinstance(found, FunctionType) and not hasattr(found, "guarded"):
-            setattr(cls, name, _guarded(found, kind, check))
+        if isinstance(member, property) and isinstance(member.fget, FunctionType):
+            if not hasattr(member.fget, "guarded"):
+                setattr(cls, name, member.getter(_guarded(member.fget, kind, check)))
+        elif isinstance(member, FunctionType) and not hasattr(member, "guarded"):
+            setattr(cls, name, _guarded(member, kind, check))
 
 
 def words_of(interface: type) -> str:
@@ -136,8 +136,8 @@ def words_of(interface: type) -> str:
 
 def _check_in(cls: type, name: str) -> Check | None:
     """The check that a class states for the results of its method or property ``name``."""
-    found = vars(cls).get(name)
-    return getattr(getattr(found, "fget", found), "returned", None)
+    member = vars(cls).get(name)
+    return getattr(getattr(member, "fget", member), "returned", None)
 
 
 def _guarded(function: FunctionType, kind: str, check: Check | None) -> Callable[..., Any]:
@@ -153,23 +153,25 @@ def _guarded(function: FunctionType, kind: str, check: Check | None) -> Callable
         try:
             return check(value, self, *args, **kwargs)
         except UnfitError as unfit:
-            raise wrong_result(kind, self, name, unfit.found, unfit.wanted) from None
+            raise wrong_result(kind, self, name, unfit.result, unfit.expected) from None
 
     call.guarded = True  # type: ignore[attr-defined]
     return call
 
 
-def wrong_result(kind: str, thing: object, method: str, found: str, wanted: str) -> ConfigError:
+def wrong_result(kind: str, thing: object, method: str, result: str, expected: str) -> ConfigError:
     """The error of a method that has returned something else than it must.
 
     Args:
         kind: the kind of its object, e.g. "split".
         thing: the object.
         method: name of the method.
-        found: the result, in words.
-        wanted: what to return, in words.
+        result: the result, in words.
+        expected: what to return, in words.
     """
-    return ConfigError(f"{kind} {title_of(thing)!r}: {method} returned {found}. Return {wanted}.")
+    return ConfigError(
+        f"{kind} {title_of(thing)!r}: {method} returned {result}. Return {expected}."
+    )
 
 
 @contextmanager
@@ -301,40 +303,40 @@ def implementing(interface: type) -> Check:
     return check
 
 
-def reals(value: Any, shapes: Iterable[Shape], wanted: str) -> Any:
+def reals(value: Any, shapes: Iterable[Shape], expected: str) -> Any:
     """Check for an array of finite numbers >= 0 with one of these shapes."""
-    wanted = f"{wanted}, finite and >= 0"
+    expected = f"{expected}, finite and >= 0"
     if not isinstance(value, np.ndarray) or value.dtype.kind not in "iuf":
-        raise UnfitError(described(value), f"a NumPy array of numbers {wanted}")
+        raise UnfitError(described(value), f"a NumPy array of numbers {expected}")
     if value.shape not in shapes:
-        raise UnfitError(described(value), f"numbers {wanted}")
+        raise UnfitError(described(value), f"numbers {expected}")
     bad = ~(np.isfinite(value) & (value >= 0))
     if bad.any():
-        raise UnfitError(f"{value[bad].flat[0]} at {_place(bad)}", f"numbers {wanted}")
+        raise UnfitError(f"{value[bad].flat[0]} at {_place(bad)}", f"numbers {expected}")
     return value
 
 
-def indices(value: Any, below: int, wanted: str) -> IntArray:
+def indices(value: Any, below: int, expected: str) -> IntArray:
     """Check for a one-dimensional array of integers in [0, below); a list is converted."""
-    wanted = f"{wanted}: integers in one dimension, from 0 to {below - 1}"
+    expected = f"{expected}: integers in one dimension, from 0 to {below - 1}"
     try:
-        found = np.asarray(value)
+        array = np.asarray(value)
     except (TypeError, ValueError):
-        raise UnfitError(described(value), wanted) from None
-    if found.ndim != 1 or (found.size and found.dtype.kind not in "iu"):
-        raise UnfitError(described(value if found.ndim == 0 else found), wanted)
-    bad = (found < 0) | (found >= below)
+        raise UnfitError(described(value), expected) from None
+    if array.ndim != 1 or (array.size and array.dtype.kind not in "iu"):
+        raise UnfitError(described(value if array.ndim == 0 else array), expected)
+    bad = (array < 0) | (array >= below)
     if bad.any():
-        raise UnfitError(f"{found[bad][0]} at {_place(bad)}", wanted)
-    return found.astype(np.int64)
+        raise UnfitError(f"{array[bad][0]} at {_place(bad)}", expected)
+    return array.astype(np.int64)
 
 
-def entries(value: Any, count: int, wanted: str) -> list[Any]:
+def entries(value: Any, count: int, expected: str) -> list[Any]:
     """Check for a list, or another sized iterable, of this length."""
     if not hasattr(value, "__len__") or not hasattr(value, "__iter__") or isinstance(value, str):
-        raise UnfitError(described(value), wanted)
+        raise UnfitError(described(value), expected)
     if len(value) != count:
-        raise UnfitError(f"{len(value)} entries", wanted)
+        raise UnfitError(f"{len(value)} entries", expected)
     return list(value)
 
 

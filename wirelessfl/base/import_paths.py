@@ -97,8 +97,8 @@ class FileFinder(MetaPathFinder):
     def find_spec(self, fullname: str, path: Any = None, target: Any = None) -> ModuleSpec | None:
         """The specification of a file's module; None for other modules and missing files."""
         file = file_of(fullname)
-        found = file is not None and file.is_file()
-        return spec_from_file_location(fullname, file) if found else None
+        exists = file is not None and file.is_file()
+        return spec_from_file_location(fullname, file) if exists else None
 
 
 sys.meta_path.append(FileFinder())

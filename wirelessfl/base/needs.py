@@ -20,19 +20,21 @@ class Needs:
 
     Args:
         met: whether it is met: a function of ``run``, a ``wirelessfl.config.kinds.Frame``, and of
-            ``own``, the section or choice that has the setting.
+            ``owner``, the section or choice that has the setting.
         reason: why the setting has no effect otherwise, as a message puts it after the setting's
             name and value: "conflicts with X, which ...: choose ...", or "needs X: set it".
-            ``{run.ATTRIBUTE}`` and ``{own.SETTING}`` stand for values; or a function as ``met``.
+            ``{run.ATTRIBUTE}`` and ``{owner.SETTING}`` stand for values; or a function as ``met``.
     """
 
     met: Callable[[Any, Any], object]
     reason: str | Callable[[Any, Any], str]
 
-    def why_not(self, run: Any, own: Any = None) -> str:
+    def why_not(self, run: Any, owner: Any = None) -> str:
         """The reason why a setting with this condition has no effect if it is not met."""
         reason = self.reason
-        return reason.format(run=run, own=own) if isinstance(reason, str) else reason(run, own)
+        return (
+            reason.format(run=run, owner=owner) if isinstance(reason, str) else reason(run, owner)
+        )
 
 
 class Fits(Needs):
@@ -57,15 +59,15 @@ def unmet(asked: Iterable[Asked], run: Any) -> dict[tuple[str, str], str]:
         asked: the settings; without unmet needs, they are left out of the result.
         run: as for ``Needs``.
     """
-    found: dict[tuple[str, str], str] = {}
-    for place, needs, own in asked:
-        if place in found:
+    reasons: dict[tuple[str, str], str] = {}
+    for place, needs, owner in asked:
+        if place in reasons:
             continue
         for need in needs:
-            if not need.met(run, own):
-                found[place] = need.why_not(run, own)
+            if not need.met(run, owner):
+                reasons[place] = need.why_not(run, owner)
                 break
-    return found
+    return reasons
 
 
 def beside(name: str, *values: Any, because: str = "") -> Needs:
@@ -78,10 +80,10 @@ def beside(name: str, *values: Any, because: str = "") -> Needs:
         because: what a message says about another value, e.g. ", which has no antennas".
     """
     if not values:
-        return Needs(lambda run, own: getattr(own, name) is not None, f"needs {name}: set it")
+        return Needs(lambda run, owner: getattr(owner, name) is not None, f"needs {name}: set it")
     return Needs(
-        lambda run, own: getattr(own, name) in values,
-        f'conflicts with {name}="{{own.{name}}}"{because}: choose {name} "{values[0]}"',
+        lambda run, owner: getattr(owner, name) in values,
+        f'conflicts with {name}="{{owner.{name}}}"{because}: choose {name} "{values[0]}"',
     )
 
 
@@ -93,8 +95,8 @@ def without(name: str, because: str = ", which replaces it: choose one of them")
         because: what a message says about it, and what to do.
     """
     return Needs(
-        lambda run, own: getattr(own, name, None) is None,
-        f"conflicts with {name}={{own.{name}:g}}{because}",
+        lambda run, owner: getattr(owner, name, None) is None,
+        f"conflicts with {name}={{owner.{name}:g}}{because}",
     )
 
 
@@ -111,11 +113,11 @@ def needs_of(owner: type[Any], kind: type[Needs] = Needs) -> Mapping[str, tuple[
     else:
         hints = get_type_hints(owner, include_extras=True)
         metadata = {name: getattr(hint, "__metadata__", ()) for name, hint in hints.items()}
-    found = {
-        name: tuple(each for entry in entries for each in _each(entry, kind))
+    by_name = {
+        name: tuple(need for entry in entries for need in _each(entry, kind))
         for name, entries in metadata.items()
     }
-    return {name: needs for name, needs in found.items() if needs}
+    return {name: needs for name, needs in by_name.items() if needs}
 
 
 def _each(entry: Any, kind: type[Needs]) -> tuple[Needs, ...]:

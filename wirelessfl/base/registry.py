@@ -91,8 +91,8 @@ def _check_hidden(cls: type[Choice]) -> None:
     """Check that a user's class hides no inherited setting, unless ``overrides`` names it."""
     inherited: dict[str, type] = {}
     for base in reversed(cls.__mro__[1:]):
-        own = vars(base).get("__annotations__", {})
-        inherited |= {f.name: base for f in fields_of(base) if f.name in own}
+        annotations = vars(base).get("__annotations__", {})
+        inherited |= {f.name: base for f in fields_of(base) if f.name in annotations}
     annotated, allowed = vars(cls).get("__annotations__", {}), vars(cls).get("overrides", ())
     for name in allowed:
         if name not in inherited:
@@ -197,10 +197,12 @@ class Kind(Generic[C]):
         Raises:
             ConfigError: it does not exist, or is not a subclass of ``base``.
         """
-        known = self.classes()
-        if isinstance(name, str) and name in known:
-            return known[name]
-        return cast(type[C], subclass(self.name, name, by_name(self.name, name, known), self.base))
+        classes = self.classes()
+        if isinstance(name, str) and name in classes:
+            return classes[name]
+        return cast(
+            type[C], subclass(self.name, name, by_name(self.name, name, classes), self.base)
+        )
 
 
 def import_path(kind: str, path: str) -> Any:
@@ -227,21 +229,21 @@ def import_path(kind: str, path: str) -> Any:
     if loaded is None:
         missing = f"there is no {what}."
     else:
-        own = [key for key, value in vars(loaded).items() if _is_of(value, module)]
-        missing = f"{what} has no {name!r}.{suggestion(name, own)}"
+        names = [key for key, value in vars(loaded).items() if _is_of(value, module)]
+        missing = f"{what} has no {name!r}.{suggestion(name, names)}"
     raise ConfigError(
         f"{problem}: {missing} Write it as module:name, with the module's folder on PYTHONPATH, "
         "or as file.py:name."
     )
 
 
-def by_name(kind: str, name: object, known: Mapping[str, Any], other: str = "") -> Any:
-    """Find the object called ``name`` in ``known``, or at an import path, see ``import_path``.
+def by_name(kind: str, name: object, choices: Mapping[str, Any], other: str = "") -> Any:
+    """Find the object called ``name`` in ``choices``, or at an import path, see ``import_path``.
 
     Args:
         kind: what the object is, for messages.
         name: the given name.
-        known: objects by name.
+        choices: objects by name.
         other: what else may be given, for messages.
 
     Raises:
@@ -249,12 +251,12 @@ def by_name(kind: str, name: object, known: Mapping[str, Any], other: str = "") 
     """
     if not isinstance(name, str):
         raise ConfigError(f"{kind} is {shown(name)}: give a name, or an import path module:name.")
-    if name in known:
-        return known[name]
+    if name in choices:
+        return choices[name]
     if is_import_path(name):
         return import_path(kind, name)
     raise ConfigError(
-        f"{kind} {name!r} is unknown.{_meant(name, known)} Choose {', '.join(sorted(known))}, "
+        f"{kind} {name!r} is unknown.{_meant(name, choices)} Choose {', '.join(sorted(choices))}, "
         f"or your own by its path module:name or file.py:name{other}."
     )
 
@@ -264,29 +266,29 @@ def _is_of(value: object, module: str) -> bool:
     return callable(value) and getattr(value, "__module__", None) == module
 
 
-def _meant(name: str, known: Mapping[str, Any]) -> str:
+def _meant(name: str, names: Mapping[str, Any]) -> str:
     """Suggest how to write a name that may be meant as an import path, or a similar known name."""
     module, dot, last = name.rpartition(".")
     if name.endswith(SUFFIX):
         return f" Name a class or function of the file, too: {name + ':Name'!r}."
     if dot and all(part.isidentifier() for part in name.split(".")):
         return f" Do you mean {f'{module}:{last}'!r}?"
-    if name not in known and name.isidentifier() and os.path.isfile(name + SUFFIX):
+    if name not in names and name.isidentifier() and os.path.isfile(name + SUFFIX):
         return f" Name a class or function of the file {name}{SUFFIX}, too: {name + ':Name'!r}."
-    return suggestion(name, known)
+    return suggestion(name, names)
 
 
-def subclass(kind: str, name: str, found: Any, base: type[Any]) -> Any:
-    """Return ``found`` if it is a concrete subclass of ``base`` with valid annotations.
+def subclass(kind: str, name: str, cls: Any, base: type[Any]) -> Any:
+    """Return ``cls`` if it is a concrete subclass of ``base`` with valid annotations.
 
     Raises:
         ConfigError: it is not.
     """
-    if not (isinstance(found, type) and issubclass(found, base)):
+    if not (isinstance(cls, type) and issubclass(cls, base)):
         raise ConfigError(
-            f"{kind} {name!r} is {shown(found)}: give a class derived from {public_path(base)}."
+            f"{kind} {name!r} is {shown(cls)}: give a class derived from {public_path(base)}."
         )
-    missing = sorted(getattr(found, "__abstractmethods__", ()))
+    missing = sorted(getattr(cls, "__abstractmethods__", ()))
     if missing:
         raise ConfigError(
             f"{kind} {name!r} lacks {', '.join(missing)}, which {public_path(base)} requires: "
@@ -294,9 +296,9 @@ def subclass(kind: str, name: str, found: Any, base: type[Any]) -> Any:
         )
     if is_import_path(name):
         with calling(f"the annotations of {kind} {name!r} cannot be read", ConfigError):
-            hints = get_type_hints(found)
-        _check_settings(kind, name, found, hints)
-    return found
+            hints = get_type_hints(cls)
+        _check_settings(kind, name, cls, hints)
+    return cls
 
 
 def _check_settings(kind: str, name: str, cls: type[Any], hints: Mapping[str, Any]) -> None:
@@ -333,7 +335,7 @@ def classes_in(package: str, base: Any) -> Mapping[str, Any]:
     Raises:
         ConfigError: two of them have the same name.
     """
-    found: dict[str, Any] = {}
+    classes: dict[str, Any] = {}
     folder = importlib.import_module(package)
     files = sorted(f.name for f in pkgutil.iter_modules(getattr(folder, "__path__", ())))
     for module in [importlib.import_module(f"{package}.{file}") for file in files] or [folder]:
@@ -343,9 +345,9 @@ def classes_in(package: str, base: Any) -> Mapping[str, Any]:
                 continue
             if not value.name:  # a base class for other choices
                 continue
-            if found.setdefault(value.name, value) is not value:
+            if classes.setdefault(value.name, value) is not value:
                 raise ConfigError(
                     f"{value.__module__}.{value.__name__} is called {value.name!r}, and so is "
-                    f"{found[value.name].__module__}: give it another name."
+                    f"{classes[value.name].__module__}: give it another name."
                 )
-    return MappingProxyType(dict(sorted(found.items())) if files else found)
+    return MappingProxyType(dict(sorted(classes.items())) if files else classes)

@@ -54,8 +54,8 @@ def field_of(name: str) -> str:
 
 def title_of(field: str) -> str:
     """The title of a field, with its unit; accuracies are in percent."""
-    found = field.replace("_", " ")
-    return TITLES.get(field) or (f"{found} (%)" if is_accuracy(field) else found)
+    words = field.replace("_", " ")
+    return TITLES.get(field) or (f"{words} (%)" if is_accuracy(field) else words)
 
 
 def is_accuracy(field: str) -> bool:
@@ -81,17 +81,17 @@ def numeric_fields(rows: Iterable[Mapping[str, Any]]) -> list[str]:
 
 
 def unknown_field(
-    argument: str, name: object, known: Iterable[str], rows: Iterable[Mapping[Any, Any]]
+    argument: str, name: object, numeric: Iterable[str], rows: Iterable[Mapping[Any, Any]]
 ) -> str:
     """The message for a field that no row has, or that has several values.
 
     Args:
         argument: name of the argument that gives it.
         name: the given name.
-        known: fields with a number.
+        numeric: fields with a number.
         rows: the rows.
     """
-    fields = list(known)
+    fields = list(numeric)
     several = next((len(row[name]) for row in rows if isinstance(row.get(name), list)), None)
     if several is not None:
         return (

@@ -57,5 +57,5 @@ def _replaced(handler: Handler | signal.Handlers, numbers: Sequence[int]) -> Ite
                     before[number] = signal.signal(number, handler)
         yield
     finally:
-        for number, found in before.items():
-            signal.signal(number, found)
+        for number, previous in before.items():
+            signal.signal(number, previous)

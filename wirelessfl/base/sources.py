@@ -49,15 +49,15 @@ def source_hashes(module: str) -> dict[str, str]:
     The user's modules are those outside of Python, its installed packages, and this package. They
     are found by the import statements of the files, also inside functions.
     """
-    found: dict[str, Source] = {}
+    sources: dict[str, Source] = {}
     todo = [module]
     while todo:
         name = todo.pop()
-        source = None if name in found else _source(name)
+        source = None if name in sources else _source(name)
         if source is not None:
-            found[name] = source
+            sources[name] = source
             todo += [other for other in source.imports if _of_user(other)]
-    return dict(sorted((source.file, source.digest) for source in found.values()))
+    return dict(sorted((source.file, source.digest) for source in sources.values()))
 
 
 def is_installed(name: str) -> bool:
@@ -78,8 +78,8 @@ def _of_user(name: str) -> bool:
 
 def _folders(spec: Any) -> Sequence[str] | None:
     """Folders of the modules of a package, which may have no file; None for other modules."""
-    found: Sequence[str] | None = getattr(spec, "submodule_search_locations", None)
-    return found
+    folders: Sequence[str] | None = getattr(spec, "submodule_search_locations", None)
+    return folders
 
 
 def _spec(name: str) -> Any:
@@ -98,12 +98,12 @@ def _spec(name: str) -> Any:
 
 def _source(name: str) -> Source | None:
     """The source of a module; None if there is no such module, or only a folder of modules."""
-    spec, known = _spec(name), _sources.get(name)
+    spec, source = _spec(name), _sources.get(name)
     if spec is None or (_folders(spec) is not None and spec.origin is None):
         return None
-    if known is None or known.loaded is not spec:
-        known = _sources[name] = _read(name, spec)
-    return known
+    if source is None or source.loaded is not spec:
+        source = _sources[name] = _read(name, spec)
+    return source
 
 
 def _read(name: str, spec: Any) -> Source:

@@ -45,13 +45,13 @@ def read_state(file: Path) -> dict[str, Any]:
 
 
 def read_checkpoint(
-    file: Path, wanted: Callable[[str], bool] = lambda name: True
+    file: Path, selects: Callable[[str], bool] = lambda name: True
 ) -> tuple[dict[str, torch.Tensor], dict[str, Any]]:
     """The tensors and the state in a checkpoint.
 
     Args:
         file: the checkpoint.
-        wanted: which tensors to return, by name; all of them are checked, one after the other.
+        selects: which tensors to return, by name; all of them are checked, one after the other.
 
     Raises:
         OSError: the file cannot be read.
@@ -64,7 +64,7 @@ def read_checkpoint(
         def each() -> Iterator[tuple[str, torch.Tensor]]:
             for name in sorted(checkpoint.keys()):
                 value = checkpoint.get_tensor(name)
-                if wanted(name):
+                if selects(name):
                     tensors[name] = value
                 yield name, value
 

@@ -33,8 +33,8 @@ def escaped(text: str) -> str:
     return CONTROL.sub(_escape, text)
 
 
-def _escape(found: re.Match[str]) -> str:
-    code = ord(found[0])
+def _escape(match: re.Match[str]) -> str:
+    code = ord(match[0])
     if code < 0x100 or 0xDC80 <= code <= 0xDCFF:  # a byte that is not UTF-8
         return f"\\x{code & 0xFF:02x}"
     return f"\\u{code:04x}"

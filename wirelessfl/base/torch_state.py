@@ -50,15 +50,15 @@ def own_modes(function: F) -> F:
 @contextmanager
 def _usual() -> Iterator[None]:
     """Modes of the calling thread in which models can be trained."""
-    for kind, found, usual in (
+    for kind, current, usual in (
         ("dtype", torch.get_default_dtype(), torch.float32),
         ("device", torch.get_default_device(), torch.device("cpu")),
     ):
-        if found != usual:
+        if current != usual:
             instead = " and choose the setting device" if kind == "device" else ""
             value = repr(str(usual)) if kind == "device" else usual
             raise ConfigError(
-                f"torch's default {kind} is {found}, but runs need {usual}: call "
+                f"torch's default {kind} is {current}, but runs need {usual}: call "
                 f"torch.set_default_{kind}({value}) before{instead}."
             )
     with ExitStack() as stack:

@@ -82,29 +82,29 @@ SHORT = 4
 LIMITS = (("ge", ">="), ("gt", ">"), ("le", "<="), ("lt", "<"))
 
 
-def nearest(word: object, known: Iterable[str]) -> str | None:
-    """The name in ``known`` that is most similar to ``word``; None if none is similar enough.
+def nearest(word: object, names: Iterable[str]) -> str | None:
+    """The name in ``names`` that is most similar to ``word``; None if none is similar enough.
 
     Case and leading dashes are ignored, and "_" equals "-".
     """
-    plain, asked = {_letters(name): name for name in known}, _letters(str(word))
+    plain, asked = {_letters(name): name for name in names}, _letters(str(word))
     cutoff = SIMILAR if len(asked) > SHORT else SIMILAR_SHORT
-    found = difflib.get_close_matches(asked, plain, n=1, cutoff=cutoff)
-    return plain[found[0]] if found else None
+    matches = difflib.get_close_matches(asked, plain, n=1, cutoff=cutoff)
+    return plain[matches[0]] if matches else None
 
 
 def _letters(name: str) -> str:
     return name.lower().lstrip("-").replace("_", "-")
 
 
-def suggestion(word: object, known: Iterable[str]) -> str:
+def suggestion(word: object, names: Iterable[str]) -> str:
     """Return " Do you mean 'rounds'?" for the nearest known name, or "" if none is similar.
 
     A word of other packages gets what serves instead, however similar other names are.
     """
     if advice := foreign(word):
         return advice
-    near = nearest(word, known)
+    near = nearest(word, names)
     return "" if near is None else f" Do you mean {near!r}?"
 
 
@@ -183,12 +183,12 @@ def explain(
             continue
         setting = find(place)
         if entry["type"] == "value_error":
-            found = str(entry["ctx"]["error"]).removesuffix(".") + "."
+            text = str(entry["ctx"]["error"]).removesuffix(".") + "."
             if setting is not None:
-                found = f"{setting[0]}: {found}"
+                text = f"{setting[0]}: {text}"
             elif where:  # raised for a section: the message begins with the setting's name
-                found = f"{where}.{found}"
-            lines[where] = found
+                text = f"{where}.{text}"
+            lines[where] = text
         elif setting is None:
             table = entry["type"] in ("model_type", "dict_type")
             need = "give a table of settings" if table else "give another value"

@@ -108,13 +108,13 @@ def act(arguments: argparse.Namespace) -> int:
     for flag, (section, key) in flag_places(config.given_tables(), flags).items():
         if section not in TABLES and (section, key) not in KEPT:  # it is of training
             raise ConfigError(f"{flag}={flags[flag]} has no effect on a link budget: leave it out.")
-    network, found = budget_of(config, arguments.upload_mib)
+    network, budget = budget_of(config, arguments.upload_mib)
     if arguments.json:
         result = {
             "upload_mib": arguments.upload_mib,
             "antennas": network.antennas,
-            "quantiles": found.table(),
-            "clients": found.rows(),
+            "quantiles": budget.table(),
+            "clients": budget.rows(),
         }
         say(json.dumps(_finite(result), indent=2, allow_nan=False))
         return 0
@@ -122,10 +122,10 @@ def act(arguments: argparse.Namespace) -> int:
     lines = notes(network, arguments.upload_mib)
     if arguments.per_client and network.clients > FEW:
         console = Terminal(width=max(console.width, WIDTH))
-        table, same = _by_client(found)
+        table, same = _by_client(budget)
         lines += same
     else:
-        table = _by_quantity(found)
+        table = _by_quantity(budget)
     over = "" if arguments.per_client or network.clients <= FEW else ": quantiles over clients"
     cells = count_of(network.cells, "cell")
     table.title = f"link budget of {count_of(network.clients, 'client')} in {cells}{over}"
@@ -151,15 +151,15 @@ def notes(network: Network, upload_mib: float) -> list[str]:
     return lines
 
 
-def _by_quantity(found: LinkBudget) -> Table:
+def _by_quantity(budget: LinkBudget) -> Table:
     """One line per quantity; a column for each client, or for each of three quantiles."""
-    if len(found.client) <= FEW:
-        rows = found.rows()
+    if len(budget.client) <= FEW:
+        rows = budget.rows()
         heads = [f"client {row['client']}" for row in rows]
         names = [name for name in rows[0] if name not in ("client", "cell")]
         lines = {name: [row[name] for row in rows] for name in names}
     else:
-        quantiles = found.table()
+        quantiles = budget.table()
         heads = [head for head in quantiles[0] if head != "quantity"]
         lines = {row["quantity"]: [row[head] for head in heads] for row in quantiles}
     table = Table()
@@ -172,9 +172,9 @@ def _by_quantity(found: LinkBudget) -> Table:
     return table
 
 
-def _by_client(found: LinkBudget) -> tuple[Table, list[str]]:
+def _by_client(budget: LinkBudget) -> tuple[Table, list[str]]:
     """One line per client, and a line for each quantity that is equal for all clients."""
-    rows = found.rows()
+    rows = budget.rows()
     shown = {name: [_cell(name, row[name]) for row in rows] for name in rows[0]}
     several = [name for name, cells in shown.items() if len(set(cells)) > 1]
     same = [

@@ -53,15 +53,15 @@ def act(arguments: argparse.Namespace) -> int:
     }
     if not arguments.no_speed:
         parts["speed"] = _speed
-    found = {}
+    report = {}
     for title, part in parts.items():
-        found[title] = _tried(part)
+        report[title] = _tried(part)
         if not arguments.json:
             say(f"{title}:", flush=True)
-            for name, value in found[title].items():
+            for name, value in report[title].items():
                 say(f"  {name:<15} {value}", flush=True)
     if arguments.json:
-        say(json.dumps(found, indent=2))
+        say(json.dumps(report, indent=2))
     return 0
 
 
@@ -87,8 +87,8 @@ def _version(package: str) -> str | None:
 def _versions() -> dict[str, str]:
     import wirelessfl
 
-    found = {package: _version(package) or "not installed" for package in NEEDED}
-    return {"wirelessfl": wirelessfl.__version__, "python": platform.python_version(), **found}
+    packages = {package: _version(package) or "not installed" for package in NEEDED}
+    return {"wirelessfl": wirelessfl.__version__, "python": platform.python_version(), **packages}
 
 
 def _machine() -> dict[str, Any]:
@@ -113,7 +113,7 @@ def _data() -> dict[str, str]:
     from wirelessfl.data.files import cache_folder, environment_folder
 
     folders = {"WIRELESSFL_DATA": environment_folder(), "cache": cache_folder()}
-    found = {}
+    lines = {}
     for name in dataset_names():
         source = ABOUT[name][2]
         places = [
@@ -122,12 +122,12 @@ def _data() -> dict[str, str]:
             if folder is not None and _filled(folder / name)
         ]
         if places:
-            found[name] = places[0]
+            lines[name] = places[0]
         elif source == DOWNLOADED:
-            found[name] = "not here; downloaded when it is used"
+            lines[name] = "not here; downloaded when it is used"
         else:
-            found[name] = "available" if name == "digits" else "not here"
-    return found
+            lines[name] = "available" if name == "digits" else "not here"
+    return lines
 
 
 def _filled(folder: Path) -> bool:

@@ -98,16 +98,16 @@ def flags_of(owners: Iterable[tuple[str, type[Choice]]]) -> list[Flag]:
 
 def _flags(named: Iterable[tuple[str, type[Choice], Mapping[Field[Any], str]]]) -> list[Flag]:
     """The flags of some settings of choices, given their names."""
-    found: list[tuple[str, Field[Any], str, FieldInfo]] = []
+    settings: list[tuple[str, Field[Any], str, FieldInfo]] = []
     for kind, owner, names in named:
         hints = get_type_hints(owner, include_extras=True) if names else {}
         for entry, name in names.items():
             info = FieldInfo.from_annotation(hints[entry.name])
-            found.append((PARTS.get(kind, kind), entry, name, info))
-    kinds = [without_none(info.annotation) for *_, info in found]
+            settings.append((PARTS.get(kind, kind), entry, name, info))
+    kinds = [without_none(info.annotation) for *_, info in settings]
     return [
         Flag(name, section, entry.name, kind, info.description or "", _default(entry))
-        for (section, entry, name, info), kind in zip(found, kinds, strict=True)
+        for (section, entry, name, info), kind in zip(settings, kinds, strict=True)
     ]
 
 
@@ -124,22 +124,22 @@ def all_flags() -> tuple[Flag, ...]:
 
     A flag of several choices has the first one's default and the longest list of values.
     """
-    known = {"algorithm": algorithm_classes()} | {k: kind.classes() for k, kind in KINDS.items()}
-    owners = [(kind, cls) for kind, classes in known.items() for cls in classes.values()]
+    kinds = {"algorithm": algorithm_classes()} | {k: kind.classes() for k, kind in KINDS.items()}
+    owners = [(kind, cls) for kind, classes in kinds.items() for cls in classes.values()]
     taken = section_homes()
     names = [flag_names(cls, taken) for _, cls in owners]
     # Classes share the fields that they inherit.
     inherited: set[tuple[str, Field[Any]]] = set()
-    own: list[tuple[str, type[Choice], dict[Field[Any], str]]] = []
+    named: list[tuple[str, type[Choice], dict[Field[Any], str]]] = []
     for (kind, cls), name in zip(owners, names, strict=True):
         flags = {entry: name[entry.name] for entry in fields(cls)}
         new = {entry: flag for entry, flag in flags.items() if (flag, entry) not in inherited}
         inherited |= {(flag, entry) for entry, flag in new.items()}
-        own.append((kind, cls, new))
-    found = {flag.name: flag for flag in section_flags()}
-    for flag in _flags(own):
-        found[flag.name] = _widest(found.get(flag.name, flag), flag)
-    return tuple(found.values())
+        named.append((kind, cls, new))
+    by_name = {flag.name: flag for flag in section_flags()}
+    for flag in _flags(named):
+        by_name[flag.name] = _widest(by_name.get(flag.name, flag), flag)
+    return tuple(by_name.values())
 
 
 def _widest(one: Flag, other: Flag) -> Flag:
@@ -278,11 +278,11 @@ def chosen_tables(
     plain = [word for word in words if word not in ("-h", "--help")]
     if len(plain) < len(words) and plain[-1:] == ["all"]:
         plain.pop()
-    known, rest = scout.parse_known_args(plain)
-    trust = vars(known).pop("trust")
-    values = {kind: value.split(",") for kind, value in vars(known).items() if value}
+    parsed, rest = scout.parse_known_args(plain)
+    trust = vars(parsed).pop("trust")
+    values = {kind: value.split(",") for kind, value in vars(parsed).items() if value}
     named = {kind: names[0] for kind, names in values.items()}
-    tables = read_toml(expanded(known.config), trust) if known.config else {}
+    tables = read_toml(expanded(parsed.config), trust) if parsed.config else {}
     chosen: dict[str, Any] = {}
     name: Any
     for kind in ("algorithm", *KINDS):

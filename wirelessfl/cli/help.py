@@ -70,26 +70,26 @@ def help_of_run(tables: Mapping[str, Any]) -> Iterator[tuple[str, list[Line]]]:
     local = f" with local {named['algorithm']['local']}" if "local" in named["algorithm"] else ""
     yield f"algorithm {named['algorithm']['name']}{local}", [*lines("algorithm")]
     for heading, sections in GROUPS.items():
-        found = [line for section in sections for line in lines(section)]
+        entries = [line for section in sections for line in lines(section)]
         if heading == "schedule" and settings.regime.of_tasks:
-            found.append(TASK)
-        yield heading, found
+            entries.append(TASK)
+        yield heading, entries
 
 
 def help_of_all() -> Iterator[tuple[str, list[Line]]]:
     """Yield each heading with the lines of all its settings and the choices they belong to."""
     flags = [*all_flags()]
     for heading, sections in {"algorithm": ("algorithm",), **GROUPS}.items():
-        found: list[Line] = []
+        entries: list[Line] = []
         for section in sections:
             if section in KINDS:
-                found.append(_choice_line(section, None))
+                entries.append(_choice_line(section, None))
             for flag in flags:
                 if flag.section == section:
                     name, text = flag_line(flag, None if flag.varies else flag.default)
                     names = owner_names(flag.key)
-                    found.append((name, f"{text} ({names})" if names else text))
-        yield heading, found
+                    entries.append((name, f"{text} ({names})" if names else text))
+        yield heading, entries
     yield "several tasks", [TASK]
 
 
@@ -109,14 +109,14 @@ def page(
 
 def own_lines(parser: argparse.ArgumentParser) -> list[Line]:
     """The arguments of a command that are not settings, apart from those of every command."""
-    found = []
+    lines = []
     for action in parser._actions:
         described = action.help not in (None, argparse.SUPPRESS)
         if action.option_strings and described and action.option_strings[0] not in COMMON:
             text, default, value = str(action.help).partition(" (default: ")
             text += f" [{value.removesuffix(')')}]" if default else ""
-            found.append((f"{action.option_strings[0]} {action.metavar or ''}".strip(), text))
-    return found
+            lines.append((f"{action.option_strings[0]} {action.metavar or ''}".strip(), text))
+    return lines
 
 
 def algorithm_lines() -> list[Line]:
@@ -137,13 +137,13 @@ def flag_line(flag: Flag, default: Any) -> Line:
     """The line of a flag; its description lists the accepted names."""
     metavar, text = flag.metavar, flag.text
     # Defaults that depend on other settings are part of the description.
-    text, found, derived = text.partition(" (default: ")
+    text, stated, derived = text.partition(" (default: ")
     if metavar.startswith("{"):
         names = metavar[1:-1].split(",")
         metavar = "NAME"
         if not all(name in text for name in names if name != "auto"):
             text = f"{text}: {', '.join(names)}"
-    if found:
+    if stated:
         text += f" [{derived.rpartition(')')[0]}]"
     elif default is not None and not isinstance(default, bool):
         text += f" [{_shown(default)}]"
@@ -225,9 +225,9 @@ class Help(argparse.Action):
             )
         if self.headings is not None:
             groups = [(heading, lines) for heading, lines in groups if heading in self.headings]
-        own = own_lines(parser)
-        if own and values != "all" and self.usage is None:
-            groups = [(parser.prog.rpartition(" ")[2], own), *groups]
+        arguments = own_lines(parser)
+        if arguments and values != "all" and self.usage is None:
+            groups = [(parser.prog.rpartition(" ")[2], arguments), *groups]
         name = self.tables.get("algorithm", {}).get("name", "ALGORITHM")
         usage = f"{parser.prog} {name} [--config FILE [--trust]] [--json] [--flag value ...]"
         if self.usage is not None:

@@ -33,29 +33,29 @@ def add(parser: Parser) -> None:
 def act(arguments: argparse.Namespace) -> int:
     """Print the names of all choices, those of one kind, or the settings of one choice."""
     names = dict(_kinds())
-    console, wanted = Terminal(), arguments.name
-    if wanted is None:
+    console, word = Terminal(), arguments.name
+    if word is None:
         console.print(_table(names))
         return 0
-    kind = _kind(wanted, names)
+    kind = _kind(word, names)
     if kind in names:
         console.print(_table({kind: names[kind]}))
         return 0
-    owners = [kind for kind, lines in names.items() if wanted in lines]
+    owners = [kind for kind, lines in names.items() if word in lines]
     if not owners:
         from wirelessfl.base.wording import suggestion
 
-        flags = _settings(wanted)
+        flags = _settings(word)
         if flags:
             for line in flags:
                 console.tell(line)
             return 0
-        known = [*names, *(name for lines in names.values() for name in lines)]
+        every = [*names, *(name for lines in names.values() for name in lines)]
         raise ConfigError(
-            f"{wanted!r} is unknown.{suggestion(wanted, known)} wirelessfl list lists all names."
+            f"{word!r} is unknown.{suggestion(word, every)} wirelessfl list lists all names."
         )
     for kind in owners:
-        for line in _details(kind, wanted, names[kind][wanted]):
+        for line in _details(kind, word, names[kind][word]):
             console.tell(line)
     return 0
 
@@ -95,9 +95,9 @@ def _kinds() -> Iterator[tuple[str, Lines]]:
     yield "algorithm", {n: _first_line(c) for n, c in algorithm_classes().items()}
     yield "dataset", {name: described(name) for name in dataset_names()}
     yield "model", {name: _first_line(made) for name, made in MODELS.items()}
-    for kind, known in KINDS.items():
+    for kind, choices in KINDS.items():
         if kind not in ("dataset", "model"):
-            yield kind, {name: _first_line(cls) for name, cls in known.classes().items()}
+            yield kind, {name: _first_line(cls) for name, cls in choices.classes().items()}
     yield "metric", {name: _first_line(cls) for name, cls in METRICS.classes().items()}
 
 
@@ -123,8 +123,8 @@ def _details(kind: str, name: str, line: str) -> Iterator[str]:
     from wirelessfl.config.choices import KINDS
     from wirelessfl.models.metrics import METRICS
 
-    known: dict[str, Any] = {"algorithm": algorithm_classes, "metric": METRICS.classes}
-    classes = known[kind]() if kind in known else KINDS[kind].classes()
+    extra: dict[str, Any] = {"algorithm": algorithm_classes, "metric": METRICS.classes}
+    classes = extra[kind]() if kind in extra else KINDS[kind].classes()
     cls = classes[name]
     if kind == "dataset":
         yield f"dataset {name}: {line}."

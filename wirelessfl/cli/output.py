@@ -97,12 +97,12 @@ def closing_table(summaries: Sequence[dict[str, Any]]) -> Table:
     return table
 
 
-def predictions_table(found: dict[str, dict[str, float | None]]) -> Table:
+def predictions_table(predicted: dict[str, dict[str, float | None]]) -> Table:
     """A table with what a design has predicted and what the run has taken."""
     table = Table(title="the design and its run")
     for heading in ("", "predicted", "realised", "difference"):
         table.add_column(heading, justify="right" if heading else "left")
-    for cells in prediction_rows(found):
+    for cells in prediction_rows(predicted):
         table.add_row(*cells)
     return table
 

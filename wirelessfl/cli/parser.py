@@ -191,10 +191,10 @@ class Parser(argparse.ArgumentParser):
     ) -> tuple[Any, list[str]]:
         """Parse the arguments; unknown words are an error unless the parser is lenient."""
         words = sys.argv[1:] if args is None else args
-        found, rest = super().parse_known_args(_with_numbers(words), namespace)
+        parsed, rest = super().parse_known_args(_with_numbers(words), namespace)
         if rest and not self.lenient:
             self._refuse(rest)
-        return found, rest
+        return parsed, rest
 
     def error(self, message: str) -> NoReturn:
         """Print the message and exit with status 2."""
@@ -214,10 +214,10 @@ class Parser(argparse.ArgumentParser):
         from wirelessfl.config.synonyms import synonym
 
         flag = word.partition("=")[0]
-        known = [option for action in self._actions for option in action.option_strings]
-        settings = [option.removeprefix("--").replace("-", "_") for option in known]
+        options = [option for action in self._actions for option in action.option_strings]
+        settings = [option.removeprefix("--").replace("-", "_") for option in options]
         meant = synonym(flag, settings) if "rounds" in settings else None
-        near = suggestion(flag, known) if meant is None else meant.sentence("--")
+        near = suggestion(flag, options) if meant is None else meant.sentence("--")
         self.error(f"unknown flag {flag!r}.{near}")
 
     def _check_value(self, action: argparse.Action, value: Any) -> None:

@@ -144,8 +144,8 @@ def _trained(
 
     plan = planned(config, **options)
     runs = [
-        (point.label, own.total_rounds)
-        for point, own in zip(plan.points, plan.configs, strict=True)
+        (point.label, pilot_config.total_rounds)
+        for point, pilot_config in zip(plan.points, plan.configs, strict=True)
     ]
     last: dict[int, dict[str, Any]] = {}
 
@@ -167,8 +167,8 @@ def _trained(
             last[place] = row
             show(place, row)
 
-        told: dict[str, Any] = {"on_row": on_row, "on_end": on_end, "on_found": on_found}
-        return pilot(config, root=root, jobs=jobs, **options, **told)
+        callbacks: dict[str, Any] = {"on_row": on_row, "on_end": on_end, "on_found": on_found}
+        return pilot(config, root=root, jobs=jobs, **options, **callbacks)
 
 
 def _table(pilots: Pilots) -> Table:

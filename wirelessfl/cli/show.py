@@ -53,8 +53,8 @@ def act(arguments: argparse.Namespace) -> int:
         say(f"the run {facts['ended']}")
     for note in facts["notes"]:
         say(f"note: {note}")
-    for name, given in facts["given"].items():
-        say(f"given from Python: {name} = {given}")
+    for name, text in facts["given"].items():
+        say(f"given from Python: {name} = {text}")
     if facts["without_defaults"]:
         say("\nsettings that differ from defaults, and the algorithm:")
     else:

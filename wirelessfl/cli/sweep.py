@@ -113,11 +113,11 @@ def act(arguments: argparse.Namespace) -> int:
     executed: list[int] = []
     tell = console.tell
 
-    def on_found(found: Sequence[int], others: Sequence[int]) -> None:
+    def on_found(ready: Sequence[int], others: Sequence[int]) -> None:
         executed.extend(others)
-        if found:
-            few = "; ".join(first_names([labels[place] for place in found]))
-            number = "1 finished run" if len(found) == 1 else f"{len(found)} finished runs"
+        if ready:
+            few = "; ".join(first_names([labels[place] for place in ready]))
+            number = "1 finished run" if len(ready) == 1 else f"{len(ready)} finished runs"
             tell(f"reading {number} from {root} ({few}), executing {len(others)}")
 
     last: dict[int, Row] = {}
@@ -136,8 +136,8 @@ def act(arguments: argparse.Namespace) -> int:
                 last[place] = row
                 show(place, row)
 
-            told: dict[str, Any] = {"on_row": on_row, "on_end": on_end, "on_found": on_found}
-            outcomes = sweep(configs, root, **options, **told)
+            callbacks: dict[str, Any] = {"on_row": on_row, "on_end": on_end, "on_found": on_found}
+            outcomes = sweep(configs, root, **options, **callbacks)
     except SweepError as error:
         outcomes, failed = error.outcomes, error
     except (KeyboardInterrupt, Terminated):
@@ -149,8 +149,8 @@ def act(arguments: argparse.Namespace) -> int:
             rows.append({**entry, "error": outcome.reason})
         else:
             source = priced_from(outcome.directory)
-            told = {} if source is None else {"priced_from": source}
-            rows.append({**entry, **outcome.summary(), **entry, **told})
+            priced = {} if source is None else {"priced_from": source}
+            rows.append({**entry, **outcome.summary(), **entry, **priced})
     finished = [row for row in rows if "error" not in row]
     _say_priced(tell, [rows[place] for place in executed if "error" not in rows[place]])
     if arguments.json:
@@ -203,7 +203,7 @@ def coupled_settings(words: str) -> dict[str, Any]:
     from wirelessfl.cli.flags import all_flags
     from wirelessfl.config.sections import WITHOUT_RESULTS
 
-    found: dict[str, Any] = {}
+    settings: dict[str, Any] = {}
     many = ";" in words
     tuples = {flag.name for flag in all_flags() if get_origin(flag.kind) is tuple}
     for part in words.strip(";").split(";" if many else ","):
@@ -214,12 +214,12 @@ def coupled_settings(words: str) -> dict[str, Any]:
                 f"with is {words!r}: {part!r} is not NAME=VALUE. Separate settings by commas, or "
                 'by semicolons if a value contains commas: --with "cells=2;cpu_hz=1e9,2e9".'
             )
-        if name in found:
+        if name in settings:
             raise ConfigError(f"with is {words!r}: {name} occurs twice. Give one value.")
         if name in ("task", *WITHOUT_RESULTS):
             raise ConfigError(f"with is {words!r}: {name} has one value in a sweep. Use --{name}.")
-        found[name] = tuple(value.split(",")) if name in tuples else value
-    return found
+        settings[name] = tuple(value.split(",")) if name in tuples else value
+    return settings
 
 
 def config_value(config: Config, flag: str) -> Any:

@@ -36,7 +36,7 @@ def act(arguments: argparse.Namespace) -> int:
     """Print a table over seeds."""
     from wirelessfl.results import load_all
 
-    found = load_all(arguments.runs).table(
+    table = load_all(arguments.runs).table(
         arguments.by,
         target=arguments.target,
         field=arguments.field,
@@ -44,11 +44,11 @@ def act(arguments: argparse.Namespace) -> int:
         tests=arguments.tests,
     )
     if arguments.json:
-        say(found.to_json())
+        say(table.to_json())
     elif arguments.csv:
-        say(found.to_csv(), end="")
+        say(table.to_csv(), end="")
     elif arguments.latex:
-        say(found.to_latex(), end="")
+        say(table.to_latex(), end="")
     else:
-        say(found)
+        say(table)
     return 0

@@ -21,7 +21,7 @@ class Own(FedAvg):
     mode: Annotated[
         Literal["plain", "noisy"],
         Fits(
-            lambda run, own: own.mode == "plain" or run.sessions is None,
+            lambda run, owner: owner.mode == "plain" or run.sessions is None,
             "conflicts with sessions={run.sessions}: choose mode plain",
         ),
     ] = "plain"
@@ -31,8 +31,8 @@ class Own(FedAvg):
         int,
         without("seconds"),
         Suits(
-            lambda run, own: own.steps <= run.settings.network.clients,
-            "steps={own.steps} exceeds the {run.settings.network.clients} clients: lower it",
+            lambda run, owner: owner.steps <= run.settings.network.clients,
+            "steps={owner.steps} exceeds the {run.settings.network.clients} clients: lower it",
         ),
     ] = 3
     delay: Annotated[int, (STALE, beside("seconds"))] = 0

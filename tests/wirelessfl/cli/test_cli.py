@@ -19,8 +19,6 @@ SMALL = (
     "--batch-size 8 --threads 1"
 ).split()
 
-DEAD = ["--snr-db", "-300", "--bandwidth-hz", "1e-300"]  # a channel with a rate of zero
-
 
 def test_run_prints_a_table_and_json(tmp_path, capsys):
     out = tmp_path / "first"
@@ -61,15 +59,13 @@ def test_run_prints_a_table_and_json(tmp_path, capsys):
         (["run", "hist", "--clients", "2000", "--cells", "4"], "DataError"),
         (["run", "hist", "--device", "tpu9"], "ConfigError: device 'tpu9' cannot be used"),
         (["run", "hist", "--snr-db", "5000"], "ConfigError: network: snr_db[0] is 5000.0"),
-        (["run", "fedavg", "--bandwidth-hz", "2e-303"], "ConfigError: round 1 takes inf seconds"),
-        (["run", "hist", *DEAD], "ConfigError: round 1 takes inf seconds in cell 0"),
         (
-            ["run", "hist", *DEAD, "--mask-sizes", "optimized"],
-            "ConfigError: mask sizes: cell 0 never ends with 1 units, its lower bound",
+            ["run", "fedavg", "--bandwidth-hz", "2e-303"],
+            "network: bandwidth_hz[0] is 2e-303",
         ),
         (
             ["run", "hist", "--cpu-hz", "1e9"],
-            "network.cpu_hz is ('1e9',): give two numbers, LOW",
+            "network.cpu_hz is '1e9': give two numbers, LOW,HIGH",
         ),
         (["run", "hist", "--device", "meta"], "ConfigError: device 'meta' cannot be used"),
         (["run", "hist", "--dataset", "os:getcwd"], "data set 'os:getcwd'"),
@@ -89,13 +85,13 @@ def test_run_prints_a_table_and_json(tmp_path, capsys):
         (["run", "fedavg", "--chunk", "inf"], "run.chunk"),
         (
             ["run", "fedavg", "--switched-capacitance", "1", "--cpu-hz=1e154,1e154"],
-            "ConfigError: round 1 uses inf joules per client: lower transmit_power_w",
+            "ConfigError: network: cpu_hz[0] is 1e+154: give a finite number > 0",
         ),
         (
             ["run", "fedavg", "--transmit-power-w", "23"],
             "transmit_power_w is 23: give at most 10 W (40 dBm). For dBm, give transmit_power_dbm",
         ),
-        (["run", "fedavg", "--clients", "99999999999999"], "Unable to allocate 90.9 TiB"),
+        (["run", "fedavg", "--clients", "99999999999999"], "and at most 1,000,000,000"),
         (
             ["run", "fedavg", "--hidden", "9999999999999"],
             "MemoryError: the settings need more memory",
@@ -103,7 +99,10 @@ def test_run_prints_a_table_and_json(tmp_path, capsys):
         (["resume", "/nowhere"], "ConfigError: /nowhere is not a run directory"),
         (["resume", "a" * 300], "is not a run directory"),
         (["run", "fedavg", "--out", "a" * 300], "aaa: File name too long. Choose another folder."),
-        (["run", "fedavg", "--dataset", "./" + "a" * 300], "aaa: File name too long. Give another"),
+        (
+            ["run", "fedavg", "--dataset", "./" + "a" * 300],
+            "train: File name too long",
+        ),
         (["run", "fedast", "--task", "digits,lr"], "follow the data set as name=value"),
         (["bench", "--repeats", "0"], "ConfigError: repeats is 0"),
     ],

@@ -134,7 +134,7 @@ class CheckedAccess(Access):
         try:
             return check(answer)
         except UnfitError as unfit:
-            raise wrong_result("uplink", self.uplink, name, unfit.found, unfit.wanted) from None
+            raise wrong_result("uplink", self.uplink, name, unfit.result, unfit.expected) from None
 
 
 def _numbers(name: str, values: Any, shape: Shape, required: str) -> None:
@@ -142,7 +142,7 @@ def _numbers(name: str, values: Any, shape: Shape, required: str) -> None:
     try:
         reals(values, (shape,), required)
     except UnfitError as unfit:
-        raise UnfitError(f"{unfit.found} as {name}", unfit.wanted) from None
+        raise UnfitError(f"{unfit.result} as {name}", unfit.expected) from None
 
 
 def _service(value: Any, shape: Shape) -> Service:

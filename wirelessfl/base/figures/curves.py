@@ -219,9 +219,9 @@ def _curve(
     rows: Sequence[Row], against: str, what: str, smooth: int
 ) -> tuple[FloatArray, FloatArray]:
     """The curve of one run: its abscissae and values, without rows that lack one of the fields."""
-    known = [row for row in rows if row.get(against) is not None and what in row]
-    values = np.array([_value(row, what) for row in known])
-    return np.array([float(row[against]) for row in known]), _averaged(values, smooth)
+    complete = [row for row in rows if row.get(against) is not None and what in row]
+    values = np.array([_value(row, what) for row in complete])
+    return np.array([float(row[against]) for row in complete]), _averaged(values, smooth)
 
 
 def _common(

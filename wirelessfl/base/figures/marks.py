@@ -216,13 +216,13 @@ def entries(panels: Sequence[Axes]) -> dict[str, Any]:
     }
 
 
-def legend_above(figure: Figure, by_text: Mapping[str, Any], said: str = "") -> None:
+def legend_above(figure: Figure, by_text: Mapping[str, Any], title: str = "") -> None:
     """A legend above the panels, in as few lines as fit; if it is tall, the figure gets higher.
 
     Args:
         figure: the figure.
         by_text: handles by label; labels that are wider than the figure are wrapped.
-        said: title of the legend.
+        title: title of the legend.
     """
     small, width, height = style().small, figure.get_figwidth(), figure.get_figheight()
     by_text = {wrapped(figure, text, HANDLE): handle for text, handle in by_text.items()}
@@ -231,12 +231,12 @@ def legend_above(figure: Figure, by_text: Mapping[str, Any], said: str = "") -> 
     fitting = max(min(int(width / entry), len(by_text)), 1)
     rows = math.ceil(len(by_text) / fitting)
     tallest = LINE * (1 + max(text.count("\n") for text in by_text)) + SPACING
-    tall = (LINE * (said.count("\n") + 1) + rows * tallest) * small / 72
+    tall = (LINE * (title.count("\n") + 1) + rows * tallest) * small / 72
     figure.set_figheight(height + max(tall - TALL * height, 0.0))
     figure.legend(
         by_text.values(),
         by_text.keys(),
-        title=said or None,
+        title=title or None,
         loc="outside upper center",
         ncols=math.ceil(len(by_text) / rows),
         fontsize=small,
@@ -256,10 +256,10 @@ def wrapped(figure: Figure, text: str, beside: float = 0.0) -> str:
     width = int((72 * figure.get_figwidth() / style().small - beside) / EM)
     lines = textwrap.wrap(text, width, break_long_words=False)
     for narrower in range(width - 1, 0, -1):
-        found = textwrap.wrap(text, narrower, break_long_words=False)
-        if len(found) > len(lines):
+        attempt = textwrap.wrap(text, narrower, break_long_words=False)
+        if len(attempt) > len(lines):
             break
-        lines = found
+        lines = attempt
     return "\n".join(lines)
 
 

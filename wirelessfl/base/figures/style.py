@@ -51,8 +51,8 @@ def method_of(label: str) -> str | None:
     >>> method_of("HIST, N = 4"), method_of("fedavg-small"), method_of("history")
     ('hist', 'fedavg-small', None)
     """
-    found = _NAMES.match(label)
-    return found[1].lower() if found else None
+    match = _NAMES.match(label)
+    return match[1].lower() if match else None
 
 
 def colour_of(method: str) -> str:
@@ -81,21 +81,21 @@ def looks_of(labels: Sequence[str]) -> dict[str, tuple[str, int]]:
     labels = list(dict.fromkeys(labels))
     methods = {label: method_of(label) for label in labels}
     rests = {label: label[len(name or "") :] for label, name in methods.items()}
-    known = [name for name in methods.values() if name is not None]
+    named = [name for name in methods.values() if name is not None]
     others = list(dict.fromkeys(rests[label] for label in labels if methods[label] is not None))
-    several = len(set(known)) < len(known)
-    free = [one for one in COLOURS if one not in {_COLOUR[name] for name in known}] or COLOURS
+    several = len(set(named)) < len(named)
+    free = [one for one in COLOURS if one not in {_COLOUR[name] for name in named}] or COLOURS
     without = [label for label in labels if methods[label] is None]
-    found = {}
+    by_label = {}
     for place, label in enumerate(labels):
         name = methods[label]
         if name is None:
-            found[label] = free[without.index(label) % len(free)], place
+            by_label[label] = free[without.index(label) % len(free)], place
             continue
         same = [one for one in labels if methods[one] == name]
         colour = shade(_COLOUR[name], same.index(label), len(same))
-        found[label] = colour, others.index(rests[label]) if several else place
-    return found
+        by_label[label] = colour, others.index(rests[label]) if several else place
+    return by_label
 
 
 def contrast(colour: str) -> float:
@@ -216,9 +216,9 @@ def line_look(place: int, label: str | None = None) -> dict[str, Any]:
         label: its label; if it begins with a method that has a colour, the line has this colour,
             else that of its number.
     """
-    known = label is not None and method_of(label) is not None
+    coloured = label is not None and method_of(label) is not None
     return {
-        "color": colour_of(label) if label and known else COLOURS[place % len(COLOURS)],
+        "color": colour_of(label) if label and coloured else COLOURS[place % len(COLOURS)],
         "linestyle": DASHES[place % len(DASHES)],
         "marker": MARKERS[place % len(MARKERS)],
         "linewidth": style().line,

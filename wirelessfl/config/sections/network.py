@@ -43,13 +43,13 @@ from wirelessfl.config.sections.section import Section
 
 def _unless_beta(need: Needs) -> Needs:
     """The need of ``step_seconds``, which is beta of a latency model that replaces links."""
-    return Needs(lambda run, own: not run.radio or need.met(run, own), need.reason)
+    return Needs(lambda run, owner: not run.radio or need.met(run, owner), need.reason)
 
 
 STEP = tuple(map(_unless_beta, BUILT))
 SPEEDS = Suits(
-    lambda _, own: own.cpu_hz is None or 0 < own.cpu_hz[0] <= own.cpu_hz[1],
-    "cpu_hz is {own.cpu_hz}: give 0 < LOW <= HIGH, in Hz",
+    lambda _, owner: owner.cpu_hz is None or 0 < owner.cpu_hz[0] <= owner.cpu_hz[1],
+    "cpu_hz is {owner.cpu_hz}: give 0 < LOW <= HIGH, in Hz",
 )
 
 
@@ -85,8 +85,8 @@ class DevicesSection(Section):
 
 
 FEWER = Fits(
-    lambda run, own: not run.settings.clients_known or (own.busy_clients or 0) <= own.clients,
-    "exceeds the {own.clients} clients: lower it",
+    lambda run, owner: not run.settings.clients_known or (owner.busy_clients or 0) <= owner.clients,
+    "exceeds the {owner.clients} clients: lower it",
 )
 
 
@@ -122,13 +122,13 @@ NOISE = Needs(
 )
 
 IN_WATTS = Suits(
-    lambda _, own: own.transmit_power_w <= LARGEST_POWER_W,
-    f"transmit_power_w is {{own.transmit_power_w:g}}: give at most {LARGEST_POWER_W:g} W (40 dBm). "
-    "For dBm, give transmit_power_dbm",
+    lambda _, owner: owner.transmit_power_w <= LARGEST_POWER_W,
+    f"transmit_power_w is {{owner.transmit_power_w:g}}: give at most {LARGEST_POWER_W:g} W "
+    "(40 dBm). For dBm, give transmit_power_dbm",
 )
 GAINS = Suits(
-    lambda _, own: own.path_gain_db is None or own.path_gain_db[0] <= own.path_gain_db[1],
-    "path_gain_db is {own.path_gain_db}: give LOW <= HIGH, in dB",
+    lambda _, owner: owner.path_gain_db is None or owner.path_gain_db[0] <= owner.path_gain_db[1],
+    "path_gain_db is {owner.path_gain_db}: give LOW <= HIGH, in dB",
 )
 
 

@@ -161,7 +161,7 @@ WITHIN = Needs(
 FIRST = (
     SESSIONS[1],
     Needs(
-        lambda run, own: (own.eval_every or 1) > 1,
+        lambda run, owner: (owner.eval_every or 1) > 1,
         "conflicts with eval_every=1, which evaluates every round: raise eval_every",
     ),
 )

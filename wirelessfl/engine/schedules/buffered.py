@@ -15,18 +15,18 @@ from wirelessfl.engine.schedules.schedule import Schedule, Scope, Work
 
 MEASURED = (
     Fits(
-        lambda run, own: own.option != "D" or run.settings.algorithm.rule.sends_changes,
+        lambda run, owner: owner.option != "D" or run.settings.algorithm.rule.sends_changes,
         'measures the spread of updates, but clients of algorithm "{run.title}" send '
         'models: choose option "S", or an algorithm such as "fedast"',
     ),
     Fits(
-        lambda run, own: own.option != "D" or run.settings.training.local_epochs is None,
+        lambda run, owner: owner.option != "D" or run.settings.training.local_epochs is None,
         "conflicts with local_epochs={run.settings.training.local_epochs:g}: it measures the "
         'spread of updates of equal numbers of local steps. Choose option "S", or give local_steps '
         "instead",
     ),
     Fits(
-        lambda run, own: own.option != "D" or run.uplink.gives != "sum",
+        lambda run, owner: owner.option != "D" or run.uplink.gives != "sum",
         'compares individual updates under schedule "{run.schedule.title}", but uplink '
         '"{run.uplink.title}" gives only their sum: choose option "S", or uplink "tdma", "ofdma" '
         'or "fixed"',

@@ -19,8 +19,8 @@ ONE_MODEL = Needs(
 )
 SELECTS = (
     Needs(
-        lambda run, own: (
-            run.settings.training.clients_per_round or own["name"] == RandomSelection.name
+        lambda run, owner: (
+            run.settings.training.clients_per_round or owner["name"] == RandomSelection.name
         ),
         "needs clients_per_round: set it",
     ),

@@ -209,7 +209,7 @@ class Labels(PresenceModel):
     shared_labels: Annotated[
         Literal["split", "both"],
         Field(description="samples of shared labels: half for each group, or all for both"),
-        Needs(lambda run, own: own.overlap, "needs overlap above 0: set it"),
+        Needs(lambda run, owner: owner.overlap, "needs overlap above 0: set it"),
     ] = "split"
     unseen_labels: Annotated[
         int,
