@@ -14,7 +14,7 @@ from experiments.codesign.stored import Found
 from experiments.codesign.sweep import ALGORITHMS, PAIRS, GridRuns, Sweep, reached
 from experiments.codesign.tuned import Tuned
 from experiments.decided.uplinks import EQUAL, SLOTS
-from wirelessfl.designs.pilot_runs import COUNT
+from wirelessfl.designs.pilot_plan import COUNT
 
 SECONDS, JOULES = "seconds", "joules"
 """What a design minimises."""

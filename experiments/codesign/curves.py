@@ -26,7 +26,7 @@ from experiments.codesign.sweep import (
     short,
 )
 from experiments.evidence import Evidence
-from wirelessfl.designs.pilot_runs import COUNT, STEPS
+from wirelessfl.designs.pilot_plan import COUNT, STEPS
 from wirelessfl.designs.points import PilotChoices, chosen_points
 from wirelessfl.results.archive import StoredRun
 

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Any, NamedTuple
 
 from experiments.codesign.sweep import PAIRS, GridRuns, Sweep, reached, short
-from wirelessfl.designs.pilot_runs import COUNT
+from wirelessfl.designs.pilot_plan import COUNT
 
 TPE, GUIDED = "TPE", "TPE, 4 random trials"
 """Optuna's sampler with its default of ten random trials first, and with four."""

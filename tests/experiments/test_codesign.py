@@ -28,8 +28,7 @@ from experiments.studies import SCALES, Results, Study
 from tests.drawn import recorded, titles
 from wirelessfl.base.figures.marks import AtLeast, marks_of
 from wirelessfl.config import Config
-from wirelessfl.designs.pilot_plan import LARGEST
-from wirelessfl.designs.pilot_runs import COUNT, STEPS
+from wirelessfl.designs.pilot_plan import COUNT, LARGEST, STEPS
 from wirelessfl.designs.points import PilotChoices, chosen_points, ramp
 from wirelessfl.results.archive import StoredRun
 

@@ -138,11 +138,11 @@ def _trained(
     """The pilots, with bars on a terminal and otherwise a line per pilot."""
     from wirelessfl.base.wording import count_of
     from wirelessfl.cli.output import sweep_progress
-    from wirelessfl.designs.pilot_plan import planned
+    from wirelessfl.designs.pilot_plan import PilotRequest, planned
     from wirelessfl.designs.pilot_runs import pilot
     from wirelessfl.runs.observers.console import metrics_of
 
-    plan = planned(config, **options)
+    plan = planned(config, PilotRequest(**options))
     runs = [
         (point.label, pilot_config.total_rounds)
         for point, pilot_config in zip(plan.points, plan.configs, strict=True)

@@ -6,6 +6,7 @@ import math
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,7 @@ from channels import Network
 from channels.notes import Notes
 from channels.validation import whole_number
 from solvers import Solution
+from wirelessfl.air.uplinks import Uplink
 from wirelessfl.base.errors import ConfigError
 from wirelessfl.base.torch_state import own_modes
 from wirelessfl.base.wording import shown
@@ -25,8 +27,8 @@ from wirelessfl.designs.choices import OPTIMIZED, DesignChoice, Family, divides,
 from wirelessfl.designs.fit import spread_targets
 from wirelessfl.designs.goals import MEAN, Curve, Goal
 from wirelessfl.designs.observed import Pilot
-from wirelessfl.designs.pilot_plan import FEWEST
-from wirelessfl.designs.pilot_runs import STEPS, Pilots, pilot
+from wirelessfl.designs.pilot_plan import COUNT, FEWEST, STEPS
+from wirelessfl.designs.pilot_runs import Pilots, pilot
 from wirelessfl.designs.prediction import Prediction, predicted
 from wirelessfl.designs.reports import Reports
 from wirelessfl.designs.sampled_rounds import SampledRounds
@@ -52,6 +54,7 @@ from wirelessfl.designs.ways import (
 )
 from wirelessfl.engine.rounds.planner import Planner
 from wirelessfl.runs.build.configured import configured_call
+from wirelessfl.runs.build.given import Given
 from wirelessfl.runs.build.planners import plan_without_data
 from wirelessfl.runs.build.plausible import implausible
 from wirelessfl.runs.result import RunResult
@@ -88,30 +91,32 @@ def affordable_rounds(
     assigner = planner.assigner
     if assigner.sized == "cells":
         planner = replace(planner, chosen=assigner.with_sizes(None))
+    stream = planner.stream.child("affordable")
     samples = []
     for count in clients:
         participation = replace(planner.participation, per_round=count)
-        stream = planner.stream.child("affordable")
-        samples.append(
-            SampledRounds(
-                replace(planner, stream=stream, participation=participation),
-                DRAWS,
-            )
-        )
+        sampled = replace(planner, stream=stream, participation=participation)
+        samples.append(SampledRounds(sampled, DRAWS))
+    uplinks = [way.uplink for way in ways if not way.deadline]
+    return partial(_rounds_within, limit, samples, uplinks, joules)
 
-    def rounds(local_steps: int, edge_rounds: int) -> float:
-        found = []
-        for sample in samples:
-            for way in ways:
-                if way.deadline:
-                    continue
-                costs = sample.of(way.uplink, (local_steps,), (edge_rounds,), joules=joules)
-                found.append(float(costs.means[1 if joules else 0].item()))
-        least = float(np.nanmin(found))
-        most = MARGIN * limit / least if least > 0 else math.inf
-        return 2.0 ** math.ceil(math.log2(most)) if 0 < most < math.inf else most
 
-    return rounds
+def _rounds_within(
+    limit: float,
+    samples: Sequence[SampledRounds],
+    uplinks: Sequence[Uplink],
+    joules: bool,
+    local_steps: int,
+    edge_rounds: int,
+) -> float:
+    costs = [
+        sample.of(uplink, (local_steps,), (edge_rounds,), joules=joules)
+        for sample in samples
+        for uplink in uplinks
+    ]
+    least = float(np.nanmin([cost.means[1 if joules else 0].item() for cost in costs]))
+    most = MARGIN * limit / least if least > 0 else math.inf
+    return 2.0 ** math.ceil(math.log2(most)) if 0 < most < math.inf else most
 
 
 def targets_within(runs: Sequence[RunResult]) -> list[float]:
@@ -153,7 +158,7 @@ def design(
     edge_rounds: Sequence[int] | int | None = None,
     clients: Sequence[int] | int | None = None,
     curve: Curve | Mapping[str, Curve] | None = None,
-    pilots: int = 8,
+    pilots: int = COUNT,
     pilot_steps: int = STEPS,
     air_snr_db: Sequence[float] | None = None,
     jobs: int = 1,
@@ -196,8 +201,7 @@ def design(
         config: settings of the run: data, model, network and algorithm. What is designed is
             replaced; H and E of the settings are those of the design with which others are
             compared. Without ``validation_fraction``, a tenth of the training data is held out.
-        network: replaces the configured network, as in ``wirelessfl.run``.
-        model, data: replace the configured ones, as in ``wirelessfl.run``.
+        network, model, data: replace the configured ones, see ``wirelessfl.Given``.
         target: validation accuracy to reach; None for that of the settings, or for the most
             accuracy within the limits.
         objective: what reaching the target should cost the least of: "seconds" (the default),
@@ -217,14 +221,11 @@ def design(
         clients: numbers of clients per round to choose from; None for that of the settings.
         curve: the learning curve, or one for each algorithm by name; None to fit it to pilots. One
             that was fitted with ``bootstrap=0`` gives predictions without intervals.
-        pilots: number of pilots for each algorithm that differ in H and E, see
-            ``wirelessfl.pilot``.
-        pilot_steps: local steps of a client up to the last round of a pilot. Without a target,
-            pilots have at most some more rounds than the budget allows.
+        pilots, pilot_steps, jobs, root: ``count``, ``steps``, ``jobs`` and ``root`` of
+            ``wirelessfl.pilot``, for each algorithm. Without a target, pilots have at most some
+            more rounds than the budget allows.
         air_snr_db: SNR of the pilots over the air, if "aircomp" is among the uplinks; None for that
             of the network.
-        jobs: number of pilots that train at a time.
-        root: folder of the pilots, which are kept and used again.
         draws: number of rounds in the sample. Four times as many others are the evaluation.
         on_note: called with notes, and with a line on the pilots of each algorithm; None to warn of
             notes with the class ``wirelessfl.Note``.
@@ -241,10 +242,9 @@ def design(
     started = time.perf_counter()
     count = _draws(draws)
     names = [uplinks] if isinstance(uplinks, str) else list(uplinks)
-    settings, given = configured_call(
-        design, config, {"model": model, "data": data, "network": network}
-    )
-    network = given.network
+    objects: Given = {"model": model, "data": data, "network": network}
+    settings, given = configured_call(design, config, objects)
+    objects["network"] = given.network
     if target is None:
         target = settings.evaluation.target
     if max_seconds is None:
@@ -252,75 +252,98 @@ def design(
     every = settings.evaluation.eval_every or 1
     goal = Goal.of(target, objective, max_seconds, max_client_joules, every, statistic)
     base = base_config(settings)
-    named = {name: with_algorithm(base, name) for name in names_of(among, base)}
-    planners = {name: plan_without_data(each, given).planner for name, each in named.items()}
+    configs = {name: with_algorithm(base, name) for name in names_of(among, base)}
+    planners = {name: plan_without_data(some, given).planner for name, some in configs.items()}
+    first = next(iter(planners.values())).network
     notes = Notes(on_note)
-    notes(*implausible(settings, next(iter(planners.values())).network))
-    number = next(iter(planners.values())).network.clients
-    space = Space.of(base, local_steps, edge_rounds, clients, number)
-    air = air_way(settings, next(iter(planners.values())).network) if AIR in names else None
-    among_ways = ways(names, goal, air)
+    notes(*implausible(settings, first))
+    space = Space.of(base, local_steps, edge_rounds, clients, first.clients)
+    air = air_way(settings, first) if AIR in names else None
+    search = Search(goal, space, ways(names, goal, air), count)
     snr_db = _air_snr_db(air_snr_db, air, curve)
-
-    def trained(name: str) -> Pilots:
-        """The pilots of an algorithm."""
-        assigner, cells = planners[name].assigner, planners[name].network.cells
-        settled = named[name]
-        if air is not None:
-            settled = pilot_config(settled, air_table(settings), given=network is not None)
-        found = pilot(
-            at_target(settled, goal.target),
-            local_steps=_several(space.local_steps, local_steps),
-            edge_rounds=_several(space.edge_rounds, edge_rounds) if cells > 1 else None,
-            clients=[number if some is None else some for some in space.clients]
-            if len(space.clients) > 1
-            else (),
-            masks=divides(assigner, cells),
-            snr_db=snr_db,
-            count=pilots,
-            steps=pilot_steps,
-            most_rounds=affordable_rounds(planners[name], goal, among_ways, space.clients),
-            root=root,
-            jobs=jobs,
-            model=model,
-            data=data,
-            network=network,
-            on_note=notes,
-        )
-        if on_note is not None:
-            on_note(f"{name}: {found}, {found.wall_seconds:.1f} s of wall-clock time")
-        return found
-
-    curves, runs = _curves(curve, named, trained)
+    trained: dict[str, Pilots] = {}
+    if curve is None:
+        options: dict[str, Any] = {"snr_db": snr_db, "count": pilots, "steps": pilot_steps}
+        options |= {**objects, "root": root, "jobs": jobs, "on_note": notes}
+        if local_steps is not None:
+            options |= _several("local_steps", space.local_steps)
+        if edge_rounds is not None:
+            options |= _several("edge_rounds", space.edge_rounds)
+        for name, settled in configs.items():
+            if air is not None:
+                table = air_table(settings)
+                settled = pilot_config(settled, table, given=given.network is not None)
+            trained[name] = _pilots(search, planners[name], settled, options)
+            if on_note is not None:
+                wall = trained[name].wall_seconds
+                on_note(f"{name}: {trained[name]}, {wall:.1f} s of wall-clock time")
+        curves = {name: _curve(some) for name, some in trained.items()}
+    else:
+        curves = _given_curves(curve, list(configs))
     if air is not None:
         check_noise(curves)
-    families = [Family(name, named[name], planners[name], curves[name]) for name in named]
-    search = Search(goal, space, among_ways, count)
-    found = search.alternatives(families)
+    families = [Family(name, configs[name], planners[name], curves[name]) for name in configs]
+    return _solved(search, families, list(trained.values()), notes, started)
+
+
+def _pilots(search: Search, planner: Planner, config: Config, options: Mapping[str, Any]) -> Pilots:
+    """The pilots of an algorithm; ``options`` are arguments of ``pilot`` for all algorithms."""
+    cells, space = planner.network.cells, search.space
+    if len(space.clients) > 1:
+        total = planner.network.clients
+        options = {**options, "clients": [total if n is None else n for n in space.clients]}
+    if cells == 1:
+        options = {**options, "edge_rounds": None}
+    return pilot(
+        at_target(config, search.goal.target),
+        masks=divides(planner.assigner, cells),
+        most_rounds=affordable_rounds(planner, search.goal, search.ways, space.clients),
+        **options,
+    )
+
+
+def _curve(pilots: Pilots) -> Curve:
+    return pilots.curve(targets_within(pilots.results) if pilots.target is None else None)
+
+
+def _solved(
+    search: Search,
+    families: Sequence[Family],
+    pilots: Sequence[Pilots],
+    notes: Notes,
+    started: float,
+) -> Solution[Design]:
+    """The best design of a search.
+
+    Raises:
+        ConfigError: no design meets the goal.
+    """
+    alternatives = search.alternatives(families)
     proof = search.certified(families)
-    found += proof.designs
-    best, others = chosen(search, found, proof)
+    alternatives += proof.designs
+    best, added = chosen(search, alternatives, proof)
     if best is None:
-        raise ConfigError(unreachable(goal, families, found))
-    expected = predicted(goal, best, count)
-    notes(*map(str, expected.dominant))
-    made = Design(
-        config=_config(best, goal, expected),
-        goal=goal,
+        raise ConfigError(unreachable(search.goal, families, alternatives))
+    alternatives += added
+    prediction = predicted(search.goal, best, search.draws)
+    notes(*map(str, prediction.dominant))
+    solution = Design(
+        config=_config(best, search.goal, prediction),
+        goal=search.goal,
         choice=best,
-        predicted=expected,
-        trainings=sum(len(each) for each in runs),
-        wall_seconds=sum(each.wall_seconds for each in runs),
-        reports=Reports(search, [*found, *others], best),
+        predicted=prediction,
+        trainings=sum(map(len, pilots)),
+        wall_seconds=sum(some.wall_seconds for some in pilots),
+        reports=Reports(search, alternatives, best),
     )
     wall = time.perf_counter() - started
     sized = any(family.sizes for family in families)
-    return solution_of(made, proof, least_of([*found, *others]), wall, sized=sized)
+    return solution_of(solution, proof, least_of(alternatives), wall, sized=sized)
 
 
-def _several(numbers: Sequence[int], given: Any) -> Sequence[int] | None:
-    """Given numbers from which pilots can choose; None for those of pilots, which are more."""
-    return None if given is None or len(numbers) < 2 else numbers
+def _several(name: str, numbers: Sequence[int]) -> dict[str, Sequence[int]]:
+    """The argument of ``pilot``; none for one number, from which pilots cannot choose."""
+    return {} if len(numbers) < 2 else {name: numbers}
 
 
 def _air_snr_db(given: Any, air: Way | None, curve: object) -> Sequence[float]:
@@ -331,8 +354,7 @@ def _air_snr_db(given: Any, air: Way | None, curve: object) -> Sequence[float]:
     if air is None or curve is not None:
         return ()
     # Rounded, so that pilots of the same network are found again.
-    own = [round(-10 * math.log10(air.noise), 3)]
-    return own if given is None else given
+    return [round(-10 * math.log10(air.noise), 3)] if given is None else given
 
 
 def _draws(draws: Any) -> int:
@@ -345,29 +367,18 @@ def _draws(draws: Any) -> int:
     return count
 
 
-def _curves(
-    curve: Curve | Mapping[str, Curve] | None,
-    named: Mapping[str, Config],
-    trained: Callable[[str], Pilots],
-) -> tuple[dict[str, Curve], list[Pilots]]:
-    """The learning curve of each algorithm, and the pilots behind them."""
-    if curve is None:
-        found = {name: trained(name) for name in named}
-        curves: dict[str, Curve] = {
-            name: each.curve(targets_within(each.results) if each.target is None else None)
-            for name, each in found.items()
-        }
-        return curves, list(found.values())
+def _given_curves(curve: Curve | Mapping[str, Curve], names: Sequence[str]) -> dict[str, Curve]:
+    """The learning curve of each algorithm."""
     if not isinstance(curve, Mapping):
-        if len(named) > 1:
+        if len(names) > 1:
             raise ConfigError(
-                f"curve is one for {len(named)} algorithms: give one for each, by name."
+                f"curve is one for {len(names)} algorithms: give one for each, by name."
             )
-        return dict.fromkeys(named, curve), []
-    missing = [name for name in named if name not in curve]
+        return dict.fromkeys(names, curve)
+    missing = [name for name in names if name not in curve]
     if missing:
         raise ConfigError(f"curve has no entry {missing[0]!r}: give one for each algorithm.")
-    return {name: curve[name] for name in named}, []
+    return {name: curve[name] for name in names}
 
 
 def _config(best: DesignChoice, goal: Goal, predicted: Prediction) -> Config:

@@ -195,6 +195,20 @@ LARGEST = 1.5
 
 
 @dataclass(frozen=True)
+class PilotRequest:
+    """Which pilots to train; fields as the arguments of ``wirelessfl.pilot``."""
+
+    local_steps: Sequence[int] | None = None
+    edge_rounds: Sequence[int] | None = None
+    clients: Sequence[int] = ()
+    masks: bool | Sequence[Sequence[float]] = False
+    snr_db: Sequence[float] = ()
+    count: int = COUNT
+    steps: int = STEPS
+    most_rounds: Callable[[int, int], float] | None = None
+
+
+@dataclass(frozen=True)
 class PilotPlan:
     """Pilots to train.
 
@@ -210,17 +224,7 @@ class PilotPlan:
 
 
 def planned(
-    config: Config,
-    *,
-    local_steps: Sequence[int] | None = None,
-    edge_rounds: Sequence[int] | None = None,
-    clients: Sequence[int] = (),
-    masks: bool | Sequence[Sequence[float]] = False,
-    snr_db: Sequence[float] = (),
-    count: int = COUNT,
-    steps: int = STEPS,
-    most_rounds: Callable[[int, int], float] | None = None,
-    network: Network | None = None,
+    config: Config, request: PilotRequest | None = None, network: Network | None = None
 ) -> PilotPlan:
     """The pilots that ``wirelessfl.pilot`` trains with these arguments.
 
@@ -231,15 +235,16 @@ def planned(
         raise ConfigError(f"config is {shown(config)}: give a wirelessfl.Config.")
     check_objects(network=network)
     check_pilots(config)
-    count = whole("number of pilots", count, FEWEST)
-    steps = whole("steps", steps, 1)
+    request = PilotRequest() if request is None else request
+    count = whole("number of pilots", request.count, FEWEST)
+    steps = whole("steps", request.steps, 1)
     size = config.network if network is None else network
     choices = PilotChoices(
-        _numbers("local_steps", local_steps, LOCAL_STEPS),
-        _edge_rounds(config, edge_rounds),
-        _participants(clients, size.clients),
-        _shares(config, masks, size.cells or 1),
-        _snr_db(snr_db, network),
+        _numbers("local_steps", request.local_steps, LOCAL_STEPS),
+        _edge_rounds(config, request.edge_rounds),
+        _participants(request.clients, size.clients),
+        _shares(config, request.masks, size.cells or 1),
+        _snr_db(request.snr_db, network),
     )
     points = chosen_points(choices, count)
     if len(points) < FEWEST:
@@ -251,8 +256,8 @@ def planned(
     configs = []
     for point in points:
         most = math.inf
-        if most_rounds is not None:
-            most = most_rounds(point.local_steps, point.edge_rounds)
+        if request.most_rounds is not None:
+            most = request.most_rounds(point.local_steps, point.edge_rounds)
         configs.append(of_pilot(config, point, steps, plain, size.clients, most))
     return PilotPlan(points, configs, plain is not None)
 

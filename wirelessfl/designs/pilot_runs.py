@@ -14,9 +14,7 @@ from wirelessfl.base.files import check_writable
 from wirelessfl.base.import_paths import expanded, short
 from wirelessfl.base.torch_state import own_modes
 from wirelessfl.config import Config
-from wirelessfl.designs.pilot_plan import COUNT as COUNT
-from wirelessfl.designs.pilot_plan import STEPS as STEPS
-from wirelessfl.designs.pilot_plan import planned, whole
+from wirelessfl.designs.pilot_plan import COUNT, STEPS, PilotRequest, planned, whole
 from wirelessfl.designs.points import Point
 from wirelessfl.runs.build.configured import check_given, configured
 from wirelessfl.runs.build.given import Given, GivenObjects
@@ -312,8 +310,8 @@ def pilot(
         steps: local steps of a client up to the last round of a pilot that does not reach the
             target before; pilots have at least 5 rounds.
         most_rounds: limit on the rounds of a pilot, given its H and E: those that a budget allows.
-        root: folder of the pilots.
-        jobs: number of processes; 1 if objects are given.
+        root: folder of the pilots, which are kept and used again.
+        jobs: number of pilots that train at a time; 1 if objects are given.
         on_row: called with the index of a pilot and each row as it is written.
         on_end: called with the index of each pilot that has finished.
         on_found: called once with the indices of the pilots that exist, and of the others.
@@ -334,19 +332,11 @@ def pilot(
     if isinstance(config, Config):
         check_given(config.given, objects)
     network: Any = given.get("network")  # an import path is refused
-    found = planned(
-        config,
-        local_steps=local_steps,
-        edge_rounds=edge_rounds,
-        clients=clients,
-        masks=masks,
-        snr_db=snr_db,
-        count=count,
-        steps=steps,
-        most_rounds=most_rounds,
-        network=network,
+    request = PilotRequest(
+        local_steps, edge_rounds, clients, masks, snr_db, count, steps, most_rounds
     )
-    if found.plain:
+    plan = planned(config, request, network)
+    if plan.plain:
         objects = replace(objects, network=None)
     watch = Watch(on_row, on_end, on_found, on_note)
     if objects.marks.names or objects.loss is not None:
@@ -356,7 +346,7 @@ def pilot(
                 f"jobs={jobs} conflicts with {names}, which other processes do not have: choose "
                 "jobs=1, or name the objects in the settings as module:name."
             )
-        results = by_objects(found.configs, expanded(root), objects, watch)
+        results = by_objects(plan.configs, expanded(root), objects, watch)
     else:
-        results = by_settings(found.configs, expanded(root), jobs, watch)
-    return Pilots(list(results), found.points, len(watch.kept))
+        results = by_settings(plan.configs, expanded(root), jobs, watch)
+    return Pilots(list(results), plan.points, len(watch.kept))

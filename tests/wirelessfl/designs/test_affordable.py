@@ -12,7 +12,7 @@ from wirelessfl.designs import design
 from wirelessfl.designs.design import MARGIN, affordable_rounds, targets_within
 from wirelessfl.designs.goals import Goal
 from wirelessfl.designs.observed import Pilot
-from wirelessfl.designs.pilot_plan import planned
+from wirelessfl.designs.pilot_plan import PilotRequest, planned
 from wirelessfl.designs.ways import ways
 from wirelessfl.runs.build.planners import plan_without_data
 
@@ -54,7 +54,9 @@ def test_no_limit_applies_to_pilots_with_a_target():
 def test_pilots_have_at_most_these_rounds_and_at_least_five():
     few = {"local_steps": [1, 4], "edge_rounds": [1, 2], "steps": 80}
     settings = Config.from_flags("hfedavg", cells=2, clients=4, hidden=(6,))
-    found = planned(settings, **few, most_rounds=lambda steps, edges: 32.0 / (steps * edges))
+    found = planned(
+        settings, PilotRequest(**few, most_rounds=lambda steps, edges: 32.0 / (steps * edges))
+    )
     rounds = {
         (p.local_steps, p.edge_rounds): c.training.rounds
         for p, c in zip(found.points, found.configs, strict=True)

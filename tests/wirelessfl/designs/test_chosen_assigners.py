@@ -6,7 +6,7 @@ import wirelessfl
 from tests.wirelessfl.designs import known, test_widths
 from tests.wirelessfl.designs.known import Known
 from wirelessfl.base.errors import ConfigError
-from wirelessfl.designs.pilot_plan import planned
+from wirelessfl.designs.pilot_plan import PilotRequest, planned
 
 SIZES = ("mask_sizes", "mask_shares", "capacities", "widths")
 CELLS = {"cycles_per_step": 1e8, "backhaul_mbps": 5.0}
@@ -63,14 +63,12 @@ def test_an_algorithm_with_its_own_assigner_is_compared_without_the_chosen_one()
 
 def test_pilots_state_sizes_in_the_table_of_the_assigner():
     settings = known.config("hfedavg", assigner="partition")
-    plan = planned(settings, local_steps=[1, 4, 9], edge_rounds=[1], masks=True)
+    plan = planned(settings, PilotRequest(local_steps=[1, 4, 9], edge_rounds=[1], masks=True))
     shares = [each.tables["assigner"].get("mask_shares") for each in plan.configs]
     assert shares[:3] == [None] * 3
     assert all(each == (0.75, 0.25) for each in shares[3:])
     with pytest.raises(ConfigError, match='masks conflict with assigner "nested"'):
         planned(
             known.config("hfedavg", assigner="nested"),
-            local_steps=[1, 4],
-            edge_rounds=[1],
-            masks=True,
+            PilotRequest(local_steps=[1, 4], edge_rounds=[1], masks=True),
         )

@@ -11,7 +11,7 @@ import wirelessfl
 from channels import Network
 from wirelessfl.base.errors import ConfigError
 from wirelessfl.config import Config
-from wirelessfl.designs.pilot_plan import planned
+from wirelessfl.designs.pilot_plan import PilotRequest, planned
 from wirelessfl.designs.points import (
     EDGE_ROUNDS,
     LOCAL_STEPS,
@@ -212,16 +212,17 @@ def test_the_curve_of_a_target_contains_it(fits, tmp_path):
 def test_over_the_air_pilots_have_the_settings_of_the_radio(tmp_path):
     """Their names depend on the network, and their noise is 1/SNR."""
     radio = {"uplink": "aircomp", "convention": "mmse"}
-    plan = planned(config(**radio), snr_db=[5.0], **FEW)
+    over_the_air = PilotRequest(snr_db=[5.0], **FEW)
+    plan = planned(config(**radio), over_the_air)
     assert [point.noise for point in plan.points[4:]] == [10**-0.5] * 2
     for own in plan.configs[4:]:
         assert own.uplink.convention == "mmse"
         assert own.network.snr_db == 5.0
-    other = planned(config(antennas=4, **radio), snr_db=[5.0], **FEW)
+    other = planned(config(antennas=4, **radio), over_the_air)
     folders = [[kept_folder(c, tmp_path) for c in p.configs] for p in (plan, other)]
     assert folders[0][:4] == folders[1][:4]
     assert not {*folders[0][4:]} & {*folders[1][4:]}
-    assert planned(config(), snr_db=[5.0], **FEW).configs[4].uplink.name == "aircomp"
+    assert planned(config(), over_the_air).configs[4].uplink.name == "aircomp"
 
 
 def test_given_objects_train_and_are_kept(tmp_path):
