@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 
@@ -16,7 +16,9 @@ from wirelessfl.engine.server.learner import RoundTraining
 from wirelessfl.engine.server.server import Server
 from wirelessfl.models.metrics import Measures
 from wirelessfl.models.submodels import ParamSpec
-from wirelessfl.training.evaluation import EvaluationSamples
+
+if TYPE_CHECKING:  # the price of sessions loads no PyTorch
+    from wirelessfl.training.evaluation import EvaluationSamples
 
 
 class HeldLabels:
@@ -260,6 +262,7 @@ class PresentOnly:
                     f"({', '.join(map(str, wanted))}). {REMEDIES[kind]}, or choose tested_labels "
                     "all."
                 )
-            kept = wanted, EvaluationSamples(samples.inputs[chosen], samples.labels[chosen])
+            tested = samples._replace(inputs=samples.inputs[chosen], labels=samples.labels[chosen])
+            kept = wanted, tested
             self._kept[kind] = kept
         return kept[1]
