@@ -6,6 +6,7 @@ import operator
 import sys
 from collections.abc import Iterable
 from contextlib import suppress
+from itertools import chain
 from typing import Any, TypeVar
 
 import numpy as np
@@ -68,11 +69,18 @@ def shown(value: Any) -> str:
 
 
 def public_path(kind: type) -> str:
-    """The shortest path from which a class can be imported, e.g. ``torch.nn.Module``."""
-    parts = kind.__module__.split(".")
-    paths = (".".join(parts[:end]) for end in range(1, len(parts)))
-    exporting = (p for p in paths if getattr(sys.modules.get(p), kind.__name__, None) is kind)
-    return f"{next(exporting, kind.__module__)}.{kind.__name__}"
+    """The public path of a class: the shortest one with its name, e.g. ``torch.nn.Module``.
+
+    A package lists its modules of public names in ``PUBLIC``, if its other modules may move.
+    """
+    root, *parts = kind.__module__.split(".")
+    package = sys.modules.get(root)
+    parents = (".".join((root, *parts[:depth])) for depth in range(1, len(parts)))
+    public = (getattr(package, name) for name in getattr(package, "PUBLIC", ()))
+    for module in chain([package], public, map(sys.modules.get, parents)):
+        if getattr(module, kind.__name__, None) is kind:
+            return f"{module.__name__}.{kind.__name__}"
+    return f"{kind.__module__}.{kind.__name__}"
 
 
 def is_tensor(values: Any) -> bool:

@@ -15,6 +15,7 @@ import numpy as np
 import pytest
 from matplotlib.image import imread
 
+import wirelessfl
 from tests.drawn import legend, recorded
 
 ROOT = Path(__file__).parents[1]
@@ -57,6 +58,44 @@ def test_files_named_on_pages_exist(page):
         )
     ]
     assert missing == []
+
+
+PUBLIC = {
+    *("channels", "solvers", "wirelessfl"),
+    *(f"wirelessfl.{name}" for name in (*wirelessfl.PUBLIC, *dir(wirelessfl))),
+    *(f"solvers.{path.parent.name}" for path in (ROOT / "solvers").glob("*/__init__.py")),
+}
+"""Modules to import from, packages of backends of ``solvers``, and names of ``wirelessfl``."""
+IMPORT = re.compile(r"\b(?:from|import) ((?:channels|solvers|wirelessfl)\b[\w.]*)")
+DOTTED = re.compile(r"\b(wirelessfl\.[a-zA-Z]\w*)\b(?!\.com)")
+
+
+def private_paths(text):
+    """Modules that a text imports, or names with dots, that are not public."""
+    return {*IMPORT.findall(text), *DOTTED.findall(text)} - PUBLIC
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_pages_import_only_public_names(page):
+    assert private_paths(page.read_text(encoding="utf-8")) == set()
+
+
+def test_examples_in_docstrings_import_only_public_names():
+    """All other modules may move."""
+    files = [
+        path
+        for name in ("wirelessfl", "channels", "solvers")
+        for path in (ROOT / name).rglob("*.py")
+    ]
+    lines = {line for path in files for line in path.read_text(encoding="utf-8").splitlines()}
+    examples = "\n".join(line for line in lines if line.lstrip().startswith((">>>", "... ")))
+    assert private_paths(examples) == set()
+
+
+def test_a_private_path_is_seen():
+    assert private_paths("from wirelessfl.air.failures import Failing")
+    assert private_paths("see `wirelessfl.base.rows`") == {"wirelessfl.base"}
+    assert private_paths("see `wirelessfl.run` and `wirelessfl.results.Runs`") == set()
 
 
 def test_the_readme_examples_run(tmp_path, monkeypatch, capsys):

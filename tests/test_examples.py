@@ -28,7 +28,6 @@ PACKAGES = (
     "solvers.resource_blocks",
     "solvers.widths",
     "wirelessfl",
-    "wirelessfl.runs.checking",
     "wirelessfl.data",
     "wirelessfl.losses",
     "wirelessfl.metrics",

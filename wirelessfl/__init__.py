@@ -59,11 +59,11 @@ Warnings:
 Each has an example: ``help(wirelessfl.run)``. Packages to look at next:
     channels                 networks, path loss, fading, rates, accesses, over-the-air sums
     solvers                  bands, energy, submodel sizes, beamformers, with proven bounds
+    wirelessfl.extend        base classes of your own parts, and what their methods receive
     wirelessfl.data          data sets, your own data, and splits over clients
     wirelessfl.models        models, and how your own is built
     wirelessfl.losses        losses, also of labels of other shapes, and your own
     wirelessfl.metrics       further metrics of rows, and your own
-    wirelessfl.algorithms    algorithms, to derive your own from
     wirelessfl.observers     early stopping, best model, trackers, your own hooks
     wirelessfl.results       selection, tables and figures of stored runs
     wirelessfl.theory        bounds of convergence
@@ -181,7 +181,8 @@ _HOMES = {
     "run": "wirelessfl.runs.run",
     "sweep": "wirelessfl.runs.sweep",
 }
-_PACKAGES = ("data", "losses", "metrics", "models", "observers", "results", "theory")
+PUBLIC = ("data", "extend", "losses", "metrics", "models", "observers", "results", "theory")
+"""Modules with public names; all others may move."""
 
 
 def __dir__() -> list[str]:
@@ -207,7 +208,7 @@ def __getattr__(name: str) -> Any:
     """Import a public name on first use, because torch takes a second to import."""
     if name == "__version__":
         return str(import_module("wirelessfl.base.packages").version())
-    if name in _PACKAGES:
+    if name in PUBLIC:
         return import_module(f"wirelessfl.{name}")
     if name not in _HOMES:
         raise AttributeError(f"module 'wirelessfl' has no attribute {name!r}")

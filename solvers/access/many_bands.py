@@ -22,17 +22,6 @@ class ManyBands(OptimalBands):
 
     Each cell is solved by Newton's method, and by the solver of ``OptimalBands`` where that fails.
     A load and a draw have one block: all cells are those of one network.
-
-    >>> import numpy as np
-    >>> import channels
-    >>> import solvers
-    >>> from solvers.access.many_bands import ManyBands
-    >>> network = channels.section_vi_c(cells=2, clients=4, stream=channels.Stream(1))
-    >>> draw = network.draw(channels.Stream(1, ("channel",)))
-    >>> load = channels.Load(cycles=np.full(4, 1e6), elements=np.full(4, 1000.0))
-    >>> many, each = ManyBands().serve(load, draw), solvers.OptimalBands().serve(load, draw)
-    >>> bool(np.allclose(many.seconds, each.seconds, rtol=1e-12))
-    True
     """
 
     def serve(self, load: Load, draw: ChannelDraw) -> Service:

@@ -52,7 +52,7 @@ class Method(Choice, ABC):
             raise ConfigError(
                 f"{path_of(cls)} defines {', '.join(ignored)}, but is no assigner, so that they "
                 "would be ignored: derive it from an assigner too, e.g. class "
-                f"{cls.__name__}(wirelessfl.algorithms.assigners.Assigner, FedAvg)."
+                f"{cls.__name__}(wirelessfl.extend.Assigner, FedAvg)."
             )
 
     @property

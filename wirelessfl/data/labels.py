@@ -27,11 +27,6 @@ def is_one_class(labels: torch.Tensor) -> bool:
 def class_hint(labels: torch.Tensor) -> str:
     """A sentence on labels that may be meant as classes but are not int64 [n]; "" for others.
 
-    >>> import torch
-    >>> from wirelessfl.data.labels import class_hint
-    >>> class_hint(torch.eye(3))
-    ' If these are classes, give one integer per sample: labels.argmax(1).'
-
     Args:
         labels: [n, ...].
     """
@@ -60,11 +55,6 @@ def class_remedy(labels: torch.Tensor) -> str:
 
 def label_notes(train: torch.Tensor, test: torch.Tensor, classes: int | None = None) -> list[str]:
     """Lines on labels without samples: those of no sample at all, and those of test samples only.
-
-    >>> import torch
-    >>> from wirelessfl.data.labels import label_notes
-    >>> label_notes(torch.tensor([1, 2, 3]), torch.tensor([2]), classes=4)
-    ['no sample has the label 0. Labels start at 0: subtract 1.']
 
     Args:
         train: [n], classes of the training samples.

@@ -121,7 +121,7 @@ class ClientPartition(Sequence[IntArray]):
         if self._samples is None or self._offsets is None:
             raise DataError(
                 "the indices of the samples were not stored, because there are too many: use "
-                "counts, or build the run by wirelessfl.runs.build.build(config)."
+                "counts."
             )
         if not -len(self) <= client < len(self):
             raise DataError(f"client is {client}: choose one from 0 to {len(self) - 1}.")

@@ -16,7 +16,7 @@ def decisions(kinds: Any) -> Check:
     """A check for a list of decisions of these classes, whose values are valid on their own."""
 
     def check(value: Any, scheduler: object, event: object) -> Sequence[Any]:
-        wanted = "a list of decisions of wirelessfl.engine.events, empty for none"
+        wanted = "a list of decisions of wirelessfl.extend, empty for none"
         if not isinstance(value, list | tuple):
             raise UnfitError(f"{described(value)} on {event}", wanted)
         for decision in value:

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from wirelessfl.models.built_in.resnet18 import ResNet18
     from wirelessfl.models.built_in.text_mean import TextMean
     from wirelessfl.models.parts import StreamDropout
+    from wirelessfl.models.submodels.picture import draw_masks
 
 MODELS: Mapping[str, BuiltIn] = {
     "fcnn": BuiltIn(f"{__name__}.built_in.dense", "FCNN"),
@@ -41,7 +42,7 @@ MODELS: Mapping[str, BuiltIn] = {
     "gpt2-lora": BuiltIn(f"{__name__}.built_in.gpt2_lora", "GPT2LoRA"),
 }
 _HOMES = {model.name: model.module for model in MODELS.values()}
-_HOMES["StreamDropout"] = f"{__name__}.parts"
+_HOMES |= {"StreamDropout": f"{__name__}.parts", "draw_masks": f"{__name__}.submodels.picture"}
 TAKERS = {
     "hidden": "fcnn",
     "dropout": "fcnn",
@@ -159,5 +160,6 @@ __all__ = [
     "StreamDropout",
     "TextMean",
     "build_model",
+    "draw_masks",
     "parameters_of",
 ]

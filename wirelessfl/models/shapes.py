@@ -34,10 +34,6 @@ def known_shapes(
 ) -> Shapes | None:
     """The shapes of model ``name``; None if they are not known, or the input does not fit.
 
-    >>> from wirelessfl.models.shapes import known_shapes
-    >>> known_shapes("linear", (1, 28, 28), 10).parameters
-    {'layers.1.weight': (10, 784), 'layers.1.bias': (10,)}
-
     Args:
         name: a name of ``wirelessfl.models.MODELS``.
         input_shape: shape of one sample.

@@ -132,6 +132,10 @@ def draw_points(
 ) -> None:
     """Plot the mean over the seeds and the seeds at each place.
 
+    >>> from wirelessfl.results import draw_points, new_figure
+    >>> figure, (panel,) = new_figure()
+    >>> draw_points(panel, {2: [0.8, 0.9], 4: [0.7]}, "hist", 0)
+
     Up to five seeds are dots, more a range. If some seeds have no value, the place has an open
     marker at a lower bound of the mean, with an arrow. Places without any value are arrows in a
     band at the top, and those without runs are marked "not run"; lines are interrupted there.

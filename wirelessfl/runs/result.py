@@ -279,7 +279,7 @@ class RunResult:
             options: see ``wirelessfl.runs.plots.plotted``.
 
         Returns:
-            The figure; ``wirelessfl.base.figures.curves.save_figure`` saves it.
+            The figure; ``wirelessfl.results.save_figure`` saves it.
 
         Raises:
             ValueError: there are no rows, or none has the field.

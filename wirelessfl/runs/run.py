@@ -75,8 +75,8 @@ def run(
         observers: see the run's rows and parameters, and may end it, see ``wirelessfl.observers``.
             In a notebook, ``Console`` is one of them by default.
         shards: the processes that share the clients, from
-            ``wirelessfl.training.workers.shards.sharded`` in a script started by
-            ``torchrun``; the first process writes the folder.
+            ``wirelessfl.extend.sharded`` in a script started by ``torchrun``; the first process
+            writes the folder.
         given: objects that replace settings: ``model``, ``data``, ``network``, ``loss``,
             ``metrics``, ``split``, ``redesign``, ``augment``, see ``wirelessfl.Given``.
 

@@ -157,8 +157,7 @@ def timeline(config: Config, seconds: float) -> Timeline:
         raise ConfigError(
             f"this timeline shows requests to clients or rounds of tasks, but algorithm "
             f"{config.named('algorithm')!r} with schedule {config.named('schedule')!r} has "
-            "neither. Call wirelessfl.runs.pricing.round_timeline.round_timeline, or `wirelessfl "
-            "timeline`."
+            "neither: use the command `wirelessfl timeline`."
         )
     if not (is_number(seconds) and 0 < seconds < float("inf")):
         raise ConfigError(f"seconds is {shown(seconds)}: give a finite number > 0.")

@@ -76,6 +76,11 @@ START, MANY = 0.1, 10
 def new_figure(columns: int = 1, height: float = 2.6, rows: int = 1) -> tuple[Figure, list[Axes]]:
     """Create a figure of the width of one column or, with several panels side by side, of two.
 
+    >>> from wirelessfl.results import new_figure
+    >>> figure, panels = new_figure(columns=2)
+    >>> len(panels)
+    2
+
     Args:
         columns: number of panels side by side.
         height: height of a row of panels in inches, at print size.
@@ -113,6 +118,11 @@ def draw_curves(
     smooth: int = 1,
 ) -> None:
     """Plot accuracy in percent, loss or another field of rows, with one curve per label.
+
+    >>> from wirelessfl.results import draw_curves, new_figure
+    >>> figure, (panel,) = new_figure()
+    >>> rows = [{"round": 0, "loss": 2.3}, {"round": 1, "loss": 1.9}]
+    >>> draw_curves(panel, {"hist": [rows]}, "rounds", what="loss")
 
     Curves have the colours of their methods, see ``looks``. Where the numbers of seeds differ, the
     legend gives them, and curves of one seed are thin.
@@ -266,6 +276,11 @@ def whole_ticks(axes: Axes) -> None:
 
 def save_figure(figure: Figure, path: Path | str) -> list[Path]:
     """Save a figure as .png and .pdf; return the two paths.
+
+    >>> from wirelessfl.results import new_figure, save_figure
+    >>> figure, (panel,) = new_figure()
+    >>> [file.name for file in save_figure(figure, "empty")]
+    ['empty.png', 'empty.pdf']
 
     Args:
         figure: the figure.

@@ -211,6 +211,10 @@ def use_style(name: StyleName) -> Iterator[None]:
 def line_look(place: int, label: str | None = None) -> dict[str, Any]:
     """Colour, dashes and marker of a line, as arguments of ``Axes.plot``.
 
+    >>> from wirelessfl.results import line_look
+    >>> line_look(0)["linestyle"], line_look(1)["linestyle"]
+    ('-', (0, (5, 2)))
+
     Args:
         place: number of the line, which decides its dashes and its marker.
         label: its label; if it begins with a method that has a colour, the line has this colour,

@@ -77,10 +77,10 @@ def model_mask_sizes(
     """Create the mask-size problem of a model that a network's clients train.
 
     >>> import channels
-    >>> import wirelessfl.models.built_in.dense
+    >>> import wirelessfl
     >>> network = channels.section_vi_c(cells=4, clients=8, stream=channels.Stream(1))
     >>> draw = network.draw(channels.Stream(1, ("channel",)))
-    >>> model = wirelessfl.models.built_in.dense.FCNN((1, 8, 8), classes=10)
+    >>> model = wirelessfl.models.FCNN((1, 8, 8), classes=10)
     >>> problem = wirelessfl.model_mask_sizes(model, draw)
     >>> int(problem.solve().value.sum()) == problem.total
     True

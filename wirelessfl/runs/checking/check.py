@@ -34,10 +34,6 @@ Status = Literal["ok", "failed", "skipped"]
 class Outcome:
     """The result of one contract test.
 
-    >>> from wirelessfl.runs.checking import Outcome
-    >>> print(Outcome("equal streams give equal draws", "ok"))
-    ok       equal streams give equal draws
-
     Args:
         contract: what must hold.
         status: whether it does, or could not be tested.
@@ -55,12 +51,6 @@ class Outcome:
 @dataclass(frozen=True)
 class Report:
     """The results of all contract tests of a class or function.
-
-    >>> from wirelessfl.runs.checking import Outcome, Report
-    >>> outcomes = (Outcome("equal streams, equal draws", "ok"), Outcome("has name", "failed"))
-    >>> report = Report("my_fading:Mine", "fading", outcomes, seconds=0.1)
-    >>> report.passed, report.failed
-    (False, ['has name'])
 
     Args:
         name: import path, or name of the class.
@@ -115,8 +105,7 @@ def check(
     docs/extending.md.
 
     >>> import wirelessfl
-    >>> from wirelessfl.engine.selection import RoundRobin
-    >>> wirelessfl.check(RoundRobin).passed
+    >>> wirelessfl.check(wirelessfl.extend.FedAvg).passed
     True
 
     Args:
