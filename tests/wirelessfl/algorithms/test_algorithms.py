@@ -10,6 +10,7 @@ from torch.nn import functional as F
 
 import wirelessfl
 from channels.streams import Stream
+from tests.wirelessfl.small import flat, model
 from wirelessfl.algorithms.fedavg import FedAvg
 from wirelessfl.base.errors import ConfigError
 from wirelessfl.models import FCNN, build_model
@@ -19,15 +20,6 @@ from wirelessfl.training.executor import Job
 from wirelessfl.training.payloads import Payload
 
 FIND = "wirelessfl.config.kinds.find_algorithm"
-
-
-def model(hidden=(10,)):
-    torch.manual_seed(3)
-    return FCNN((12,), 4, hidden=hidden)
-
-
-def flat(result):
-    return torch.cat([value.reshape(-1) for value in result.params.values()])
 
 
 def test_one_cell_is_fedavg(config, toy):

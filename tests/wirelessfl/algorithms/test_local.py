@@ -6,6 +6,7 @@ import pytest
 import torch
 
 import wirelessfl
+from tests.wirelessfl.small import flat, model
 from wirelessfl.algorithms import Algorithm, algorithm_classes, find_algorithm
 from wirelessfl.algorithms.assigners.narrow import Narrow
 from wirelessfl.algorithms.fadamgc import FAdamGC
@@ -15,7 +16,6 @@ from wirelessfl.base.errors import ConfigError
 from wirelessfl.cli import main
 from wirelessfl.config import Config
 from wirelessfl.config.choices import PRESETS
-from wirelessfl.models import FCNN
 from wirelessfl.runs.build import build
 
 LOCALS = [
@@ -26,15 +26,6 @@ LOCALS = [
 OWN = [name for name in LOCALS if issubclass(find_algorithm(name), Narrow)]
 """Algorithms that choose client submodels; their cells must train the full model."""
 ANYWHERE = [name for name in LOCALS if name not in OWN]
-
-
-def model(hidden=(10,)):
-    torch.manual_seed(3)
-    return FCNN((12,), 4, hidden=hidden)
-
-
-def flat(result):
-    return torch.cat([value.reshape(-1) for value in result.params.values()])
 
 
 @pytest.mark.thorough(every=8)

@@ -10,22 +10,13 @@ from torch.func import functional_call
 from torch.nn import functional as F
 
 import wirelessfl
+from tests.wirelessfl.small import flat, model
 from wirelessfl.engine.server.weights import Weights
-from wirelessfl.models import FCNN
 from wirelessfl.models.submodels import ClientSubmodels
 from wirelessfl.runs.build import build
 from wirelessfl.training.executor import Chunk
 
 LR, STEPS = 0.1, 3
-
-
-def model(hidden=(10,)):
-    torch.manual_seed(3)
-    return FCNN((12,), 4, hidden=hidden)
-
-
-def flat(result):
-    return torch.cat([value.reshape(-1) for value in result.params.values()])
 
 
 @pytest.mark.thorough(every=8)

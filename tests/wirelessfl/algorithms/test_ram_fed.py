@@ -5,21 +5,12 @@ import pytest
 import torch
 
 import wirelessfl
-from wirelessfl.models import FCNN
+from tests.wirelessfl.small import flat, model
 from wirelessfl.runs.build import build
 from wirelessfl.runs.folder.directory import RunDirectory
 from wirelessfl.training.executor import Chunk
 
 FLAGS = {"capacities": (0.7, 0.4, 0.2), "clients_per_round": 3}
-
-
-def model(hidden=(10,)):
-    torch.manual_seed(3)
-    return FCNN((12,), 4, hidden=hidden)
-
-
-def flat(result):
-    return torch.cat([value.reshape(-1) for value in result.params.values()])
 
 
 class Dice:

@@ -4,20 +4,8 @@ import numpy as np
 import pytest
 
 from channels.streams import Stream
+from tests.wirelessfl.theory.test_hist import CONSTANTS, RUN
 from wirelessfl.theory import Constants, step_size_limit, theorem_1, theorem_2
-
-CONSTANTS = Constants(smoothness=3, gradient_variance=11, delta_1_sq=13, delta_2_sq=17)
-RUN = {
-    "rounds": 7,
-    "edge_rounds": 5,
-    "local_steps": 2,
-    "cell_sizes": (2, 3, 6),
-    "step_size": 0.25,
-    "parameters": 1000,
-    "largest_mask": 410,
-    "model_norm_sq": 19,
-    "initial_gap": 23,
-}
 
 
 def test_the_terms_by_hand():

@@ -10,9 +10,9 @@ from torch.nn import functional as F
 
 import wirelessfl
 from channels.streams import Stream
+from tests.wirelessfl.small import model
 from wirelessfl.base.errors import ConfigError
 from wirelessfl.config import Config
-from wirelessfl.models import FCNN
 from wirelessfl.runs.build import build
 from wirelessfl.runs.timeline import timeline
 from wirelessfl.training.batches import BatchSource
@@ -21,11 +21,6 @@ from wirelessfl.training.steps import StepCounts
 UNEQUAL = {"split": "dirichlet", "alpha": 0.5, "min_samples": 3}
 EQUAL = {"split": "iid", "samples_per_client": 24}
 STARS = ("fedavg", "scaffold", "fadamgc", "ra-fed", "fedavg-m", "fedprox")
-
-
-def model():
-    torch.manual_seed(3)
-    return FCNN((12,), 4, hidden=(9,))
 
 
 def epochs(config, algorithm, passes, **flags):
@@ -88,7 +83,7 @@ def test_equal_samples_give_the_run_with_local_steps(config, toy, case):
         epochs(config, algorithm, 2.0, rounds=2, **flags),
         config(algorithm, rounds=2, local_steps=6, **flags),
     ):
-        results.append(wirelessfl.run(made, data=toy, model=model()))
+        results.append(wirelessfl.run(made, data=toy, model=model((9,))))
     with_passes, with_steps = results
     for one, other in zip(with_passes.rows, with_steps.rows, strict=True):
         assert one | {"wall_seconds": 0} == other | {"wall_seconds": 0}
@@ -98,7 +93,7 @@ def test_equal_samples_give_the_run_with_local_steps(config, toy, case):
 
 def plain_round(toy, samples, sizes, passes, rounds=1, batch_size=8, lr=0.1):
     """FedAvg by a plain loop: each client makes its own number of steps."""
-    module = model()
+    module = model((9,))
     current = {name: value.detach().clone() for name, value in module.named_parameters()}
     source = BatchSource(samples, batch_size, Stream(1))
     done = [0] * len(sizes)
@@ -128,7 +123,7 @@ def plain_round(toy, samples, sizes, passes, rounds=1, batch_size=8, lr=0.1):
 @pytest.mark.parametrize("executor", ["loop", "stacked"])
 def test_unequal_samples_give_a_plain_loop(config, toy, executor):
     made = epochs(config, "fedavg", 0.6, rounds=2, executor=executor, chunk=2, **UNEQUAL)
-    setup = build(made, data=toy, model=model())
+    setup = build(made, data=toy, model=model((9,)))
     samples = setup.model.client_samples
     assert len(set(setup.training.settings.steps.each.tolist())) > 2
     for number in range(2):
@@ -144,12 +139,12 @@ def test_unequal_samples_give_a_plain_loop(config, toy, executor):
 def test_a_client_has_the_update_of_a_round_of_its_own_steps(config, toy, algorithm):
     """Each client's part in the round equals that of a run in which all make its steps."""
     flags = UNEQUAL | {"executor": "stacked", "chunk": 3}
-    setup = build(epochs(config, algorithm, 0.6, **flags), data=toy, model=model())
+    setup = build(epochs(config, algorithm, 0.6, **flags), data=toy, model=model((9,)))
     plan, steps = setup.planner.plan(0), setup.training.settings.steps.each
     for client in (0, int(steps.argmax())):
         found = []
         same = config(algorithm, **flags | {"local_steps": int(steps[client])})
-        for one in (setup, build(same, data=toy, model=model())):
+        for one in (setup, build(same, data=toy, model=model((9,)))):
             others = np.setdiff1d(plan.clients, [client])
             alone = one.planner.plan(0).without(others)
             found.append(one.training.trained([(alone, one.training.server.cloud)])[0].nodes)
@@ -163,7 +158,7 @@ def test_chunks_and_submodels_agree(config, toy):
     for chunk, executor in ((1, "loop"), (2, "vmap"), (6, "stacked")):
         flags = UNEQUAL | {"capacities": (1.0, 0.5), "chunk": chunk, "executor": executor}
         made = epochs(config, "ra-fed", 0.6, rounds=2, **flags)
-        results.append(wirelessfl.run(made, data=toy, model=model()))
+        results.append(wirelessfl.run(made, data=toy, model=model((9,))))
     for result in results[1:]:
         for name, value in results[0].params.items():
             assert torch.allclose(result.params[name], value, atol=1e-5)
@@ -182,14 +177,14 @@ def test_chunks_and_submodels_agree(config, toy):
 def test_seconds_and_joules_follow_each_clients_steps(config, toy, algorithm, flags):
     """Cycles of the load, by hand; the price without training equals the run."""
     made = epochs(config, algorithm, 0.6, rounds=2, **UNEQUAL, **flags)
-    setup = build(made, data=toy, model=model())
+    setup = build(made, data=toy, model=model((9,)))
     plan, sizes = setup.planner.plan(0), setup.model.client_samples.sizes
     load = plan.price.served.load
     steps = np.maximum(1, np.floor(0.6 * np.ceil(sizes / 8) + 0.5))[plan.clients]
     size = setup.planner.model.spec.size
     np.testing.assert_allclose(load.cycles, steps * 1e6 * load.elements / size, rtol=1e-12)
-    prices = wirelessfl.price(made, data=toy, model=model())
-    rows = wirelessfl.run(made, data=toy, model=model()).rows
+    prices = wirelessfl.price(made, data=toy, model=model((9,)))
+    rows = wirelessfl.run(made, data=toy, model=model((9,))).rows
     for planned, row in zip(prices.rows, rows, strict=True):
         assert planned.items() <= row.items()
 
@@ -197,14 +192,14 @@ def test_seconds_and_joules_follow_each_clients_steps(config, toy, algorithm, fl
 @pytest.mark.parametrize("algorithm", ["fedast", "sync-st"])
 def test_requests_take_the_seconds_of_their_clients_steps(config, toy, algorithm):
     made = epochs(config, algorithm, 0.6, rounds=4, **UNEQUAL)
-    setup = build(made, data=toy, model=model())
+    setup = build(made, data=toy, model=model((9,)))
     delays = setup.handler.requests.delays if algorithm == "fedast" else setup.handler.delays
     sizes = setup.models[0].client_samples.sizes
     for client, size in enumerate(sizes.tolist()):
         steps = max(1, int(0.6 * -(-size // 8) + 0.5))
         cycles = steps * setup.network.cycles_per_step
         assert delays.seconds(0, client, 0) == pytest.approx(cycles / setup.network.cpu_hz[client])
-    result = wirelessfl.run(made, data=toy, model=model())
+    result = wirelessfl.run(made, data=toy, model=model((9,)))
     assert result.rows[-1]["sim_seconds"] > 0
 
 

@@ -7,10 +7,10 @@ import pytest
 import torch
 
 from channels import Access, EqualSlots, Network
+from tests.wirelessfl.small import model
 from wirelessfl.air.uplinks import Uplink
 from wirelessfl.air.uplinks.aircomp import AirComp
 from wirelessfl.engine.server.ledger import Ledger
-from wirelessfl.models import FCNN
 from wirelessfl.runs.build import build
 
 CASES = {
@@ -28,11 +28,6 @@ CASES = {
 }
 
 
-def model():
-    torch.manual_seed(3)
-    return FCNN((12,), 4, hidden=(30,))
-
-
 def network(star):
     cell_of = np.zeros(9, int) if star else np.repeat(np.arange(3), 3)
     return Network.from_snr(cell_of, cpu_hz=1e9, snr_db=20, antennas=3)
@@ -41,7 +36,7 @@ def network(star):
 def setup_of(config, toy, name, **flags):
     star = name in ("fedavg", "fadamgc", "scaffold", "ra-fed", "ram-fed", "fedavg-m")
     made = config(name, network=True, local_steps=2, **flags)
-    return build(made, data=toy, model=model(), network=network(star))
+    return build(made, data=toy, model=model((30,)), network=network(star))
 
 
 @pytest.mark.thorough(every=8)

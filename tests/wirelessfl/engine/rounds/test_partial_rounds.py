@@ -9,19 +9,14 @@ import pytest
 import torch
 
 from channels import Network, Rayleigh, Stream
+from tests.wirelessfl.small import model
 from wirelessfl.air.participants import ConsecutiveClients, PresentClients, draw_participants
 from wirelessfl.air.uplinks import Transmission
 from wirelessfl.air.uplinks.aircomp import AirComp
 from wirelessfl.engine.selection.selection import Participation
-from wirelessfl.models import FCNN
 from wirelessfl.models.submodels import levels_of
 from wirelessfl.runs.build import build
 from wirelessfl.training.workers.shards import Shards
-
-
-def model():
-    torch.manual_seed(3)
-    return FCNN((12,), 4, hidden=(30,))
 
 
 def network(sizes=(7, 5, 6), **changes):
@@ -62,7 +57,7 @@ def test_costs_do_not_depend_on_the_channels_of_other_clients(config, toy, case,
     setup = build(
         config(name, network=True, downlink_mbps=3, **flags),
         data=toy,
-        model=model(),
+        model=model((30,)),
         network=network((18,) if star else (7, 5, 6)),
     )
     planner, pricing = setup.planner, setup.planner.pricing

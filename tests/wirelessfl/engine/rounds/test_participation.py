@@ -8,22 +8,12 @@ from torch.nn import functional as F
 
 import wirelessfl
 from channels.streams import Stream
+from tests.wirelessfl.small import flat, model
 from wirelessfl.air.participants import draw_participants
 from wirelessfl.algorithms import algorithm_classes
 from wirelessfl.base.errors import ConfigError
 from wirelessfl.config.choices import preset_of
-from wirelessfl.models import FCNN
 from wirelessfl.runs.build import build
-
-
-def model():
-    torch.manual_seed(3)
-    return FCNN((12,), 4, hidden=(10,))
-
-
-def flat(result):
-    return torch.cat([value.reshape(-1) for value in result.params.values()])
-
 
 SAMPLED = {"clients": 9, "clients_per_round": 5, "tracking_clients": 2}
 

@@ -10,31 +10,23 @@ from torch.utils.checkpoint import checkpoint
 
 import wirelessfl
 from channels.streams import Stream
+from tests.wirelessfl.small import flat, model
 from wirelessfl.base.errors import ConfigError
 from wirelessfl.data import Dataset
 from wirelessfl.models import FCNN, build_model
 from wirelessfl.runs.build import build
 
 
-def model(hidden=(9, 8)):
-    torch.manual_seed(3)
-    return FCNN((12,), 4, hidden=hidden)
-
-
-def flat(result):
-    return torch.cat([value.reshape(-1) for value in result.params.values()])
-
-
 def test_aircomp_without_noise_equals_error_free_links(config, toy):
     flags = {"rounds": 4, "capacities": (0.7, 0.5, 0.2), "clients_per_round": 4}
-    wired = wirelessfl.run(config("ra-fed", **flags), data=toy, model=model())
+    wired = wirelessfl.run(config("ra-fed", **flags), data=toy, model=model((9, 8)))
     flags |= {"uplink": "aircomp"}
     for convention in ("published", "physical"):
         quiet, loud = (
             wirelessfl.run(
                 config("ra-fed", convention=convention, snr_db=snr, **flags),
                 data=toy,
-                model=model(),
+                model=model((9, 8)),
             )
             for snr in (200.0, 0.0)
         )
@@ -84,7 +76,7 @@ def test_uncovered_coordinates_receive_no_noise(config, toy):
     flags = {"uplink": "aircomp", "capacities": (0.3,), "rounds": 1}
     flags |= {"convention": "physical"}
     loud, clear = (
-        build(config("heterofl", snr_db=snr, **flags), data=toy, model=model())
+        build(config("heterofl", snr_db=snr, **flags), data=toy, model=model((9, 8)))
         for snr in (0.0, 250.0)
     )
     before = loud.training.server.cloud["params"].clone()
@@ -116,13 +108,15 @@ def test_compression_error_is_within_its_bounds(config, toy, name):
     """Top-k's error is at most sqrt(1 - k/P); quantisation's decreases with the bits."""
     flags = {"rounds": 2 if name == "hist" else 3}
     flags |= {"capacities": (1.0, 0.5)} if name == "ra-fed" else {}
-    clear = wirelessfl.run(config(name, **flags), data=toy, model=model())
+    clear = wirelessfl.run(config(name, **flags), data=toy, model=model((9, 8)))
     assert "compression_error" not in clear.rows[-1]
-    same_again = wirelessfl.run(config(name, compression="none", **flags), data=toy, model=model())
+    same_again = wirelessfl.run(
+        config(name, compression="none", **flags), data=toy, model=model((9, 8))
+    )
     assert torch.equal(flat(same_again), flat(clear))
     gaps = {}
     for kind, (own, least, most) in COMPRESSED.items():
-        result = wirelessfl.run(config(name, **flags, **own), data=toy, model=model())
+        result = wirelessfl.run(config(name, **flags, **own), data=toy, model=model((9, 8)))
         assert "compression_error" not in result.rows[0]
         for row in result.rows[1:]:
             assert least < row["compression_error"] <= most, kind
@@ -136,7 +130,7 @@ def test_compression_error_is_within_its_bounds(config, toy, name):
 def test_clients_start_from_the_compressed_model(config, toy):
     """Clients start from C(theta) (.) m_n, and the server adds their changes from there."""
     flags = {"capacities": (1.0, 0.5), "local_steps": 1, "compression": "top-k"}
-    setup = build(config("ra-fed", compression_keep=0.4, **flags), data=toy, model=model())
+    setup = build(config("ra-fed", compression_keep=0.4, **flags), data=toy, model=model((9, 8)))
     training, spec, seen = setup.training, setup.model.objective.spec, []
     real = training.executor.train
 
@@ -183,7 +177,7 @@ def test_models_without_hidden_neurons_raise(config, toy):
 @pytest.mark.parametrize("capacities", [(0.125, 1.0), (1.0, 0.25), (0.25, 0.5)])
 def test_a_model_that_keeps_activations_is_refused_for_unequal_widths(config, toy, capacities):
     """Torch sums gradients to the shapes of the earlier submodel, whose graph is still alive."""
-    kept, module = {}, model()
+    kept, module = {}, model((9, 8))
     layer = next(layer for layer in module.modules() if isinstance(layer, torch.nn.Linear))
     hook = layer.register_forward_hook(lambda layer, inputs, output: kept.update(last=output))
     settings = config("heterofl", executor="vmap", chunk=1, capacities=capacities)

@@ -5,16 +5,12 @@ import pytest
 import torch
 
 import wirelessfl
+from tests.wirelessfl.small import model
 from wirelessfl.base.errors import ConfigError
 from wirelessfl.engine.server.client_states import InMemory, OnDisk, make_states
 from wirelessfl.models import FCNN
 from wirelessfl.models.submodels import ParamSpec, Submodels
 from wirelessfl.runs.build import build
-
-
-def model():
-    torch.manual_seed(3)
-    return FCNN((12,), 4, hidden=(10,))
 
 
 def stores(folder, names=("drift",), size=4):

@@ -11,6 +11,7 @@ from torch.nn import functional as F
 
 import wirelessfl
 from channels.streams import Stream
+from tests.wirelessfl.small import flat, model
 from wirelessfl.base.errors import ConfigError
 from wirelessfl.data import Dataset
 from wirelessfl.engine.rounds.local_training import job_groups
@@ -28,18 +29,9 @@ from wirelessfl.runs.build import build
 LR = 0.05
 
 
-def model(hidden=(9, 8)):
-    torch.manual_seed(3)
-    return FCNN((12,), 4, hidden=hidden)
-
-
 def lenet():
     torch.manual_seed(3)
     return LeNet5((1, 28, 28), 4)
-
-
-def flat(result):
-    return torch.cat([value.reshape(-1) for value in result.params.values()])
 
 
 def images(shape, samples=60, classes=4):
@@ -118,7 +110,7 @@ def test_submodels_train_as_the_full_model_under_masks(config, toy, kind, paddin
 
     With scale "width", the full model's activations are multiplied by full width / own width.
     """
-    module, data = (lenet(), images((1, 28, 28))) if kind == "lenet5" else (model(), toy)
+    module, data = (lenet(), images((1, 28, 28))) if kind == "lenet5" else (model((9, 8)), toy)
     size = size_of_lenet if kind == "lenet5" else size_of_fcnn
     flags = {"capacities": (1.0, 0.5, 0.3), "padding": padding, "lr": LR, "submodel_scale": scale}
     setup = build(config("ra-fed", **flags), data=data, model=copy.deepcopy(module))
@@ -204,10 +196,10 @@ def test_batches_chunks_and_executors_agree(config, toy, name, scale):
     """After two rounds, parameters agree to 1e-5; seconds and MiB are equal."""
     flags = {"clients": 10, "clients_per_round": 8, "capacities": (1.0, 0.7, 0.4, 0.2)}
     flags |= {"submodel_scale": scale, "rounds": 2}
-    reference = wirelessfl.run(config(name, **flags), data=toy, model=model())
+    reference = wirelessfl.run(config(name, **flags), data=toy, model=model((9, 8)))
     assert reference.config.run.padding == 0.1
     for other in EXECUTIONS:
-        result = wirelessfl.run(config(name, **flags, **other), data=toy, model=model())
+        result = wirelessfl.run(config(name, **flags, **other), data=toy, model=model((9, 8)))
         assert torch.allclose(flat(result), flat(reference), atol=1e-5), other
         for row, expected in zip(result.rows, reference.rows, strict=True):
             assert row["sim_seconds"] == expected["sim_seconds"]
@@ -219,7 +211,7 @@ def test_processes_agree(config, toy):
     """Two worker processes give the same parameters and seconds as one process."""
     flags = {"capacities": (1.0, 0.5), "chunk": 2, "submodel_scale": "width"}
     one, two = (
-        wirelessfl.run(config("ram-fed", workers=n, **flags), data=toy, model=model())
+        wirelessfl.run(config("ram-fed", workers=n, **flags), data=toy, model=model((9, 8)))
         for n in (1, 2)
     )
     assert torch.allclose(flat(one), flat(two), atol=1e-5)
@@ -229,7 +221,7 @@ def test_processes_agree(config, toy):
 def test_padding_of_batches_is_within_the_limit(config, toy):
     """Each client is in one batch, and no batch's padded fraction exceeds the limit."""
     flags = {"clients": 80, "capacities": (1.0, 0.8, 0.7, 0.5, 0.3, 0.2, 0.1)}
-    setup = build(config("ra-fed", **flags, split="iid"), data=toy, model=model())
+    setup = build(config("ra-fed", **flags, split="iid"), data=toy, model=model((9, 8)))
     own, number = setup.planner.plan(0).client_submodels, {}
     for padding in (0.0, 0.1, 0.5, 1.0):
         batches = own.batches(padding, 32)
@@ -252,7 +244,7 @@ def test_padding_of_batches_is_within_the_limit(config, toy):
 def test_coverage_of_nodes_is_the_sum_over_client_masks(config, toy):
     """Weights and counts of a node are sums over its clients' masks; full weight is exactly 1."""
     flags = {"cells": 2, "local": "ra-fed", "capacities": (0.5, 0.2), "clients": 7}
-    setup = build(config("hfedavg", **flags), data=toy, model=model())
+    setup = build(config("hfedavg", **flags), data=toy, model=model((9, 8)))
     plan = setup.planner.plan(0)
     weights = np.array([0.1, 0.2, 0.7, 0.0, 0.5, 0.2, 0.3])
     node = np.array([0, 0, 0, 0, 1, 1, 1])
@@ -275,7 +267,7 @@ def test_coverage_agrees_with_the_index_of_each_submodel(kind):
     A node without clients covers nothing; neither does a client of weight 0.
     """
     module, shape = {
-        "fcnn": (model(), (12,)),
+        "fcnn": (model((9, 8)), (12,)),
         "lenet5": (lenet(), (1, 28, 28)),
         "resnet18": (ResNet18((3, 32, 32), 10, width=4), (3, 32, 32)),
     }[kind]

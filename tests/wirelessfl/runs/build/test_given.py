@@ -7,10 +7,10 @@ from dataclasses import FrozenInstanceError, replace
 
 import numpy as np
 import pytest
-import torch
 
 import wirelessfl
 from channels import Network
+from tests.wirelessfl.small import model
 from wirelessfl.base.errors import ConfigError
 from wirelessfl.cli import main
 from wirelessfl.config import Config
@@ -75,11 +75,6 @@ def named():
 @pytest.fixture
 def star(network_of):
     return network_of(np.zeros(7, dtype=int))
-
-
-def model():
-    torch.manual_seed(3)
-    return FCNN((12,), 4, hidden=(9, 8))
 
 
 def elsewhere(file, out):
@@ -375,7 +370,9 @@ def test_network_settings_added_to_the_file_are_refused(config, toy, star, tmp_p
 
 
 def test_a_given_model_is_marked_and_its_settings_are_not_stored(config, toy, same, tmp_path):
-    result = wirelessfl.run(config("hist", layers="layers.1,layers.4"), data=toy, model=model())
+    result = wirelessfl.run(
+        config("hist", layers="layers.1,layers.4"), data=toy, model=model((9, 8))
+    )
     file = result.directory / "config.toml"
     stored = tomllib.loads(file.read_text())
     assert stored["given"] == {"model": "FCNN", "data": "toy"}
@@ -384,7 +381,7 @@ def test_a_given_model_is_marked_and_its_settings_are_not_stored(config, toy, sa
     settings = elsewhere(file, tmp_path / "again")
     with pytest.raises(ConfigError, match=r"belong to a run with model=\.\.\. given"):
         wirelessfl.run(settings, data=toy)
-    same(wirelessfl.run(settings, data=toy, model=model()), result)
+    same(wirelessfl.run(settings, data=toy, model=model((9, 8))), result)
     for flags, said in (
         ({"hidden": (5,)}, r"replaces hidden=\(5,\): leave this setting out, or the model"),
         ({"model": "fcnn"}, "replaces model=fcnn: leave this setting out, or the model"),
@@ -394,7 +391,7 @@ def test_a_given_model_is_marked_and_its_settings_are_not_stored(config, toy, sa
         with pytest.raises(
             ConfigError, match=rf"model=\.\.\. is given to wirelessfl.run and {said}"
         ):
-            wirelessfl.run(settings, data=toy, model=model())
+            wirelessfl.run(settings, data=toy, model=model((9, 8)))
         assert not settings.run.out.exists()
 
 
@@ -425,7 +422,7 @@ def test_resume_needs_the_given_objects_even_without_a_checkpoint(config, toy, s
     ):
         wirelessfl.resume(directory)
     with pytest.raises(ConfigError, match=r"resume got model=\.\.\., data=\.\.\., network"):
-        wirelessfl.resume(directory, model=model(), data=toy, network=star)
+        wirelessfl.resume(directory, model=model((9, 8)), data=toy, network=star)
 
 
 def test_the_name_of_given_data_may_have_a_slash(config, toy, same):
