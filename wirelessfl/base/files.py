@@ -1,10 +1,7 @@
 """Files of stored folders: opened without following links, and written whole or not at all.
 
 A folder may come from somebody else. A link in it must not lead reads or writes out of it, and a
-pipe or a device must not block or act, so whatever is stored is opened by ``open_stored``. The
-folder itself may be a link.
-
-Checks the folders that commands write.
+pipe or a device must not block or act. The folder itself may be a link.
 """
 
 from __future__ import annotations
@@ -242,9 +239,6 @@ def check_writable(path: Path, name: str = "out") -> None:
     Args:
         path: the folder.
         name: the setting that gives it, for the error.
-
-    Raises:
-        ConfigError: it can be neither.
     """
     try:
         there = next(p for p in (path, *path.absolute().parents) if p.exists())

@@ -1,10 +1,7 @@
 """Guards the code of users: its results are checked, and its exceptions become one line.
 
-An interface states the check of a method's result by ``@returns``. ``guard`` wraps the methods of a
-user's class that an interface defines. Classes of this project are not wrapped, so that built-in
-choices pay nothing.
-
-Checks of numeric arguments, and of what users' methods return, see ``guard.returns``.
+An interface states the check of a method's result by ``@returns``. Classes of this project are not
+wrapped, so that built-in choices pay nothing.
 """
 
 from __future__ import annotations
@@ -222,11 +219,7 @@ Shape = tuple[int, ...]
 
 
 def check_count(name: str, value: int, min_value: int = 1) -> None:
-    """Check that a value is an integer >= ``min_value``.
-
-    Raises:
-        ValueError: it is not.
-    """
+    """Check that a value is an integer >= ``min_value``."""
     try:
         fits = operator.index(value) >= min_value
     except TypeError:
@@ -236,11 +229,7 @@ def check_count(name: str, value: int, min_value: int = 1) -> None:
 
 
 def check_number(name: str, value: float, *, positive: bool = False) -> None:
-    """Check that a value is finite and >= 0, or > 0 if ``positive``.
-
-    Raises:
-        ValueError: it is not.
-    """
+    """Check that a value is finite and >= 0, or > 0 if ``positive``."""
     if not (math.isfinite(value) and value >= 0) or (positive and value == 0):
         sign = "positive" if positive else "zero or positive"
         raise ValueError(f"{name} is {value}: give a finite number that is {sign}.")

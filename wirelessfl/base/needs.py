@@ -1,9 +1,7 @@
-"""What a setting needs to have an effect, as metadata of its field.
+"""What a setting needs to have an effect, as metadata of its field: ``Annotated[int, Needs(...)]``.
 
-A field says what it needs: ``Annotated[int, Field(ge=1), Needs(...)]``. Settings whose needs are
-not met are refused if given, and not stored. ``Fits(...)`` states which values fit the run, and
-``Suits(...)`` which settings suit each other; others are always refused. Fields of sections and of
-choices, tables of settings and kinds of choices all use this.
+Settings whose needs are not met are refused if given, and not stored. ``Fits`` states which values
+fit the run, and ``Suits`` which settings suit each other; others are always refused.
 """
 
 from __future__ import annotations

@@ -1,9 +1,4 @@
-"""A package that is loaded on its first use, so that commands which do not need it start fast.
-
-Packages that are not installed with wirelessfl, and are imported when they are used.
-
-Version of wirelessfl.
-"""
+"""Packages that load on their first use or may be missing, and the version of this one."""
 
 from __future__ import annotations
 
@@ -66,20 +61,12 @@ def is_loaded(package: str) -> bool:
 
 
 def pandas() -> Any:
-    """The package pandas.
-
-    Raises:
-        ImportError: it is not installed.
-    """
+    """The package pandas."""
     return _package("pandas", "pip install pandas")
 
 
 def parquet() -> Any:
-    """The module ``pyarrow.parquet``.
-
-    Raises:
-        ImportError: it is not installed.
-    """
+    """The module ``pyarrow.parquet``."""
     return _package("pyarrow.parquet", "pip install '.[parquet]', or choose .csv")
 
 

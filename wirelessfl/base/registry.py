@@ -47,11 +47,7 @@ class Choice:
     """Inherited settings that this class redefines on purpose, e.g. to change a default."""
 
     def __init_subclass__(cls) -> None:
-        """Name the class after its file, unless it defines ``name``; check a user's class.
-
-        Raises:
-            ConfigError: a setting of a user's class hides an inherited one by accident.
-        """
+        """Name the class after its file, unless it defines ``name``; check a user's class."""
         super().__init_subclass__()
         if "name" not in vars(cls):
             cls.name = file_name(cls.__module__)
@@ -192,11 +188,7 @@ class Kind(Generic[C]):
         return classes_in(self.package, cast(Hashable, self.base))
 
     def find(self, name: str) -> type[C]:
-        """Find the choice called ``name``, or the user's class at this import path.
-
-        Raises:
-            ConfigError: it does not exist, or is not a subclass of ``base``.
-        """
+        """Find the choice called ``name``, or the user's class at this import path."""
         classes = self.classes()
         if isinstance(name, str) and name in classes:
             return classes[name]
@@ -245,9 +237,6 @@ def by_name(kind: str, name: object, choices: Mapping[str, Any], other: str = ""
         name: the given name.
         choices: objects by name.
         other: what else may be given, for messages.
-
-    Raises:
-        ConfigError: it does not exist; the message lists the known names.
     """
     if not isinstance(name, str):
         raise ConfigError(f"{kind} is {shown(name)}: give a name, or an import path module:name.")
@@ -279,11 +268,7 @@ def _meant(name: str, names: Mapping[str, Any]) -> str:
 
 
 def subclass(kind: str, name: str, cls: Any, base: type[Any]) -> Any:
-    """Return ``cls`` if it is a concrete subclass of ``base`` with valid annotations.
-
-    Raises:
-        ConfigError: it is not.
-    """
+    """Return ``cls`` if it is a concrete subclass of ``base`` with valid annotations."""
     if not (isinstance(cls, type) and issubclass(cls, base)):
         raise ConfigError(
             f"{kind} {name!r} is {shown(cls)}: give a class derived from {public_path(base)}."
@@ -331,9 +316,6 @@ def classes_in(package: str, base: Any) -> Mapping[str, Any]:
 
     A new file in the folder is found automatically, and choices are in the order of their names. A
     module that is no package has its own, in its order.
-
-    Raises:
-        ConfigError: two of them have the same name.
     """
     classes: dict[str, Any] = {}
     folder = importlib.import_module(package)

@@ -1,13 +1,9 @@
-"""Fields of rows: their short names, and their titles with units on axes and in tables.
-
-Divergence in rows: which rows count, and the values of the others in means and curves.
+"""Rows of runs: names and titles of their fields, and diverged models.
 
 A model whose loss or parameters are not finite has a measured accuracy, because it predicts the
 first class, but it has learnt nothing; nor has one whose loss has exploded. Its row has the loss
 None, reaches no target and is never the best one. Each row counts by itself: an infinite loss may
 become finite again, and a session may start with another model.
-
-Transmitted size of a number.
 """
 
 from __future__ import annotations

@@ -1,9 +1,4 @@
-"""Modes of torch that a caller may have set, and that must not change what is computed.
-
-Global random generators, which users' code may draw from.
-
-Settings of torch during a run.
-"""
+"""State of torch that results must not depend on, or must leave: modes, generators and settings."""
 
 from __future__ import annotations
 

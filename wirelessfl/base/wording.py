@@ -1,7 +1,4 @@
-"""Wording of error messages: suggested names, accepted values, and pydantic's errors.
-
-Words of other packages and papers for what is not there, and what serves instead.
-"""
+"""Wording of messages: suggested names, accepted values, and errors of pydantic."""
 
 from __future__ import annotations
 

@@ -58,9 +58,6 @@ def budget_of(config: Config, upload_mib: float) -> tuple[Network, LinkBudget]:
     Args:
         config: settings of a run.
         upload_mib: size of each client's upload.
-
-    Raises:
-        ConfigError: the size is not positive, or the settings conflict.
     """
     from channels import link_budget
     from channels.notes import Notes

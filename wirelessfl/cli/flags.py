@@ -233,9 +233,6 @@ def tables_of(arguments: argparse.Namespace, *, named: bool = False) -> dict[str
     Args:
         arguments: parsed command line.
         named: whether further arguments name the algorithm.
-
-    Raises:
-        ConfigError: the file cannot be read, or nothing names an algorithm.
     """
     tables: dict[str, Any] = {}
     if arguments.config:
@@ -246,11 +243,7 @@ def tables_of(arguments: argparse.Namespace, *, named: bool = False) -> dict[str
 
 
 def merged(tables: Mapping[str, Any], flags: Mapping[str, Any]) -> Config:
-    """The configuration of a file's tables and flags, with notes on what the flags drop.
-
-    Raises:
-        ConfigError: a wrong setting.
-    """
+    """The configuration of a file's tables and flags, with notes on what the flags drop."""
     config = Config.merged(tables, flags)
     Notes()(*dropped_notes(tables, config))
     return config
@@ -268,9 +261,6 @@ def chosen_tables(
     Returns:
         The tables, which contain only the first of several names in a sweep; and all names of
         choices on the command line, by kind.
-
-    Raises:
-        ConfigError: the file cannot be read, or names code without being trusted.
     """
     for key in ("config", "local", *(key for _, key in OF_FRAME), *KINDS):
         scout.add_argument("--" + key.replace("_", "-"), dest=key)
@@ -314,9 +304,6 @@ def user_flags(tables: Mapping[str, Any], named: Mapping[str, Sequence[str]]) ->
     Args:
         tables: tables with the names of choices.
         named: all names of choices on the command line, by kind; the first ones are in ``tables``.
-
-    Raises:
-        ConfigError: a name is unknown.
     """
     owners: list[tuple[str, type[Choice]]] = [
         (kind, find_algorithm(name) if kind == "algorithm" else KINDS[kind].find(name))

@@ -48,11 +48,7 @@ def _listed(words: str, kind: Callable[[str], Number], texts: str) -> list[Numbe
 
 
 def check_figure(name: str, path: Path) -> None:
-    """Refuse the path of a figure that cannot be written.
-
-    Raises:
-        ConfigError: it has another suffix, or its folder cannot be written.
-    """
+    """Refuse the path of a figure that cannot be written."""
     from wirelessfl.base.files import check_writable
 
     if path.suffix not in (".png", ".pdf"):

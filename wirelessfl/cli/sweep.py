@@ -196,9 +196,6 @@ def coupled_settings(words: str) -> dict[str, Any]:
 
     Settings are separated by commas, or by semicolons if a value is itself a list, as the values of
     flags are: ``cells=2;cpu_hz=1e9,2e9``.
-
-    Raises:
-        ConfigError: an entry is not ``NAME=VALUE``, or a name occurs twice.
     """
     from wirelessfl.cli.flags import all_flags
     from wirelessfl.config.sections import WITHOUT_RESULTS

@@ -15,11 +15,11 @@ from wirelessfl.base.registry import by_name
 from wirelessfl.base.wording import shown
 from wirelessfl.data.cifar import CIFAR10, CIFAR100
 from wirelessfl.data.client_samples import hold_out
+from wirelessfl.data.conversion import Data, as_dataset
 from wirelessfl.data.dataset import Dataset, Facts
 from wirelessfl.data.files import environment_folder, is_folder_path
 from wirelessfl.data.hub_images import CIFAR10_JPEG, SVHN
 from wirelessfl.data.mnist import DIGITS, FASHION_MNIST, MNIST, load_digits
-from wirelessfl.data.own import Data, as_dataset
 from wirelessfl.data.picture import draw_split
 from wirelessfl.data.samples import ImageFolder
 from wirelessfl.data.shakespeare import FACTS as SHAKESPEARE

@@ -72,9 +72,6 @@ class DatasetChoice(Choice):
 
         Args:
             tokenizer: the model's tokenizer; None if any fits.
-
-        Raises:
-            ConfigError: the tokenizer is ``words:V``, but V is not an integer >= 1.
         """
         options = self._options
         if not options:
@@ -93,9 +90,6 @@ class DatasetChoice(Choice):
 
         Args:
             data_dir: as for ``load_dataset``, whose errors are raised.
-
-        Raises:
-            ConfigError: the pixels cannot be scaled as configured.
         """
         data = load_dataset(self.name, data_dir, **self._options)
         return scaled(data, getattr(self, "pixels", "signed"))
@@ -112,11 +106,7 @@ def _chosen(name: str, settings: Mapping[str, Any]) -> DatasetChoice:
 
 @once
 def dataset_choice(name: str) -> type[DatasetChoice]:
-    """The class of a data set's settings.
-
-    Raises:
-        ConfigError: the data set is unknown.
-    """
+    """The class of a data set's settings."""
     loader = find_dataset(name)
     settings = [(key, TEXT_SETTINGS[key], None) for key in text_options(name)]
     pixels = [] if name in WITHOUT_IMAGES else [("pixels", PIXELS, "signed")]
@@ -166,11 +156,7 @@ class DatasetKind(Kind[DatasetChoice]):
         return {name: dataset_choice(name) for name in dataset_names()}
 
     def find(self, name: str) -> type[DatasetChoice]:
-        """The data set called ``name``, or the user's function or folder at that path.
-
-        Raises:
-            ConfigError: the data set is unknown.
-        """
+        """The data set called ``name``, or the user's function or folder at that path."""
         find_dataset(name)  # before the cache, which needs a hashable name
         return dataset_choice(name)
 
@@ -199,10 +185,6 @@ def scaled(data: Dataset, pixels: str) -> Dataset:
         data: the data set, with pixels in [-1, 1].
         pixels: ``signed`` to keep them, ``unit`` for [0, 1], or ``standard`` for mean 0 and
             variance 1 of each channel of the training images.
-
-    Raises:
-        ConfigError: the data are not images in [-1, 1], or are to be scaled to [0, 1] and have no
-            negative pixel.
     """
     if pixels == "signed":
         return data

@@ -235,11 +235,7 @@ def _check_tensor(name: str, tensor: object) -> None:
 
 
 def check_dense(name: str, tensor: torch.Tensor) -> None:
-    """Raise unless a tensor has a value for each element.
-
-    Raises:
-        DataError: it is sparse, nested, quantised, or has no values.
-    """
+    """Raise unless a tensor has a value for each element."""
     kinds = {
         "nested": tensor.is_nested,
         "quantised": tensor.is_quantized,

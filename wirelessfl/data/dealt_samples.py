@@ -231,9 +231,6 @@ def deal_fixed_sizes(
     Returns:
         For each client its indices into ``labels``, ascending; [samples] each. They are computed
         on access, see ``DealtSamples``.
-
-    Raises:
-        DataError: a class or the set has too few samples and ``reuse`` is false.
     """
     if alpha is None:
         # Clients get consecutive pieces of the shuffled set, reshuffled only once it is used up.

@@ -96,9 +96,6 @@ def find_place(
         dataset: name of the data set's folder.
         data_dir: its parent folder.
         remedy: what to do if ``data_dir`` lacks the folder, for the message.
-
-    Raises:
-        DataError: ``data_dir`` has no folder of that name, or WIRELESSFL_DATA is not a folder.
     """
     if data_dir is not None:
         folder = expanded(data_dir) / dataset
@@ -115,11 +112,7 @@ def find_place(
 
 
 def environment_folder() -> Path | None:
-    """The folder that WIRELESSFL_DATA names; None if it is not set.
-
-    Raises:
-        DataError: it is not a folder.
-    """
+    """The folder that WIRELESSFL_DATA names; None if it is not set."""
     root = os.environ.get(ENVIRONMENT)
     if root and not expanded(root).is_dir():
         raise DataError(
@@ -133,9 +126,6 @@ def read_verified(file: Published, place: Place) -> bytes:
     """Read and verify ``file`` from ``place``; returns its content, decompressed except archives.
 
     A missing file is downloaded only to the cache, not to a folder that the user chose.
-
-    Raises:
-        DataError: the file is missing, is damaged, has other content, or cannot be downloaded.
     """
     for name in file.local_names:
         path = place.folder / name
@@ -158,9 +148,6 @@ def download(file: Published, place: Place, console: Console | None = None) -> b
         file: the file to download.
         place: destination.
         console: console for a progress bar, if it is a terminal; None for standard error.
-
-    Raises:
-        DataError: the download fails, or the content differs from the published one.
     """
     import pooch
     from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TransferSpeedColumn
@@ -267,9 +254,6 @@ def part_files(folder: Path, part: str, advice: str) -> tuple[Path, ...]:
         part: name of the part, such as ``train``, of the file ``train.parquet`` or of numbered
             files ``train-00000-of-00002.parquet``, which may have a hash before the suffix.
         advice: remedy for missing files, for messages.
-
-    Raises:
-        DataError: some of the numbered files are missing, or one appears twice.
     """
     whole = folder / f"{part}.parquet"
     if whole.is_file():
@@ -294,9 +278,6 @@ def reading_parquet(path: Path, advice: str) -> Iterator[Any]:
     Args:
         path: the file that is read in the block.
         advice: remedy for a damaged file, for messages.
-
-    Raises:
-        DataError: pyarrow is not installed, or the file is damaged.
     """
     try:
         from pyarrow import ArrowException, parquet

@@ -72,11 +72,7 @@ class HubImages:
         return self.read(find_place(self.name, data_dir, remedy=self.remedy).folder, console)
 
     def is_in(self, folder: Path) -> bool:
-        """Whether ``folder`` contains files of the training or test part.
-
-        Raises:
-            DataError: some of a part's numbered files are missing.
-        """
+        """Whether ``folder`` contains files of the training or test part."""
         return any(part_files(folder, part, self.remedy) for part in ("train", "test"))
 
     def read(self, folder: Path, console: Console | None = None) -> Dataset:

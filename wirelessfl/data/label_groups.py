@@ -34,10 +34,6 @@ class LabelGroups:
         group_of: [clients], integers, the group of each client.
         labels: labels of each group, at least one; they are sorted. Two groups alternate. An
             optional third group, present only in the last session, has labels that no other has.
-
-    Raises:
-        DataError: there are not two or three groups, a group has no clients or labels, or the third
-            group shares a label with another.
     """
 
     group_of: NDArray[np.integer[Any]]
@@ -75,9 +71,6 @@ class LabelGroups:
         Args:
             session: index of the session, from 0.
             sessions: number of sessions.
-
-        Raises:
-            DataError: ``session`` is out of range.
         """
         sessions = checked_number("sessions", sessions, 1)
         if checked_number("session", session, 0) >= sessions:
@@ -112,10 +105,6 @@ def label_groups(
         cell_of: [clients], sorted, the cell of each client, as in ``channels.Network``.
         overlap: in [0, 1], interpreted as the decimal number as written.
         unseen_labels: number of labels that no client has before the last session.
-
-    Raises:
-        DataError: the overlap is impossible with this number of labels, no labels are left, or a
-            cell has fewer clients than there are groups.
     """
     classes = checked_number("classes", classes, 1)
     unseen = checked_number("unseen_labels", unseen_labels, 0)
@@ -178,9 +167,6 @@ def split_groups(
     Returns:
         For each client, in the network's order, its indices into ``labels``, ascending. They are
         computed on access.
-
-    Raises:
-        DataError: the split is impossible; the message names the group.
     """
     if kind == "natural" or (not isinstance(kind, str) and kind.by_groups):
         raise DataError(

@@ -94,9 +94,6 @@ def derived_classes(name: str, *labels: torch.Tensor) -> int:
     Args:
         name: name of the data set, for messages.
         labels: training and test labels.
-
-    Raises:
-        DataError: int64 labels [n, ...] may be of any number of classes.
     """
     first = labels[0]
     if first.dtype == torch.float32:
@@ -116,9 +113,6 @@ def check_values(where: str, labels: torch.Tensor, classes: int) -> None:
         where: name of the labels, for messages.
         labels: [n, ...].
         classes: number of outputs of the model.
-
-    Raises:
-        DataError: they are not.
     """
     if not labels.numel():
         raise DataError(f"{where} is {list(labels.shape)}: give at least one value per sample.")
@@ -141,11 +135,7 @@ def check_values(where: str, labels: torch.Tensor, classes: int) -> None:
 
 
 def checked_number(name: str, value: Any, min_value: int) -> int:
-    """``value`` as an int.
-
-    Raises:
-        DataError: ``value`` is not an integer (2.0 is rejected), or is below ``min_value``.
-    """
+    """``value`` as an int."""
     try:
         number = whole_number(name, value)
     except TypeError as error:
@@ -156,11 +146,7 @@ def checked_number(name: str, value: Any, min_value: int) -> int:
 
 
 def checked_labels(labels: ArrayLike | torch.Tensor) -> NDArray[np.integer[Any]]:
-    """``labels`` [n] as an array.
-
-    Raises:
-        DataError: ``labels`` is not a 1-D array of integers, or a label is negative.
-    """
+    """``labels`` [n] as an array."""
     array = _integers("labels", labels)
     if array.ndim != 1:
         raise DataError(f"labels is {array.dtype} {list(array.shape)}; give integers [n].")
@@ -173,11 +159,7 @@ def checked_labels(labels: ArrayLike | torch.Tensor) -> NDArray[np.integer[Any]]
 def checked_groups(
     groups: ArrayLike | torch.Tensor, samples: int, name: str = "groups"
 ) -> NDArray[np.integer[Any]]:
-    """``groups`` [samples] as an array.
-
-    Raises:
-        DataError: ``groups`` does not have one integer per sample.
-    """
+    """``groups`` [samples] as an array."""
     advice = f"give one integer for each of the {samples} training samples."
     array = _integers(name, groups, advice)
     if array.shape != (samples,):
@@ -186,12 +168,7 @@ def checked_groups(
 
 
 def cells_of_clients(clients: int, cells: int, cell_of: ArrayLike | None) -> IntArray:
-    """The cell of each client, [clients]: ``cell_of`` if given, else an even split over ``cells``.
-
-    Raises:
-        DataError: ``cell_of`` does not list the sorted cells 0, 1, ... of ``clients`` clients, or
-            ``cells`` is not an integer from 1 to ``clients``.
-    """
+    """The cell of each client, [clients]: ``cell_of`` if given, else an even split over ``cells``."""
     if cell_of is None:
         cells = checked_number("cells", cells, 1)
         if clients < cells:
@@ -212,11 +189,7 @@ def cells_of_clients(clients: int, cells: int, cell_of: ArrayLike | None) -> Int
 
 
 def checked_indices(name: str, indices: ArrayLike | torch.Tensor, samples: int) -> IntArray:
-    """``indices`` [n] of ``samples`` samples as an array.
-
-    Raises:
-        DataError: they are not integers from 0 to ``samples`` - 1.
-    """
+    """``indices`` [n] of ``samples`` samples as an array."""
     if isinstance(indices, list | tuple) and not indices:  # NumPy takes [] for floats
         return np.zeros(0, dtype=np.int64)
     rows = _integers(name, indices, "give indices of samples.").astype(np.int64)

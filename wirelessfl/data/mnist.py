@@ -108,9 +108,6 @@ def parse_idx(content: bytes, dims: int, name: str = "IDX data") -> NDArray[np.u
 
     Returns:
         A read-only view [size_1, ..., size_dims] of ``content``.
-
-    Raises:
-        DataError: the magic number is wrong, or the number of bytes differs from the header's.
     """
     magic = bytes([0, 0, _UBYTE, dims])
     header = len(magic) + 4 * dims

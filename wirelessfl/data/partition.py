@@ -208,10 +208,6 @@ def client_lists(split: Any) -> list[IntArray]:
 
     Returns:
         Ascending indices of each client.
-
-    Raises:
-        ConfigError: there is no client, or the samples of a client are no list of different
-            integers >= 0, at least one.
     """
     if isinstance(split, Mapping):
         if sorted(split, key=str) != sorted(range(len(split)), key=str):
@@ -234,9 +230,6 @@ def check_below(lists: Sequence[IntArray], samples: int) -> None:
     Args:
         lists: ascending indices of each client.
         samples: number of training samples.
-
-    Raises:
-        ConfigError: an index is too large.
     """
     for client, mine in enumerate(lists):
         if mine[-1] >= samples:

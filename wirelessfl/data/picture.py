@@ -38,10 +38,6 @@ def label_counts(
 
     Returns:
         Counts [classes, clients].
-
-    Raises:
-        DataError: labels are not integers >= 0, a label is not below ``classes``, or an index is
-            no integer or outside the labels.
     """
     labels = checked_labels(labels)
     largest = int(labels.max()) if labels.size else -1

@@ -22,9 +22,6 @@ def language_package(name: str, wanted_by: str) -> Any:
     Args:
         name: name of the package.
         wanted_by: the model or setting that needs it, for the message.
-
-    Raises:
-        ConfigError: the package is not installed.
     """
     try:
         return import_module(name)
@@ -47,9 +44,6 @@ def pretrained_folder(
         name: a folder, or a name on the hub.
         needs: required files; each entry lists alternatives, one of which must exist.
         patterns: patterns of the files to download from the hub.
-
-    Raises:
-        ConfigError: the folder does not exist, a file is missing, or the hub cannot be reached.
     """
     files = " and ".join(" or ".join(names) for names in needs)
     folder = expanded(name)
@@ -89,9 +83,6 @@ def load_pretrained(setting: str, name: str, load: Any, folder: Path, **options:
     """Load the files in ``folder`` with ``load`` from transformers, without log messages.
 
     Code in the folder is not run, and pickled weights are not read.
-
-    Raises:
-        ConfigError: the files are damaged or of a wrong kind.
     """
     logs = language_package("transformers", f"{setting} {name!r}").utils.logging
     level, bars = logs.get_verbosity(), logs.is_progress_bar_enabled()

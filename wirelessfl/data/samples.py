@@ -78,10 +78,6 @@ def collected(data: Any, columns: tuple[str, str] | None, where: str) -> Collect
         data: data set of torch or of Hugging Face.
         columns: names of the columns of inputs and labels; None to look for usual names.
         where: what the data set is, for messages.
-
-    Raises:
-        DataError: it has no length, a sample is not a pair of input and label, or samples differ in
-            shape.
     """
     kind = torch.utils.data.TensorDataset
     if isinstance(data, kind) and len(data.tensors) == 2 and not _transforms(data):
@@ -134,11 +130,7 @@ def _samples(data: Any, where: str) -> Iterator[tuple[np.ndarray, np.ndarray]]:
 
 
 def stacked(arrays: Sequence[np.ndarray], where: str) -> np.ndarray:
-    """Arrays of equal shape as one array.
-
-    Raises:
-        DataError: there is no array, or shapes differ; the message names the first sample.
-    """
+    """Arrays of equal shape as one array."""
     if not arrays:
         raise DataError(f"{where} has no samples: give at least one.")
     for place, array in enumerate(arrays):
@@ -265,10 +257,6 @@ def read_images(path: Path) -> tuple[Part, Part, list[str]]:
 
     Returns:
         Training part, test part, and names of the classes, sorted; labels are their indices.
-
-    Raises:
-        DataError: a part or its images are missing, an image is damaged, images differ in size, or
-            the test part has a class that the training part lacks.
     """
     test = next((path / name for name in TEST_FOLDERS if (path / name).is_dir()), None)
     if test is None:

@@ -117,11 +117,7 @@ def letter_ids(text: str) -> Ids:
 
 
 def roles_of(text: str, where: str) -> dict[str, str]:
-    """The text of each role, its speeches joined by line breaks; roles in order of appearance.
-
-    Raises:
-        DataError: the text does not start with the name of a role.
-    """
+    """The text of each role, its speeches joined by line breaks; roles in order of appearance."""
     speeches: dict[str, list[str]] = {}
     role: str | None = None
     for block in re.split(r"\n\s*\n", text.replace("\r\n", "\n").removeprefix("\ufeff").strip()):

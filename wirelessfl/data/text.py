@@ -77,9 +77,6 @@ class TextData:
         Args:
             tokenizer: as for ``load``; known for words, if the texts have more than these.
             max_length: tokens per text.
-
-        Raises:
-            ConfigError: the number of words is wrong.
         """
         words = WordTokenizer.of(tokenizer)
         if words is None or words.limit > self.words:

@@ -54,10 +54,6 @@ def read_tsv(
         advice: remedy for a damaged file, for messages.
         broken_share: maximum fraction of rows whose number of columns differs from the header's.
             They are skipped: some published texts contain tabs and line breaks.
-
-    Raises:
-        DataError: the file cannot be read, a column is missing, a row is broken or a label is
-            unknown.
     """
     # Only \n ends a line: texts contain other characters that splitlines treats as line ends.
     lines = [line.removesuffix("\r") for line in read_text(path, advice).split("\n")]
@@ -89,11 +85,7 @@ def read_tsv(
 
 
 def read_ag_csv(path: Path, labels: Mapping[str, int], advice: str) -> Texts:
-    """Read AG News' format: class, title, description; quoted, with inner quotes doubled.
-
-    Raises:
-        DataError: the file cannot be read, a row is broken or a label is unknown.
-    """
+    """Read AG News' format: class, title, description; quoted, with inner quotes doubled."""
     part = Texts()
     # strict rejects a truncated file that ends inside quotes.
     rows = csv.reader(io.StringIO(read_text(path, advice), newline=""), strict=True)
@@ -114,9 +106,6 @@ def read_newsgroups(archive: Path, groups: Mapping[str, int], advice: str) -> tu
     """Read 20news-bydate, train and test, from the archive with one file per post.
 
     Posts include their headers, are decoded as Latin-1, and are sorted by group and file name.
-
-    Raises:
-        DataError: a group is missing or unknown, a post is empty, or the archive is damaged.
     """
     posts = sorted(_archived(archive, advice), key=lambda post: post[:3])
     parts = []
@@ -169,9 +158,6 @@ def read_hub_copy(
         labels: class index of each label that may be given by name.
         classes: number of classes; numeric labels must be below it.
         advice: remedy for a damaged file, for messages.
-
-    Raises:
-        DataError: a file cannot be read, or a row has no text or no valid label.
     """
     part = Texts()
     for path in paths:
@@ -198,11 +184,7 @@ def read_hub_copy(
 
 
 def read_text(path: Path, advice: str) -> str:
-    """Read a file as UTF-8 text, with its line ends unchanged.
-
-    Raises:
-        DataError: the file cannot be read or is not UTF-8.
-    """
+    """Read a file as UTF-8 text, with its line ends unchanged."""
     try:
         content = path.read_bytes()
         return content.decode("utf-8")

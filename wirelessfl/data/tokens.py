@@ -71,11 +71,7 @@ class WordTokenizer:
 
     @classmethod
     def of(cls, name: str) -> WordTokenizer | None:
-        """The tokenizer called ``words`` or ``words:V``; None for any other name.
-
-        Raises:
-            ConfigError: V is not an integer >= 1.
-        """
+        """The tokenizer called ``words`` or ``words:V``; None for any other name."""
         kind, colon, limit = name.partition(":")
         if kind != WORDS:
             return None
@@ -155,11 +151,7 @@ class Tokenizer:
 
     @classmethod
     def find(cls, name: str) -> Tokenizer | WordTokenizer:
-        """Find the tokenizer in a folder or on the hub; ``words`` and ``words:V`` need no files.
-
-        Raises:
-            ConfigError: the tokenizer is not found, or V is not an integer >= 1.
-        """
+        """Find the tokenizer in a folder or on the hub; ``words`` and ``words:V`` need no files."""
         words = WordTokenizer.of(name)
         return words or cls(name, pretrained_folder("tokenizer", name, _NEEDS, _PATTERNS))
 
@@ -170,11 +162,7 @@ class Tokenizer:
         return digest_of(sorted(path for path in paths if path.is_file()), self.folder)
 
     def tokens(self, *parts: Sequence[str], max_length: int) -> TokenIds:
-        """Tokenise parts of a data set, cut or padded to ``max_length`` tokens.
-
-        Raises:
-            ConfigError: the files are damaged, or the tokenizer has no padding token.
-        """
+        """Tokenise parts of a data set, cut or padded to ``max_length`` tokens."""
         package = language_package("transformers", f"tokenizer {self.name!r}")
         load = package.AutoTokenizer.from_pretrained
         tokenizer = load_pretrained("tokenizer", self.name, load, self.folder)

@@ -1,7 +1,4 @@
-"""Marks in figures: single seeds, bounds, targets that are not reached, and numbers of seeds.
-
-Bars: means over seeds with targets that are not reached, and spans of simulated time.
-"""
+"""Marks in figures: seeds, bounds, missed targets, legends, bars, and spans of time."""
 
 from __future__ import annotations
 

@@ -1,9 +1,4 @@
-"""The style of figures: dashes, markers, and sizes at print size or for screens.
-
-The colours of figures: one per method, in all figures.
-
-Checks of the arguments of figures.
-"""
+"""The style of figures: sizes in print or on screens, colours of methods, dashes and markers."""
 
 from __future__ import annotations
 
@@ -246,11 +241,7 @@ def looks(labels: Sequence[str]) -> dict[str, dict[str, Any]]:
 
 
 def check_scales(what: str, accuracies: Mapping[str, float | None], smooth: int) -> None:
-    """Check settings of ``draw_curves``; those in ``accuracies`` are of accuracies only.
-
-    Raises:
-        ValueError: see ``draw_curves``.
-    """
+    """Check settings of ``draw_curves``; those in ``accuracies`` are of accuracies only."""
     for name, value in accuracies.items():
         if value is None:
             continue
@@ -273,9 +264,6 @@ def check_curves(runs: Any, fields: Mapping[str, str], styles: Sequence[str]) ->
         runs: its argument.
         fields: fields that some row needs, by the argument that gives them.
         styles: its argument.
-
-    Raises:
-        ValueError: see ``draw_curves``.
     """
     if not isinstance(runs, Mapping):
         raise ValueError(

@@ -1,7 +1,7 @@
 """Splits by labels: shards of samples sorted by label, and labels that are assigned to clients.
 
-The latter are of Chang et al., "Federated Learning with Dynamic Client Arrival and Departure",
-Appendix A.2.
+The latter are those of Chang et al., "Federated Learning with Dynamic Client Arrival and
+Departure", Appendix A.2.
 """
 
 from __future__ import annotations
@@ -100,11 +100,7 @@ class CellShards(OwnedSplit):
 
 
 def check_shards(samples: int, shards: int, cell_of: IntArray) -> int:
-    """Check that every client can get ``shards`` shards, and return ``shards`` as an int.
-
-    Raises:
-        DataError: a cell has too few samples for that many shards per client.
-    """
+    """Check that every client can get ``shards`` shards, and return ``shards`` as an int."""
     shards = checked_number("shards", shards, 1)
     sizes = np.bincount(cell_of)
     # The worst case: the cell with the most clients gets the fewest samples.
@@ -203,9 +199,6 @@ def deal_labels(labels: NDArray[np.generic], clients: int, kind: str, stream: St
 
     Returns:
         [n], the client of each sample.
-
-    Raises:
-        DataError: too few labels or clients, or fewer samples of a label than shards.
     """
     names, label_of = np.unique(labels, return_inverse=True)
     draw = stream.generator()

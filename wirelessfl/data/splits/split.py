@@ -117,11 +117,7 @@ class OwnedSplit(Split):
 
 
 def check_count(samples: int, clients: int, required: int) -> None:
-    """Raise unless there are enough samples for all clients.
-
-    Raises:
-        DataError: there are fewer than ``clients * required`` samples.
-    """
+    """Raise unless there are enough samples for all clients."""
     if clients * required > samples:
         least = f"{required} sample{'s' if required > 1 else ''}"
         raise DataError(
@@ -136,9 +132,6 @@ def check_sizes(sizes: IntArray, required: int) -> None:
     Args:
         sizes: [clients], number of samples of each client.
         required: minimum number of samples per client.
-
-    Raises:
-        DataError: a client has fewer than ``required`` samples.
     """
     if sizes.min() < required:
         fewer = f", fewer than min_samples={required}" if required > 1 else ""

@@ -20,10 +20,10 @@ from wirelessfl.base.wording import suggestion
 from wirelessfl.config import Config
 from wirelessfl.data import Dataset
 from wirelessfl.data.client_samples import ClientSamples
+from wirelessfl.data.conversion import range_note
 from wirelessfl.data.dataset import widened
 from wirelessfl.data.label_groups import LabelGroups
 from wirelessfl.data.labels import class_hint, class_remedy, is_one_class, label_notes
-from wirelessfl.data.own import range_note
 from wirelessfl.models.losses import FunctionLoss, check_labels, ready
 from wirelessfl.models.metrics import Measures, Metric, find_metric, label_shares, smaller_is_better
 from wirelessfl.models.metrics.metric import own_metrics

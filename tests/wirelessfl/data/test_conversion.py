@@ -16,8 +16,8 @@ from wirelessfl.base.torch_state import other_states, torch_state
 from wirelessfl.cli import main
 from wirelessfl.config import Config
 from wirelessfl.data import Dataset, as_dataset, load_dataset
+from wirelessfl.data.conversion import range_note
 from wirelessfl.data.labels import class_hint, label_notes
-from wirelessfl.data.own import range_note
 
 RUN = "--clients 2 --rounds 1 --local-steps 1 --batch-size 2 --threads 1 --split iid".split()
 RANDOM = np.random.default_rng(3)
