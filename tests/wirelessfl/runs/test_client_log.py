@@ -81,7 +81,7 @@ def test_each_value_is_that_of_the_plan(tmp_path):
     assert set(log["steps"]) == {2}
 
 
-def test_a_log_changes_no_result_and_survives_an_interruption(tmp_path):
+def test_a_log_changes_no_result_and_survives_an_interruption(tmp_path, halt_at):
     flags = {**SMALL, "rounds": 3, "checkpoint_seconds": 0.0, "clients_per_round": 3}
     plain = wirelessfl.run(Config.from_flags("fedavg", **flags, out=tmp_path / "plain"))
     flags["client_log"] = True
@@ -90,13 +90,9 @@ def test_a_log_changes_no_result_and_survives_an_interruption(tmp_path):
     assert costs == [{k: v for k, v in row.items() if k != "wall_seconds"} for row in whole.rows]
     assert not (tmp_path / "plain" / "clients.csv").exists()
 
-    def stop(row):
-        if row["round"] == 2:
-            raise KeyboardInterrupt
-
     part = tmp_path / "part"
     with pytest.raises(KeyboardInterrupt):
-        wirelessfl.run(Config.from_flags("fedavg", **flags, out=part), on_row=stop)
+        wirelessfl.run(Config.from_flags("fedavg", **flags, out=part), on_row=halt_at(2))
     file = part / "clients.csv"
     with file.open("a") as more:  # as if killed after the checkpoint, while writing a line
         more.write("3,3,0,1,0,12")
@@ -105,15 +101,13 @@ def test_a_log_changes_no_result_and_survives_an_interruption(tmp_path):
     assert len(read_client_log(part)) == 9
 
 
-def test_a_changed_log_is_not_continued(tmp_path):
+def test_a_changed_log_is_not_continued(tmp_path, halt_at):
     flags = {**SMALL, "rounds": 2, "checkpoint_seconds": 0.0, "client_log": True}
 
-    def stop(row):
-        if row["round"] == 1:
-            raise KeyboardInterrupt
-
     with pytest.raises(KeyboardInterrupt):
-        wirelessfl.run(Config.from_flags("fedavg", **flags, out=tmp_path / "run"), on_row=stop)
+        wirelessfl.run(
+            Config.from_flags("fedavg", **flags, out=tmp_path / "run"), on_row=halt_at(1)
+        )
     file = tmp_path / "run" / "clients.csv"
     text = file.read_text()
     file.write_text(text.replace("1,1,0,0", "1,1,0,7", 1))

@@ -330,18 +330,14 @@ REQUESTS = {
 }
 
 
-def test_wrong_tensors_of_requests_are_one_line(tmp_path, toy):
+def test_wrong_tensors_of_requests_are_one_line(tmp_path, toy, halt_at):
     """Of an asynchronous run, whose models and updates are under way."""
-
-    def halt(row):
-        if row["round"] == 2:
-            raise KeyboardInterrupt
 
     own = {"clients": 4, "rounds": 9, "local_steps": 1, "threads": 1, "checkpoint_seconds": 0}
     own |= {"requests": 4, "buffer": 1, "eval_every": 1, "out": tmp_path / "run"}
     config = Config.from_flags("fedast", **own)
     with pytest.raises(KeyboardInterrupt):
-        wirelessfl.run(config, data=toy, on_row=halt)
+        wirelessfl.run(config, data=toy, on_row=halt_at(2))
     for name, change in REQUESTS.items():
         folder = shutil.copytree(tmp_path / "run", tmp_path / name)
         with_checksums(folder, tensors={f"task0.{name}": change})

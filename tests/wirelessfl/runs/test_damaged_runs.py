@@ -65,15 +65,11 @@ def test_a_full_disk_is_reported_with_the_way_to_go_on(tmp_path, config, monkeyp
         RunDirectory(directory.path).append({})
 
 
-def test_missing_rows_are_reported(config, toy, same):
+def test_missing_rows_are_reported(config, toy, same, halt_at):
     settings = config(rounds=5, checkpoint_seconds=0)
 
-    def halt(row):
-        if row["round"] == 3:
-            raise KeyboardInterrupt
-
     with pytest.raises(KeyboardInterrupt):
-        wirelessfl.run(settings, data=toy, on_row=halt)
+        wirelessfl.run(settings, data=toy, on_row=halt_at(3))
     rows = settings.run.out / "rows.jsonl"
     whole = rows.read_bytes()
     rows.write_bytes(whole[:40])

@@ -138,14 +138,10 @@ def test_more_seconds_equal_those_of_a_longer_run(config, toy, same, every, done
         wirelessfl.resume(first.directory, rounds=9, data=toy)
 
 
-def test_an_interrupted_run_is_extended(config, toy, same):
-    def halt(row):
-        if row["round"] == 2:
-            raise KeyboardInterrupt
-
+def test_an_interrupted_run_is_extended(config, toy, same, halt_at):
     settings = config(rounds=3, checkpoint_seconds=0)
     with pytest.raises(KeyboardInterrupt):
-        wirelessfl.run(settings, data=toy, on_row=halt)
+        wirelessfl.run(settings, data=toy, on_row=halt_at(2))
     longer = wirelessfl.run(config(rounds=5, checkpoint_seconds=0), data=toy)
     equal(wirelessfl.resume(settings.run.out, rounds=5, data=toy), longer, same)
 

@@ -181,14 +181,13 @@ def test_other_cells_are_trained(tmp_path):
     assert sources == [None, None, found[0].directory.name]
 
 
-def test_an_interrupted_run_is_resumed_and_a_missing_price_is_trained(tmp_path, monkeypatch):
+def test_an_interrupted_run_is_resumed_and_a_missing_price_is_trained(
+    tmp_path, monkeypatch, halt_at
+):
     configs = wirelessfl.combinations("fedavg", SMALL | {"uplink": ["tdma", "ofdma", "fixed"]})
 
-    def halt(row):
-        raise KeyboardInterrupt
-
     with pytest.raises(KeyboardInterrupt):
-        kept_run(configs[1], tmp_path, halt)
+        kept_run(configs[1], tmp_path, halt_at(0))
 
     def refuse(config, source, folder):
         raise ConfigError("it has no price")

@@ -41,7 +41,7 @@ def test_resume_removes_rows_after_the_checkpoint(config, toy, same):
     same(wirelessfl.resume(settings.run.out, data=toy), reference)
 
 
-def test_a_run_that_began_on_a_gpu_continues_on_a_cpu(config, toy, same, monkeypatch):
+def test_a_run_that_began_on_a_gpu_continues_on_a_cpu(config, toy, same, monkeypatch, halt_at):
     """Its folder names a device that this machine lacks, and a chunk for that device."""
     reference = wirelessfl.run(config(rounds=3), data=toy)
 
@@ -50,17 +50,13 @@ def test_a_run_that_began_on_a_gpu_continues_on_a_cpu(config, toy, same, monkeyp
     def on_gpu(computing):
         return on_cpu(computing) | {"device": "cuda:7", "workers": 1}
 
-    def halt(row):
-        if row["round"] == 2:
-            raise KeyboardInterrupt
-
     settings = config(rounds=3, checkpoint_seconds=0)
     monkeypatch.setattr("torch.cuda.is_available", lambda: False)
     with monkeypatch.context() as gpu:
         gpu.setattr(Computing, "settings", on_gpu)
         gpu.setattr("torch.cuda.get_device_name", lambda device: "GPU of a test")
         with pytest.raises(KeyboardInterrupt):
-            wirelessfl.run(settings, data=toy, on_row=halt)
+            wirelessfl.run(settings, data=toy, on_row=halt_at(2))
     stored = Config.from_toml(settings.run.out / "config.toml")
     assert stored.run.device == "cuda:7"
     notes = []
@@ -101,20 +97,16 @@ def test_a_failed_checkpoint_keeps_the_old_one(config, toy, monkeypatch):
     assert not list(settings.run.out.glob("*.part"))
 
 
-def test_resume_needs_the_given_objects(config, toy, same, network_of):
+def test_resume_needs_the_given_objects(config, toy, same, network_of, halt_at):
     """To resume, data from Python must be given again; a network may be, and must be equal."""
     other = replace(toy, train_inputs=toy.train_inputs.flip(0))
     even, uneven = network_of([0, 0, 0, 1, 1, 1]), network_of([0, 0, 0, 0, 0, 1])
     reference = wirelessfl.run(config(network=True, rounds=4), data=toy, network=even)
     halted = config(network=True, rounds=4, checkpoint_seconds=0)
 
-    def halt(row):
-        if row["round"] == 2:
-            raise KeyboardInterrupt
-
     notes = []
     with pytest.raises(KeyboardInterrupt):
-        wirelessfl.run(halted, data=toy, network=even, on_row=halt, on_note=notes.append)
+        wirelessfl.run(halted, data=toy, network=even, on_row=halt_at(2), on_note=notes.append)
     out = halted.run.out
     assert notes == [f"interrupted; to resume: wirelessfl resume {out}"]
     for given, message in (

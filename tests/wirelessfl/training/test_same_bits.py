@@ -194,15 +194,12 @@ def test_more_workers_than_clients_or_cores_are_refused(config, toy, monkeypatch
         build(config("fedavg", workers=2, threads=2), data=toy)
 
 
-def test_a_run_is_resumed_on_a_machine_with_fewer_cores(config, toy, same, monkeypatch):
+def test_a_run_is_resumed_on_a_machine_with_fewer_cores(config, toy, same, monkeypatch, halt_at):
     settings = config("fedavg", workers=2, checkpoint_seconds=0)
     whole = wirelessfl.run(config("fedavg", workers=1), data=toy)
 
-    def halt(row):
-        raise KeyboardInterrupt
-
     with pytest.raises(KeyboardInterrupt):
-        wirelessfl.run(settings, data=toy, on_row=halt)
+        wirelessfl.run(settings, data=toy, on_row=halt_at(0))
     for module in (computing, executors):
         monkeypatch.setattr(module, "cores", lambda: 1)
     same(wirelessfl.resume(settings.run.out, data=toy), whole)

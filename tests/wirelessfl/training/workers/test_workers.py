@@ -365,7 +365,7 @@ def test_a_stored_configuration_runs_on_a_machine_with_fewer_cores(
     same(again, first)
 
 
-def test_tasks_are_resumed_on_a_machine_with_fewer_cores(tmp_path, bare, monkeypatch):
+def test_tasks_are_resumed_on_a_machine_with_fewer_cores(tmp_path, bare, monkeypatch, halt_at):
     """A multi-task run with two workers can be resumed on one core."""
     flags = {"clients": 8, "rounds": 3, "hidden": (8,), "local_steps": 2, "checkpoint_seconds": 0}
     flags |= {"task": ["digits,requests=4", "digits,requests=4,name=two"], "eval_every": 1}
@@ -373,12 +373,9 @@ def test_tasks_are_resumed_on_a_machine_with_fewer_cores(tmp_path, bare, monkeyp
     def settings(name, workers):
         return Config.from_flags("fedast", **flags, workers=workers, out=tmp_path / name)
 
-    def halt(row):
-        raise KeyboardInterrupt
-
     whole = wirelessfl.run(settings("whole", 1))
     with pytest.raises(KeyboardInterrupt):
-        wirelessfl.run(settings("stopped", 2), on_row=halt)
+        wirelessfl.run(settings("stopped", 2), on_row=halt_at(0))
     for module in (computing, executors):
         monkeypatch.setattr(module, "cores", lambda: 1)
     resumed = wirelessfl.resume(tmp_path / "stopped")
