@@ -16,12 +16,12 @@ def decisions(kinds: Any) -> Check:
     """A check for a list of decisions of these classes, whose values are valid on their own."""
 
     def check(value: Any, scheduler: object, event: object) -> Sequence[Any]:
-        wanted = "a list of decisions of wirelessfl.extend, empty for none"
+        expected = "a list of decisions of wirelessfl.extend, empty for none"
         if not isinstance(value, list | tuple):
-            raise UnfitError(f"{described(value)} on {event}", wanted)
+            raise UnfitError(f"{described(value)} on {event}", expected)
         for decision in value:
             if not isinstance(decision, kinds):
-                raise UnfitError(f"the decision {described(decision)} on {event}", wanted)
+                raise UnfitError(f"the decision {described(decision)} on {event}", expected)
             for entry in fields(decision):
                 needed = _needed(entry, decision)
                 if needed is not None:

@@ -179,10 +179,10 @@ def simulate(
                 answer: Event | None = None
                 match decision:
                     case Report():
-                        told = report(decision)
-                        if isinstance(told, Stop):
+                        reply = report(decision)
+                        if isinstance(reply, Stop):
                             return
-                        answer = told
+                        answer = reply
                     case Save():
                         savable = True
                     case Wake(number):

@@ -23,29 +23,29 @@ def _chosen(
     value: Any, assignment: Assignment, number: int, available: IntArray, shares: IntArray
 ) -> list[IntArray]:
     """Check for disjoint sets of available clients of the asked sizes."""
-    wanted = (
+    expected = (
         f"{len(shares)} disjoint arrays of {', '.join(map(str, shares.tolist()))} available clients"
     )
     below = int(available.max(initial=-1)) + 1
-    sets = [indices(clients, below, wanted) for clients in entries(value, len(shares), wanted)]
+    sets = [indices(clients, below, expected) for clients in entries(value, len(shares), expected)]
     sizes = [len(clients) for clients in sets]
     if sizes != shares.tolist():
-        raise UnfitError(f"{', '.join(map(str, sizes))} clients", wanted)
+        raise UnfitError(f"{', '.join(map(str, sizes))} clients", expected)
     chosen = np.concatenate([available[:0], *sets])
     if len(np.unique(chosen)) < len(chosen) or not np.isin(chosen, available).all():
         twice = len(np.unique(chosen)) < len(chosen)
-        raise UnfitError("a client twice" if twice else "a client that is not available", wanted)
+        raise UnfitError("a client twice" if twice else "a client that is not available", expected)
     return sets
 
 
 def _stored(value: Any, assignment: Assignment) -> State:
     """Check for arrays by name."""
-    wanted = "a dict of numeric NumPy arrays by name"
+    expected = "a dict of numeric NumPy arrays by name"
     if not isinstance(value, Mapping):
-        raise UnfitError(described(value), wanted)
+        raise UnfitError(described(value), expected)
     for name, array in value.items():
         if not isinstance(array, np.ndarray) or array.dtype.kind not in "biufc":
-            raise UnfitError(f"{described(array)} for {name!r}", wanted)
+            raise UnfitError(f"{described(array)} for {name!r}", expected)
     return dict(value)
 
 
@@ -134,29 +134,29 @@ def checked_round(
     Raises:
         ValueError: the arguments are invalid; the message says why.
     """
-    them, sizes = np.sort(np.asarray(available)), np.asarray(shares)
-    for name, given in (("available", them), ("shares", sizes)):
-        if given.ndim != 1 or not (given.size == 0 or np.issubdtype(given.dtype, np.integer)):
+    pool, sizes = np.sort(np.asarray(available)), np.asarray(shares)
+    for name, array in (("available", pool), ("shares", sizes)):
+        if array.ndim != 1 or not (array.size == 0 or np.issubdtype(array.dtype, np.integer)):
             raise ValueError(
-                f"{name} has shape {given.shape} and dtype {given.dtype}: give a one-dimensional "
+                f"{name} has shape {array.shape} and dtype {array.dtype}: give a one-dimensional "
                 "list of integers."
             )
-    if (them[1:] == them[:-1]).any():
-        twice = them[1:][them[1:] == them[:-1]][0]
+    if (pool[1:] == pool[:-1]).any():
+        twice = pool[1:][pool[1:] == pool[:-1]][0]
         raise ValueError(f"available contains client {twice} twice: give each client once.")
-    if them.size and (them[0] < 0 or (clients is not None and them[-1] >= clients)):
-        wrong = them[0] if them[0] < 0 else them[-1]
+    if pool.size and (pool[0] < 0 or (clients is not None and pool[-1] >= clients)):
+        wrong = pool[0] if pool[0] < 0 else pool[-1]
         below = "" if clients is None else f" and < {clients}"
         raise ValueError(f"available contains client {wrong}: give client numbers >= 0{below}.")
     if tasks is not None and len(sizes) != tasks:
         raise ValueError(f"shares has {len(sizes)} entries: give one for each of {tasks} tasks.")
     if (sizes < 0).any():
         raise ValueError(f"shares contains {sizes.min()}: give numbers of clients >= 0.")
-    if sizes.sum() > len(them):
+    if sizes.sum() > len(pool):
         raise ValueError(
-            f"shares sum to {sizes.sum()}, and {len(them)} clients are available: lower shares."
+            f"shares sum to {sizes.sum()}, and {len(pool)} clients are available: lower shares."
         )
-    return them.astype(np.int64), sizes.astype(np.int64)
+    return pool.astype(np.int64), sizes.astype(np.int64)
 
 
 def checked_values(

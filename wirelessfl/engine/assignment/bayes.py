@@ -114,10 +114,10 @@ class BayesAssignment:
     def choose(self, number: int, available: IntArray, shares: IntArray) -> list[IntArray]:
         """Choose the candidate with the largest expected improvement; first rounds are random."""
         tasks, clients = self._times.shape
-        them, sizes = checked_round(available, shares, clients, tasks)
+        pool_sorted, sizes = checked_round(available, shares, clients, tasks)
         generator = self._stream.generator(number)
         early = len(self._round_seconds) < _WARM_UP
-        pool = np.tile(them, (1 if early else self._candidates, 1))
+        pool = np.tile(pool_sorted, (1 if early else self._candidates, 1))
         orders = generator.permuted(pool, axis=1)[:, : sizes.sum()]
         if early:
             return split(orders[0], sizes)
@@ -140,16 +140,16 @@ class BayesAssignment:
         losses: list[FloatArray] | None = None,
     ) -> None:
         """Store the duration of each client and of the round."""
-        found = checked_values("seconds", chosen, seconds, min_value=0.0)
+        durations = checked_values("seconds", chosen, seconds, min_value=0.0)
         sizes = np.array([len(clients) for clients in chosen])
         if sizes.any():
             features, rises = self._features_and_rises(np.concatenate(chosen)[None], sizes)
-            slowest = np.concatenate(found).max(keepdims=True)
+            slowest = np.concatenate(durations).max(keepdims=True)
             keep = slice(-self._history, None)
             self._features = np.concatenate([self._features, features])[keep]
             self._round_seconds = np.concatenate([self._round_seconds, slowest])[keep]
             self._rises = np.concatenate([self._rises, rises])[keep]
-        for task, (clients, values) in enumerate(zip(chosen, found, strict=True)):
+        for task, (clients, values) in enumerate(zip(chosen, durations, strict=True)):
             self._seconds[task, clients] += values
             self._times[task, clients] += 1
 
@@ -162,13 +162,13 @@ class BayesAssignment:
         for task, end in enumerate(np.cumsum(sizes)):
             if not sizes[task]:
                 continue
-            those = orders[:, end - sizes[task] : end]
-            values, times = expected[task, those], self._times[task]
+            members = orders[:, end - sizes[task] : end]
+            values, times = expected[task, members], self._times[task]
             features[:, 2 * task] = values.mean(1)
             features[:, 2 * task + 1] = values.max(1)
             # Increase of the mean square minus that of the squared mean.
             share = sizes[task] / clients
-            rises += (2 * times[those] + 1).sum(1) / clients - share * (2 * times.mean() + share)
+            rises += (2 * times[members] + 1).sum(1) / clients - share * (2 * times.mean() + share)
         return features, rises
 
     def _expected_seconds(self) -> FloatArray:
@@ -254,5 +254,5 @@ def expected_improvement(mean: FloatArray, deviation: FloatArray, best: float) -
     gap = best - mean
     z = gap / np.maximum(deviation, 1e-300)
     density = np.exp(-0.5 * np.minimum(np.abs(z), 1e100) ** 2) / math.sqrt(2 * math.pi)
-    known = np.maximum(gap, 0.0)
-    return np.where(deviation > 0, gap * ndtr(z) + deviation * density, known)
+    certain = np.maximum(gap, 0.0)
+    return np.where(deviation > 0, gap * ndtr(z) + deviation * density, certain)

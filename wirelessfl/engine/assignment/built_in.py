@@ -177,11 +177,11 @@ class BanditAssignment:
         losses: list[FloatArray] | None = None,
     ) -> None:
         """Discount earlier observations, and add the losses of the chosen clients."""
-        found = checked_values("losses", chosen, losses, min_value=-np.inf)
+        observed = checked_values("losses", chosen, losses, min_value=-np.inf)
         self._losses *= self._discount
         self._looks *= self._discount
         self._rounds = self._discount * self._rounds + 1
-        for task, (clients, values) in enumerate(zip(chosen, found, strict=True)):
+        for task, (clients, values) in enumerate(zip(chosen, observed, strict=True)):
             self._losses[task, clients] += values
             self._looks[task, clients] += 1
 

@@ -141,7 +141,7 @@ class AsynchronousCells(OneModel):
         weights = server.weights.at_nodes(np.concatenate(clients))
         server.combine(nodes, self.parts, weights)
         self.training.metrics = {
-            name: sum(each[name] for each in metrics) / len(metrics) for name in metrics[0]
+            name: sum(row[name] for row in metrics) / len(metrics) for name in metrics[0]
         }
 
     def under_way(self) -> Mapping[int, Plan]:
@@ -159,14 +159,14 @@ class AsynchronousCells(OneModel):
         The server stores the cloud's current model.
         """
         now = self.training.server.version
-        found = {
+        models = {
             f"{PREFIX}model.{version}.{name}": value
             for version, model in self._models.items()
             if version != now
             for name, value in model.items()
         }
         index = {} if self.parts.index is None else {INDEX: self.parts.index}
-        return {**found, **index}
+        return {**models, **index}
 
     def snapshot(self) -> dict[str, Any]:
         """Work of the cells, clock entries, and neurons of the submodels."""

@@ -152,11 +152,11 @@ class ClientLog:
         which = np.flatnonzero(self["straggler"] > 0)
         clients, counts = np.unique(self["client"][which], return_counts=True)
         order = np.lexsort((clients, -counts))
-        found = []
+        stragglers = []
         for client, count in zip(clients[order].tolist(), counts[order].tolist(), strict=True):
             its = which[self["client"][which] == client]
             share = count / self.rounds
-            found.append(
+            stragglers.append(
                 {
                     "client": client,
                     "cell": int(self["cell"][its[0]]),
@@ -164,7 +164,7 @@ class ClientLog:
                     **self._shares(its),
                 }
             )
-        return found
+        return stragglers
 
     def lines(self) -> list[str]:
         """The summary as text, one line each."""
@@ -180,20 +180,20 @@ class ClientLog:
         return lines
 
     def _straggler_line(self, stragglers: list[dict[str, Any]]) -> str:
-        together = sum(each["share"] for each in stragglers)
+        together = sum(entry["share"] for entry in stragglers)
         if not stragglers:
             return "stragglers: none"
         if together > 2:  # e.g. with optimal bands
             return f"stragglers: none; {together:.0f} clients on average end a round together"
-        told = []
-        for each in stragglers[:MANY]:
-            part = max(PARTS, key=lambda name: each[name])
-            told.append(
-                f"client {each['client']} of cell {each['cell']} in {100 * each['share']:.0f} % of "
-                f"rounds ({100 * each[part]:.0f} % {NAMES[part].replace('their', 'its')})"
+        phrases = []
+        for entry in stragglers[:MANY]:
+            part = max(PARTS, key=lambda name: entry[name])
+            phrases.append(
+                f"client {entry['client']} of cell {entry['cell']} in {100 * entry['share']:.0f} % "
+                f"of rounds ({100 * entry[part]:.0f} % {NAMES[part].replace('their', 'its')})"
             )
-        more = len(stragglers) - len(told)
-        return "stragglers: " + "; ".join(told) + (f"; {more} more" if more else "")
+        more = len(stragglers) - len(phrases)
+        return "stragglers: " + "; ".join(phrases) + (f"; {more} more" if more else "")
 
 
 def entries(
@@ -209,16 +209,16 @@ def entries(
         radio: whether updates cross the radio channel; otherwise entries have no SNR.
         steps: number of local steps of each client.
     """
-    found: dict[str, NDArray[Any]] = dict(costs.columns())
+    columns: dict[str, NDArray[Any]] = dict(costs.columns())
     count = len(costs.clients)
     if not radio:
-        found["snr_db"] = np.full(count, np.nan)
-    found["steps"] = np.rint(steps.at(costs.clients) * costs.over_rounds(costs.trains)).astype(
+        columns["snr_db"] = np.full(count, np.nan)
+    columns["steps"] = np.rint(steps.at(costs.clients) * costs.over_rounds(costs.trains)).astype(
         np.int64
     )
     for name, value in (("entry", entry), ("round", number), ("trial", int(trial))):
-        found[name] = np.full(count, value)
-    return found
+        columns[name] = np.full(count, value)
+    return columns
 
 
 def joined(parts: Sequence[Mapping[str, NDArray[Any]]]) -> ClientLog:

@@ -93,13 +93,13 @@ class RoundDurations:
         empty = np.bincount(node, minlength=nodes) == 0
 
         def seconds(sizes: IntArray) -> FloatArray:
-            found = pricing.node_seconds(draws, who, partition.lengths(sizes))
+            by_cell = pricing.node_seconds(draws, who, partition.lengths(sizes))
             for cell in np.flatnonzero(empty):
                 # A cell without a client takes no time, but must get the smallest submodel: count
                 # that of the slowest cell with its size.
                 same = np.repeat(partition.lengths(sizes[:, cell])[:, None], len(empty), 1)
-                found[:, cell] = pricing.node_seconds(draws, who, same).max(-1)
-            return found
+                by_cell[:, cell] = pricing.node_seconds(draws, who, same).max(-1)
+            return by_cell
 
         with serving(f"{pricing.title}, {self.title}"):
             solution = mask_size_problem(partition, seconds, nodes, size_cap=cap).solve()

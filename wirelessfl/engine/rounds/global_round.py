@@ -71,8 +71,8 @@ class GlobalRound:
 
     def _mean(self, name: str) -> float:
         """Mean over the edge rounds that have the metric; NaN if none has."""
-        found = [metrics[name] for metrics in self._metrics if name in metrics]
-        return sum(found) / len(found) if found else float("nan")
+        values = [metrics[name] for metrics in self._metrics if name in metrics]
+        return sum(values) / len(values) if values else float("nan")
 
     def open(self, number: int) -> None:
         """Begin edge round ``number``, from 0: the nodes open their receptions.

@@ -52,18 +52,19 @@ class Work:
         if len(works) == 1:
             return first
         submodels = [work.submodels for work in works]
-        places = [each.places for each in submodels if each.places is not None]
-        each = [work.client_submodels for work in works if work.client_submodels is not None]
+        places = [part.places for part in submodels if part.places is not None]
+        parts = [work.client_submodels for work in works if work.client_submodels is not None]
+        chosen = [neurons for part in parts for neurons in part.chosen]
         return cls(
             np.concatenate([work.clients for work in works]),
             np.concatenate([work.tracking for work in works]),
             np.concatenate([work.node for work in works]),
             replace(
                 submodels[0],
-                lengths=np.maximum.reduce([each.lengths for each in submodels]),
+                lengths=np.maximum.reduce([part.lengths for part in submodels]),
                 places=np.maximum.reduce(places) if places else None,
             ),
-            replace(each[0], chosen=[of for some in each for of in some.chosen]) if each else None,
+            replace(parts[0], chosen=chosen) if parts else None,
             np.concatenate([work.first_steps for work in works]),
         )
 
@@ -105,19 +106,19 @@ def job_groups(
         chunk: number of clients that an executor trains concurrently.
         steps: number of local steps of each client; None if all have the same.
     """
-    all_rows, each = np.arange(len(work.clients)), work.client_submodels
+    all_rows, of_clients = np.arange(len(work.clients)), work.client_submodels
 
     def ordered(rows: IntArray) -> IntArray:
         return rows if steps is None else rows[np.argsort(steps[rows], kind="stable")]
 
-    if each is None:
+    if of_clients is None:
         rows = ordered(all_rows)
         node = work.node if steps is None else work.node[rows]
         yield JobGroup(rows, work.submodels, node, servers)
         return
-    for batch in each.batches(padding, max(SOME, chunk)):
+    for batch in of_clients.batches(padding, max(SOME, chunk)):
         rows = ordered(batch)
-        submodels, node = each.of(rows), work.node[rows]
+        submodels, node = of_clients.of(rows), work.node[rows]
         taken = {name: submodels.gather_from(value, node) for name, value in servers.items()}
         yield JobGroup(rows, submodels, np.arange(len(rows)), taken, apart=True)
 
@@ -161,24 +162,24 @@ class LocalTraining:
             Rows of ``work`` and their payloads [rows, P_max] by name, which are valid until the
             next ones are requested. If processes share the clients, the rows of this process.
         """
-        each, shards = self.steps.some(work.clients), self.shards
-        for group in job_groups(work, servers, self.padding, self.executor.chunk, each):
+        steps, shards = self.steps.some(work.clients), self.shards
+        for group in job_groups(work, servers, self.padding, self.executor.chunk, steps):
             job = self._job(rule, work, group, states, label, penalties)
             count, like = len(job.clients), group.servers["params"]
             mine = shards.share(count)
-            own: dict[str, list[Tensor]] = {name: [] for name in rule.client_state}
+            states_of: dict[str, list[Tensor]] = {name: [] for name in rule.client_state}
             for chunk in self.executor.train(job.of(mine)) if mine.start < mine.stop else ():
                 part = slice(mine.start + chunk.part.start, mine.start + chunk.part.stop)
                 if shards.count == 1:
                     _keep(states, group, job, part, chunk.kept)
                 else:
                     for name, value in chunk.kept.items():
-                        own[name].append(value.clone())
+                        states_of[name].append(value.clone())
                 yield group.rows[part], group.at_nodes(chunk.payloads, part)
             if shards.count > 1:
                 kept = {
                     name: shards.gather(torch.cat([like[:0], *rows]), count)
-                    for name, rows in own.items()
+                    for name, rows in states_of.items()
                 }
                 _keep(states, group, job, slice(None), kept)
 

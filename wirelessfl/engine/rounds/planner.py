@@ -113,8 +113,8 @@ class Planner:
         context = self._context(number, stream, draws, who)
         if submodels is None:
             submodels = self.assigner.submodels(context)
-        each = self.assigner.client_submodels(context)
-        price = self.pricing.price(number, draws, who, submodels, each, stream)
+        client_submodels = self.assigner.client_submodels(context)
+        price = self.pricing.price(number, draws, who, submodels, client_submodels, stream)
         if not np.isfinite(price.seconds).all():
             slow = int(np.flatnonzero(~np.isfinite(price.seconds))[0])
             repeats = self.links.failures is not None and self.links.failures.repeats
@@ -136,7 +136,7 @@ class Planner:
             node=draws.network.cell_of,
             submodels=submodels,
             lr_share=self.lr_share(number),
-            client_submodels=each,
+            client_submodels=client_submodels,
             draws=draws,
             price=price,
             arrivals=price.served.arrived,
@@ -178,7 +178,7 @@ class Planner:
         losses: Losses | None,
     ) -> Participants:
         """The clients that take part in round ``number``; ``index`` is its first channel block."""
-        network, wanted = self.network, self.participation
+        network, participation = self.network, self.participation
         stream = self.stream.child("round", number)
         spent = self.exhausted(present, ledger)
         if spent is not None:
@@ -187,9 +187,11 @@ class Planner:
                 "before."
             )
         present = self.able(present, ledger)
-        selection = wanted.selection
+        selection = participation.selection
         if selection is None:
-            return draw_participants(network, wanted.per_round, wanted.tracking, stream, present)
+            return draw_participants(
+                network, participation.per_round, participation.tracking, stream, present
+            )
 
         def select(clients: IntArray, node: IntArray, counts: IntArray) -> IntArray:
             def draw(some: IntArray) -> ChannelDraw:
@@ -213,7 +215,7 @@ class Planner:
             return selection.select(candidates)
 
         return draw_participants(
-            network, wanted.per_round, wanted.tracking, stream, present, select
+            network, participation.per_round, participation.tracking, stream, present, select
         )
 
     def _load_of(self, clients: IntArray, number: int, stream: Stream, index: int) -> Load:
@@ -229,8 +231,12 @@ class Planner:
 
         durations = RoundDurations(self.pricing, draws, who, number, node)
         context = round_context(self.model, self._run_stream, stream, durations)
-        each = self.assigner.client_submodels(context)
-        lengths = self.assigner.submodels(context).lengths[node] if each is None else each.lengths
+        per_client = self.assigner.client_submodels(context)
+        lengths = (
+            self.assigner.submodels(context).lengths[node]
+            if per_client is None
+            else per_client.lengths
+        )
         return self.pricing.load(who, lengths.astype(np.float64))
 
     def redealt(self, merges: int, before: Submodels, cells: Sequence[int]) -> Submodels:

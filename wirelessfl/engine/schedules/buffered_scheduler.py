@@ -238,11 +238,11 @@ class BufferedScheduler:
 
     def _transmissions(self, number: int) -> list[Decision]:
         """Let the task's ready clients transmit in groups of b_m, longest waiting first."""
-        task, found = self.tasks[number], list[Decision]()
+        task, transmissions = self.tasks[number], list[Decision]()
         while len(task.held) >= task.buffer:
-            found.append(Transmit(number, task.held[: task.buffer]))
+            transmissions.append(Transmit(number, task.held[: task.buffer]))
             task.held = task.held[task.buffer :]
-        return found
+        return transmissions
 
     def _answer(self, number: int, task: TaskCounts) -> list[Decision]:
         """Issue new requests up to R_m: 0 to 2 after an update, any number after a merge."""
@@ -277,12 +277,12 @@ class BufferedScheduler:
         """Reallocate requests (Algorithm 3); R and b change at each task's next merge."""
         self.spread = list(spread)
         running = [i for i, task in enumerate(self.tasks) if not task.ended]
-        known = [i for i in running if spread[i] is not None]
-        if len(known) > 1:  # a task without a measurement keeps what it has or gets next
-            kept = [self.tasks[i] for i in running if i not in known]
+        spreads = [i for i in running if spread[i] is not None]
+        if len(spreads) > 1:  # a task without a measurement keeps what it has or gets next
+            kept = [self.tasks[i] for i in running if i not in spreads]
             budget = self.budget - sum((task.later or [task.requests])[0] for task in kept)
-            weights = [apart for i in known if (apart := spread[i]) is not None]
-            for i, requests in zip(known, dealt(weights, budget, self.floor), strict=True):
+            weights = [apart for i in spreads if (apart := spread[i]) is not None]
+            for i, requests in zip(spreads, dealt(weights, budget, self.floor), strict=True):
                 self.tasks[i].later = [requests, self.plans[i].buffer_for(requests)]
         event, self._waiting = self._waiting, None
         assert event is not None, "no measurement is pending"
@@ -298,7 +298,7 @@ class BufferedScheduler:
         running = [i for i, other in enumerate(self.tasks) if not other.ended]
         if not running:
             return [Cancel(number), Stop()]
-        weights = [known for i in running if (known := self.spread[i]) is not None]
+        weights = [spreads for i in running if (spreads := self.spread[i]) is not None]
         if len(weights) < len(running):
             weights = [float(self.tasks[i].requests) for i in running]
         for i, requests in zip(running, dealt(weights, self.budget, self.floor), strict=True):

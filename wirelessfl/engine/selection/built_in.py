@@ -153,7 +153,7 @@ class PowerOfChoice(Selection):
     def select(self, candidates: Candidates) -> IntArray:
         """Draw candidates, and keep those of largest loss; of equal ones, the first."""
         counts = candidates.counts
-        wanted = (
+        drawn_counts = (
             2 * counts if self.loss_candidates is None else np.maximum(counts, self.loss_candidates)
         )
         sizes = np.bincount(candidates.node, minlength=len(counts))
@@ -163,7 +163,7 @@ class PowerOfChoice(Selection):
             + _drawn(
                 candidates.weights,
                 slice(first, first + sizes[cell]),
-                min(wanted[cell] if counts[cell] else 0, sizes[cell]),
+                min(drawn_counts[cell] if counts[cell] else 0, sizes[cell]),
                 candidates.stream.child(cell),
             )
             for cell, first in enumerate(firsts)

@@ -129,8 +129,8 @@ class Candidates:
             ConfigError: none is chosen in a cell.
         """
         cells = len(self.counts)
-        size, found = (np.bincount(self.node[w], minlength=cells) for w in (..., chosen))
-        lost = (self.counts > 0) & (size > 0) & (found == 0)
+        size, chosen_counts = (np.bincount(self.node[w], minlength=cells) for w in (..., chosen))
+        lost = (self.counts > 0) & (size > 0) & (chosen_counts == 0)
         if lost.any():
             cell = int(lost.argmax())
             raise ConfigError(
@@ -148,22 +148,22 @@ def blocks_of(count: int) -> Iterator[slice]:
 
 def _selected(value: Any, selection: Selection, candidates: Candidates) -> IntArray:
     """Check for the wanted number of different candidates of each cell."""
-    wanted = f"{candidates.counts.sum()} of the candidates, candidates.counts[cell] of each cell"
-    found = np.sort(indices(value, int(candidates.clients.max(initial=0)) + 1, wanted))
-    if len(np.unique(found)) < len(found):
-        raise UnfitError(f"client {found[:-1][found[1:] == found[:-1]][0]} twice", wanted)
-    at = np.minimum(np.searchsorted(candidates.clients, found), len(candidates.clients) - 1)
-    other = candidates.clients[at] != found
-    if other.any():
-        raise UnfitError(f"client {found[other][0]}, which is not a candidate", wanted)
+    expected = f"{candidates.counts.sum()} of the candidates, candidates.counts[cell] of each cell"
+    clients = np.sort(indices(value, int(candidates.clients.max(initial=0)) + 1, expected))
+    if len(np.unique(clients)) < len(clients):
+        raise UnfitError(f"client {clients[:-1][clients[1:] == clients[:-1]][0]} twice", expected)
+    at = np.minimum(np.searchsorted(candidates.clients, clients), len(candidates.clients) - 1)
+    strangers = candidates.clients[at] != clients
+    if strangers.any():
+        raise UnfitError(f"client {clients[strangers][0]}, which is not a candidate", expected)
     counts = np.bincount(candidates.node[at], minlength=len(candidates.counts))
     wrong = counts != candidates.counts
     if wrong.any():
         cell = int(wrong.argmax())
         raise UnfitError(
-            f"{counts[cell]} clients of cell {cell} instead of {candidates.counts[cell]}", wanted
+            f"{counts[cell]} clients of cell {cell} instead of {candidates.counts[cell]}", expected
         )
-    return found
+    return clients
 
 
 @dataclass(frozen=True)

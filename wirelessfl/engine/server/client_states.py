@@ -133,13 +133,13 @@ class InMemory(ClientStates):
 
     def tensors(self) -> dict[str, torch.Tensor]:
         """All vectors and their clients, by name."""
-        found = {}
+        tensors = {}
         for name, vectors in self._vectors.items():
             who = self.clients(name)
             rows = [vectors[client] for client in who]
-            found[f"clients.{name}.who"] = torch.tensor(who, dtype=torch.int64)
-            found[f"clients.{name}.values"] = torch.stack(rows) if rows else torch.zeros(0, 0)
-        return found
+            tensors[f"clients.{name}.who"] = torch.tensor(who, dtype=torch.int64)
+            tensors[f"clients.{name}.values"] = torch.stack(rows) if rows else torch.zeros(0, 0)
+        return tensors
 
     def restore(self, tensors: dict[str, torch.Tensor]) -> None:
         """Continue from the result of ``tensors``."""
@@ -246,12 +246,12 @@ class OnDisk(ClientStates):
             self._write_anew()
         with self._opened() as file:
             os.fsync(file.fileno())
-        found = {LOG: torch.tensor([self._number, self._records, self.size])}
+        tensors = {LOG: torch.tensor([self._number, self._records, self.size])}
         for name, kept in self._kept.items():
             who = self.clients(name)
             rows = torch.tensor([[client, *kept[client]] for client in who], dtype=torch.int64)
-            found[_entry(name)] = rows.reshape(-1, 3)
-        return found
+            tensors[_entry(name)] = rows.reshape(-1, 3)
+        return tensors
 
     def _live(self) -> int:
         return sum(map(len, self._kept.values()))

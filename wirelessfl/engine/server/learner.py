@@ -286,11 +286,13 @@ class RoundTraining(Learner):
                 )
             )
             together.setdefault(plan.lr_share, []).append(rounds[-1])
-        for some in together.values():
-            numbers = ", ".join(str(n + 1) for n in sorted({each.planned.round for each in some}))
+        for group in together.values():
+            numbers = ", ".join(
+                str(n + 1) for n in sorted({begun.planned.round for begun in group})
+            )
             for number in range(settings.edge_rounds):
                 label = f"{self.title} {numbers}, edge round {number + 1}"
-                train_edge_round(some, number, local, self.steps_done, label, self.penalties)
+                train_edge_round(group, number, local, self.steps_done, label, self.penalties)
         return rounds
 
     def tensors(self) -> dict[str, torch.Tensor]:

@@ -92,15 +92,15 @@ class Ledger:
 
     def restore(self, tensors: Mapping[str, torch.Tensor]) -> None:
         """Continue from the result of ``tensors``; other tensors are ignored."""
-        found = {
+        arrays = {
             name: tensors[f"{PREFIX}{name}"].numpy().copy()
             for name in ("clients", "joules", "chosen", "heard")
         }
-        if len({array.shape for array in found.values()}) > 1:
+        if len({array.shape for array in arrays.values()}) > 1:
             raise ValueError("the ledger of the clients has arrays of different lengths")
         self.rounds = int(tensors[f"{PREFIX}rounds"])
-        self._seen, self._joules = found["clients"], found["joules"]
-        self._chosen, self._heard = found["chosen"], found["heard"]
+        self._seen, self._joules = arrays["clients"], arrays["joules"]
+        self._chosen, self._heard = arrays["chosen"], arrays["heard"]
 
     def _of_all(self, values: Values) -> Values:
         """The values [seen] at all clients, [clients]; 0 at the others."""

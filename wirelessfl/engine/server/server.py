@@ -132,10 +132,10 @@ class Server:
             submodels: submodel of each node.
             cloud: the cloud's state when the round was issued; None for its current state.
         """
-        found = {
+        gathered = {
             n: submodels.gather(v) for n, v in (self.cloud if cloud is None else cloud).items()
         }
-        return found | {name: submodels.gather_each(v) for name, v in self.nodes.items()}
+        return gathered | {name: submodels.gather_each(v) for name, v in self.nodes.items()}
 
     def share(self, rule: Algorithm, sent: Transmission) -> dict[str, torch.Tensor]:
         """By payload, [nodes, 1]: the senders' weight relative to that of all present clients."""
@@ -166,10 +166,10 @@ class Server:
         with calling(f"algorithm {rule.title!r}, merge"):
             merged = rule.merge(nodes, self._remembering(rule, received, nodes["params"]))
         if not isinstance(merged, Mapping) or merged.keys() != nodes.keys():
-            given = sorted(merged) if isinstance(merged, Mapping) else shown(merged)
+            names = sorted(merged) if isinstance(merged, Mapping) else shown(merged)
             raise ConfigError(
                 f"algorithm {rule.title!r}: its merge gets the server state {sorted(nodes)} and "
-                f"returns {given}. Return the same names."
+                f"returns {names}. Return the same names."
             )
         for name, value in merged.items():
             check_result(rule, "merge", value, nodes[name].shape, name)
@@ -181,9 +181,9 @@ class Server:
         for name in (payload.name for payload in rule.payloads):
             mean = received.mean.get(name)
             if mean is None or mean.shape != shape:
-                found = "no mean" if mean is None else f"a mean of shape {list(mean.shape)}"
+                returned = "no mean" if mean is None else f"a mean of shape {list(mean.shape)}"
                 raise ConfigError(
-                    f"uplink {self.uplink.title!r}: its reception returned {found} for payload "
+                    f"uplink {self.uplink.title!r}: its reception returned {returned} for payload "
                     f"{name!r}. Return a mean of shape {list(shape)}."
                 )
 
@@ -243,9 +243,9 @@ class Server:
         """
         before, like = {**self.cloud, **self.nodes}, self.cloud["params"]
         device = like.device
-        found = {n.removeprefix(PREFIX): v for n, v in tensors.items() if n.startswith(PREFIX)}
+        stored = {n.removeprefix(PREFIX): v for n, v in tensors.items() if n.startswith(PREFIX)}
         self.cloud, self.nodes = (
-            {n.removeprefix(kind): v.to(device) for n, v in found.items() if n.startswith(kind)}
+            {n.removeprefix(kind): v.to(device) for n, v in stored.items() if n.startswith(kind)}
             for kind in ("cloud.", "nodes.")
         )
         for name, value in before.items():
@@ -253,9 +253,9 @@ class Server:
             flat = value.shape[-1:] == like.shape  # users' algorithms may have other state
             if flat and (now.dtype, now.shape) != (value.dtype, value.shape):
                 raise ValueError(f"{name} is {now.dtype} {list(now.shape)}")
-        self.states.restore(found)
-        self.admit(found["there"].numpy())
-        self.version = int(found["version"])
+        self.states.restore(stored)
+        self.admit(stored["there"].numpy())
+        self.version = int(stored["version"])
 
 
 def _turns(clients: Sequence[int]) -> list[list[int]]:

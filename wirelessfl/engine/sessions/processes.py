@@ -120,19 +120,19 @@ def check_clients(kind: str, thing: object, method: str, present: BoolArray, cli
         ConfigError: it has another shape.
     """
     if present.shape != (clients,):
-        found, wanted = described(present), f"a boolean NumPy array of shape [{clients}]"
-        raise wrong_result(kind, thing, method, found, wanted)
+        value, expected = described(present), f"a boolean NumPy array of shape [{clients}]"
+        raise wrong_result(kind, thing, method, value, expected)
 
 
 def _later_changes(value: Any, presence: Presence) -> Iterator[Change]:
     """Check each change when it is reached: its type and client, and the order of times."""
-    wanted = "an iterator of Change, by time"
+    expected = "an iterator of Change, by time"
     if not isinstance(value, Iterator):
-        raise UnfitError(described(value), wanted)
-    return _checked_changes(value, presence, wanted)
+        raise UnfitError(described(value), expected)
+    return _checked_changes(value, presence, expected)
 
 
-def _checked_changes(value: Iterator[Any], presence: Presence, wanted: str) -> Iterator[Change]:
+def _checked_changes(value: Iterator[Any], presence: Presence, expected: str) -> Iterator[Change]:
     before, clients, kind = 0.0, len(presence.initial()), "presence"
     while True:
         with calling(f"{kind} {title_of(presence)!r}, changes"):
@@ -145,7 +145,7 @@ def _checked_changes(value: Iterator[Any], presence: Presence, wanted: str) -> I
             and change.client in range(clients)
         )
         if not valid:
-            limits = f"{wanted}, with finite times >= {before:g} and clients below {clients}"
+            limits = f"{expected}, with finite times >= {before:g} and clients below {clients}"
             raise wrong_result(kind, presence, "changes", described(change), limits)
         before = change.time
         yield change

@@ -59,15 +59,15 @@ class HeldLabels:
             if client in self._first_of:
                 self._search(self._first_of.pop(client), after=client)
 
-    def _search(self, wanted: set[int], after: int) -> None:
+    def _search(self, labels: set[int], after: int) -> None:
         """Find the first client with each wanted label, among those with larger numbers."""
         present = self._present
         assert present is not None, "a session is open"
         clients = present.after(after)
-        while wanted and (client := next(clients, None)) is not None:
-            if found := wanted.intersection(self._labels_of(client)):
-                self._first_of.setdefault(client, set()).update(found)
-                wanted -= found
+        while labels and (client := next(clients, None)) is not None:
+            if common := labels.intersection(self._labels_of(client)):
+                self._first_of.setdefault(client, set()).update(common)
+                labels -= common
         if len(present):
             self.held = tuple(sorted(set().union(*self._first_of.values())))
 
@@ -176,11 +176,11 @@ class SessionModel:
 
     def tensors(self) -> dict[str, torch.Tensor]:
         """Tensors of the state for a checkpoint, without those of the training."""
-        found = self.past.tensors()
+        tensors = self.past.tensors()
         for name, value in (("gradient", self.gradient), ("teacher", self.training.teacher)):
             if value is not None:
-                found[f"session.{name}"] = value.clone()  # it may share memory with the cloud
-        return found
+                tensors[f"session.{name}"] = value.clone()  # it may share memory with the cloud
+        return tensors
 
     def snapshot(self) -> dict[str, Any]:
         """Remaining state, as plain numbers and lists."""
@@ -248,21 +248,21 @@ class PresentOnly:
         Raises:
             DataError: no sample has a tested label.
         """
-        wanted = () if self.labels is None else self.labels.held
-        if not wanted:  # all labels, or no client has joined yet
+        labels = () if self.labels is None else self.labels.held
+        if not labels:  # all labels, or no client has joined yet
             return samples
         kept = self._kept.get(kind)
-        if kept is None or kept[0] != wanted:
-            known = samples.labels.new_zeros(self.data.classes, dtype=samples.labels.dtype).bool()
-            known[list(wanted)] = True
-            chosen = known[samples.labels]
+        if kept is None or kept[0] != labels:
+            tested = samples.labels.new_zeros(self.data.classes, dtype=samples.labels.dtype).bool()
+            tested[list(labels)] = True
+            chosen = tested[samples.labels]
             if not bool(chosen.any()):
                 raise DataError(
                     f"{self.data.name}: no {kind} sample has a label of the present clients "
-                    f"({', '.join(map(str, wanted))}). {REMEDIES[kind]}, or choose tested_labels "
+                    f"({', '.join(map(str, labels))}). {REMEDIES[kind]}, or choose tested_labels "
                     "all."
                 )
-            tested = samples._replace(inputs=samples.inputs[chosen], labels=samples.labels[chosen])
-            kept = wanted, tested
+            present = samples._replace(inputs=samples.inputs[chosen], labels=samples.labels[chosen])
+            kept = labels, present
             self._kept[kind] = kept
         return kept[1]

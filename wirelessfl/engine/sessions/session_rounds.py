@@ -188,9 +188,9 @@ class SessionRounds(OneModel):
         """
         changes = self.attendance.new_changes()
         gone = [c.client for c in changes if not c.joins and c.client in self.server.present]
-        for given in self._given.values():
-            if self.clock.now < given.ends:
-                given.left += [client for client in gone if client in given.senders]
+        for in_progress in self._given.values():
+            if self.clock.now < in_progress.ends:
+                in_progress.left += [client for client in gone if client in in_progress.senders]
         if gone:
             self._departed = True
             self.model.leave(gone)
@@ -265,19 +265,19 @@ class SessionRounds(OneModel):
     def _merge(self, trial: bool) -> None:
         """Train a round with the clients that have not left, and count its cost."""
         self._look()
-        given = self._given.pop(trial)
-        plan = given.plan.without(np.array(given.left, dtype=np.int64))
-        self.extras.dropped += len(given.left)
+        in_progress = self._given.pop(trial)
+        plan = in_progress.plan.without(np.array(in_progress.left, dtype=np.int64))
+        self.extras.dropped += len(in_progress.left)
         if trial:
-            self.model.trial.train(plan, given.broadcast)
+            self.model.trial.train(plan, in_progress.broadcast)
             self.training.count(plan, trial=True)
-            uploads = self.planner.settings.edge_rounds * len(given.plan.clients)
-            price = given.plan.price
+            uploads = self.planner.settings.edge_rounds * len(in_progress.plan.clients)
+            price = in_progress.plan.price
             self.extras.add_trial(
                 uploads, float(price.seconds.max()), price.uplink_mib + price.downlink_mib
             )
         else:
-            self.training.train(plan, given.broadcast)
+            self.training.train(plan, in_progress.broadcast)
             self._delay = 0.0
         if self._departed:
             (self.model.trial if trial else self.training).server.recount()

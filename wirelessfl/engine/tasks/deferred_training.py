@@ -89,9 +89,9 @@ class TentativeStates(Overlay):
         self.clear()
         self._returned = set(state["returned"])
         for (number, client), row in zip(state["left"], rows, strict=True):
-            found: dict[str, Tensor] = {name: value[0] for name, value in row.items()}
-            self._left[number] = client, found
-            for name, value in found.items():  # a client's later requests come later in the list
+            state_of: dict[str, Tensor] = {name: value[0] for name, value in row.items()}
+            self._left[number] = client, state_of
+            for name, value in state_of.items():  # a client's later requests come later in the list
                 self._vectors[name][client] = value
 
 
@@ -252,8 +252,8 @@ class DeferredTraining:
         for share, numbers in shares.items():
             self._train_with_share({number: requests[number] for number in numbers}, share)
         self.trained += len(chosen)
-        wanted = {request.version for request in self._pending.values()}
-        self._models = {v: model for v, model in self._models.items() if v in wanted}
+        versions = {request.version for request in self._pending.values()}
+        self._models = {v: model for v, model in self._models.items() if v in versions}
 
     def _train_with_share(self, requests: dict[int, Pending], share: float) -> None:
         """Train requests whose step size has the factor ``share``."""
@@ -330,9 +330,9 @@ def separated(kind: str, tensors: dict[str, Tensor], device: torch.device) -> li
         ValueError: one of them has no rows, or the parameters are not float32.
     """
     mark = f"{kind}."
-    found = {n.removeprefix(mark): v for n, v in tensors.items() if n.startswith(mark)}
-    for name, value in found.items():
+    stacked = {n.removeprefix(mark): v for n, v in tensors.items() if n.startswith(mark)}
+    for name, value in stacked.items():
         if value.dim() != 2 or (name == "params" and value.dtype != torch.float32):
             raise ValueError(f"{mark}{name} is {value.dtype} {list(value.shape)}")
-    count = len(next(iter(found.values()))) if found else 0
-    return [{n: v[i : i + 1].to(device) for n, v in found.items()} for i in range(count)]
+    count = len(next(iter(stacked.values()))) if stacked else 0
+    return [{n: v[i : i + 1].to(device) for n, v in stacked.items()} for i in range(count)]

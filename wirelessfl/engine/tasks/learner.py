@@ -120,10 +120,10 @@ class TaskLearner(Learner, TaskModel):
         """Mean compression error of the models that merged updates started from."""
         if self.compression is None:
             return {}
-        found = [self.errors[version] for version in versions]
+        errors = [self.errors[version] for version in versions]
         pending = {version for _, version in self.issued.values()}
         self.errors = {v: error for v, error in self.errors.items() if v in pending}
-        return {"compression_error": sum(found) / len(found)}
+        return {"compression_error": sum(errors) / len(errors)}
 
     def share(self, client: int) -> float:
         """Fraction of the model's parameters that a request would train at a client now."""
@@ -174,21 +174,21 @@ class TaskLearner(Learner, TaskModel):
 
     def air_load_of_round(self, clients: IntArray, chosen: IntArray) -> Load:
         """Load of a simultaneous transmission by ``clients`` among those ``chosen`` for a round."""
-        each = self.submodels.of_round(chosen, self.server.version)
-        if each is not None:
-            each = each.of_rows(np.searchsorted(chosen, clients))
-        return self._air_load(clients, each)
+        submodels = self.submodels.of_round(chosen, self.server.version)
+        if submodels is not None:
+            submodels = submodels.of_rows(np.searchsorted(chosen, clients))
+        return self._air_load(clients, submodels)
 
-    def _air_load(self, clients: IntArray, each: ClientSubmodels | None) -> Load:
+    def _air_load(self, clients: IntArray, submodels: ClientSubmodels | None) -> Load:
         """Load of clients that send all elements that at least one of them trains."""
         vectors, size = len(self.server.rule.payloads), self.spec.size
         count, weights = len(clients), self.server.weights.of(clients)
-        if each is None:
+        if submodels is None:
             return Load(elements=np.full(count, size), vectors=vectors, weights=weights)
         equal = np.full(count, 1 / count).tolist()
-        _, covering = each.cover(np.zeros(count, dtype=np.int64), equal, 1)
+        _, covering = submodels.cover(np.zeros(count, dtype=np.int64), equal, 1)
         jointly = int((covering > 0).sum())
-        return Load(elements=each.lengths, vectors=vectors, jointly=jointly, weights=weights)
+        return Load(elements=submodels.lengths, vectors=vectors, jointly=jointly, weights=weights)
 
     def merge(
         self,
@@ -203,9 +203,9 @@ class TaskLearner(Learner, TaskModel):
         self.back = [number for number in self.back if number not in merged]
         clients, versions = zip(*(self.issued.pop(number) for number in requests), strict=True)
         self.recent.extend(map(self._in_steps, updates, versions))
-        each = self.submodels.of_requests(clients, versions)
+        submodels = self.submodels.of_requests(clients, versions)
         stale = np.array(staleness, dtype=np.int64)
-        merge = self._round(np.array(clients), each, draw, staleness=stale)
+        merge = self._round(np.array(clients), submodels, draw, staleness=stale)
         merge.open(0)
         for row, update in enumerate(updates):
             merge.add(slice(row, row + 1), update)
@@ -217,11 +217,11 @@ class TaskLearner(Learner, TaskModel):
     ) -> None:
         """Train these clients from the current model, and merge their updates."""
         version = self.server.version
-        each = self.submodels.of_round(clients if chosen is None else chosen, version)
-        if each is not None and chosen is not None:
-            each = each.of_rows(np.searchsorted(chosen, clients))
+        submodels = self.submodels.of_round(clients if chosen is None else chosen, version)
+        if submodels is not None and chosen is not None:
+            submodels = submodels.of_rows(np.searchsorted(chosen, clients))
         fresh = np.array([c not in self.begun for c in clients.tolist()], dtype=np.bool_)
-        round_ = self._round(clients, each, draw, fresh=fresh)
+        round_ = self._round(clients, submodels, draw, fresh=fresh)
         label = f"{self.title}, version {version}"
         train_edge_round([round_], 0, self.local, self.steps_done, label)
         self._finish(round_)
@@ -230,7 +230,7 @@ class TaskLearner(Learner, TaskModel):
     def _round(
         self,
         clients: IntArray,
-        each: ClientSubmodels | None,
+        submodels: ClientSubmodels | None,
         draw: ChannelDraw | None,
         *,
         fresh: BoolArray | None = None,
@@ -245,7 +245,7 @@ class TaskLearner(Learner, TaskModel):
             node=np.zeros(len(clients), dtype=np.int64),
             submodels=self._whole,
             lr_share=self.lr_share(version),
-            client_submodels=each,
+            client_submodels=submodels,
             fresh=fresh,
             staleness=staleness,
             channels=draw,
@@ -281,15 +281,15 @@ class TaskLearner(Learner, TaskModel):
     def losses(self, clients: IntArray) -> FloatArray:
         """Loss of the current model on all samples of each client, [clients]."""
         objective, flat = self.evaluation.deployed(self.server.cloud["params"])
-        data, found = self.local.executor.data, []
+        data, losses = self.local.executor.data, []
         params = objective.spec.views(flat)
         objective.module.eval()
         for client in clients.tolist():
             rows = torch.from_numpy(np.asarray(data.source.client_samples[client], dtype=np.int64))
             x, y = data.batch(rows.to(data.inputs.device))
             logits = logits_of(objective, params, x, y)
-            found.append(float(objective.criterion.reduced(logits, y, "mean")))
-        return np.array(found)
+            losses.append(float(objective.criterion.reduced(logits, y, "mean")))
+        return np.array(losses)
 
     def tensors(self) -> dict[str, Tensor]:
         """Tensors of the state, for a checkpoint."""

@@ -80,14 +80,14 @@ class RequestSeconds:
         Raises:
             ConfigError: the latency model gives none.
         """
-        found = self.delays.mean_seconds(self.task, clients, shares)
-        if found is None:
+        seconds = self.delays.mean_seconds(self.task, clients, shares)
+        if seconds is None:
             raise ConfigError(
                 f"delays={self.name!r} gives no mean seconds of a request, which submodels by "
                 f"seconds need: define {path_of(type(self.delays))}.mean_seconds, or choose budget "
                 '"width", "bytes" or "flops".'
             )
-        return found
+        return seconds
 
     def cached_mean(self, client: int, shares: FloatArray) -> FloatArray:
         """``mean`` [levels] of one client, which has requests again and again."""
@@ -223,12 +223,12 @@ class RequestSubmodels:
             clients: [rows], client of each request.
             versions: [rows], version of the model of each request.
         """
-        found = [self._one(*pair) for pair in zip(clients, versions, strict=True)]
-        if all(one is None for one in found):
+        neurons_of = [self._one(*pair) for pair in zip(clients, versions, strict=True)]
+        if all(layers is None for layers in neurons_of):
             return None
         neurons = self.model.neurons()
         whole = [np.arange(width) for width in neurons.widths]
-        chosen = [whole if one is None else one for one in found]
+        chosen = [whole if layers is None else layers for layers in neurons_of]
         return ClientSubmodels(neurons, chosen, self.assigner.scaled)
 
     def share(self, client: int, version: int) -> float:
@@ -245,17 +245,17 @@ class RequestSubmodels:
 
     def shares(self, clients: IntArray, version: int) -> FloatArray:
         """Fraction of the full model's parameters that each client trains in a common round."""
-        found = self.of_round(clients, version)
-        return np.ones(len(clients)) if found is None else found.lengths / self._size
+        submodels = self.of_round(clients, version)
+        return np.ones(len(clients)) if submodels is None else submodels.lengths / self._size
 
     def _one(self, client: int, version: int) -> Sequence[IntArray] | None:
         """Neurons of a request's submodel by layer; None for the full model."""
         if not self.assigner.deals_jointly:
-            found = self.of_round(np.array([client]), version)
-            return None if found is None else found.chosen[0]
+            submodels = self.of_round(np.array([client]), version)
+            return None if submodels is None else submodels.chosen[0]
         if version not in self._joint:
             if len(self._joint) == VERSIONS:
                 del self._joint[next(iter(self._joint))]
             self._joint[version] = self.of_round(np.arange(self.clients), version)
-        found = self._joint[version]
-        return None if found is None else found.chosen[client]
+        submodels = self._joint[version]
+        return None if submodels is None else submodels.chosen[client]

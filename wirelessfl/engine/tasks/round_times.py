@@ -72,7 +72,7 @@ def round_times(
             train or send then stop. Only for clients that upload when they are ready.
     """
     entries = _entries(chosen)
-    numbers = [number + own for own in entries]
+    numbers = [number + rows for rows in entries]
     ends, lost = [], []
     for (task, clients), trainings in zip(chosen.items(), numbers, strict=True):
         pairs = list(zip(clients.tolist(), trainings.tolist(), strict=True))
@@ -87,8 +87,8 @@ def round_times(
     if upload is not None:
         awaited = [_awaited(times, first) for times in ready]
         stops = [
-            _known_at(times[wanted], end[gone], first or len(times))
-            for times, wanted, gone, end in zip(ready, awaited, lost, ends, strict=True)
+            _known_at(times[in_time], end[gone], first or len(times))
+            for times, in_time, gone, end in zip(ready, awaited, lost, ends, strict=True)
         ]
         seconds, draws = _group_uploads(upload, chosen, ready, awaited, stops, spent)
     elif delays.wireless is not None:
@@ -100,17 +100,17 @@ def round_times(
         seconds = [np.where(times <= cutoff, times, math.inf) for times in ready]
         stops = [cutoff] * len(chosen)
         awaited = [_awaited(times, first) for times in seconds]
-    for (task, clients), own, end, stop in zip(chosen.items(), entries, ends, stops, strict=True):
+    for (task, clients), rows, end, stop in zip(chosen.items(), entries, ends, stops, strict=True):
         worked, parts = np.minimum(end, stop).tolist(), shares[task].tolist()
-        for entry, client, busy, part in zip(own, clients.tolist(), worked, parts, strict=True):
+        for entry, client, busy, part in zip(rows, clients.tolist(), worked, parts, strict=True):
             spent.add(entry, delays.compute_joules(task, client, busy, part))
     lost = [gone & (end <= cutoff) for gone, end in zip(lost, ends, strict=True)]
-    known = [np.where(gone, end, cutoff) for gone, end in zip(lost, ends, strict=True)]
+    resolved = [np.where(gone, end, cutoff) for gone, end in zip(lost, ends, strict=True)]
     length = max(
-        _known_at(times[wanted], end[~wanted], first or len(times))
-        for times, wanted, end in zip(seconds, awaited, known, strict=True)
+        _known_at(times[in_time], end[~in_time], first or len(times))
+        for times, in_time, end in zip(seconds, awaited, resolved, strict=True)
     )
-    late = [_late(wanted, gone, first) for wanted, gone in zip(awaited, lost, strict=True)]
+    late = [_late(in_time, gone, first) for in_time, gone in zip(awaited, lost, strict=True)]
     counts = [int(gone.sum()) for gone in lost]
     return RoundTimes(seconds, awaited, length, counts, late, spent, draws)
 
@@ -128,13 +128,13 @@ def _entries(chosen: Mapping[int, IntArray]) -> list[IntArray]:
     return np.split(np.arange(ends[-1]), ends[:-1])
 
 
-def _known_at(awaited: FloatArray, lost: FloatArray, wanted: int) -> float:
+def _known_at(awaited: FloatArray, lost: FloatArray, count: int) -> float:
     """Seconds until the server stops waiting for a task.
 
     If too few clients are left, it waits until it knows that the others dropped out or are late.
     """
     times = awaited.tolist()
-    if len(times) < wanted:
+    if len(times) < count:
         times += lost.tolist()
     return max(times, default=0.0)
 
@@ -144,7 +144,7 @@ def _group_uploads(
     chosen: Mapping[int, IntArray],
     ready: Sequence[FloatArray],
     awaited: Sequence[BoolArray],
-    known: Sequence[float],
+    starts: Sequence[float],
     spent: Spending,
 ) -> tuple[list[FloatArray], list[ChannelDraw | None]]:
     """Simultaneous uploads of the awaited clients of each task, one task after the other.
@@ -154,17 +154,17 @@ def _group_uploads(
         by task.
     """
     seconds = [times.copy() for times in ready]
-    draws: list[ChannelDraw | None] = [None] * len(known)
+    draws: list[ChannelDraw | None] = [None] * len(starts)
     tasks, entries, free = list(chosen), _entries(chosen), 0.0
-    for place in sorted(range(len(known)), key=lambda place: known[place]):
+    for place in sorted(range(len(starts)), key=lambda place: starts[place]):
         sends, task = awaited[place], tasks[place]
         stopped = ~sends & np.isfinite(ready[place])
-        seconds[place][stopped] = known[place]
+        seconds[place][stopped] = starts[place]
         if sends.any():
-            found = upload(task, chosen[task][sends], chosen[task])
-            free = max(free, known[place]) + found.seconds
-            seconds[place][sends], draws[place] = free, found.draw
-            spent.include(entries[place][sends], found.spent)
+            group = upload(task, chosen[task][sends], chosen[task])
+            free = max(free, starts[place]) + group.seconds
+            seconds[place][sends], draws[place] = free, group.draw
+            spent.include(entries[place][sends], group.spent)
     return seconds, draws
 
 
@@ -206,8 +206,8 @@ def _uploads(
         key=lambda sender: sender[0],
     )
     band = UploadBand(delays)
-    wanted = [first or len(clients) for clients in clients_of]
-    found = [np.full(len(clients), math.inf) for clients in clients_of]
+    missing = [first or len(clients) for clients in clients_of]
+    arrivals = [np.full(len(clients), math.inf) for clients in clients_of]
     stops = [cutoff] * len(tasks)
     coming = 0
     on_air: dict[int, tuple[int, int]] = {}  # place of the task and row by number
@@ -216,7 +216,7 @@ def _uploads(
         done = band.next_done()
         if coming < len(senders) and (done is None or senders[coming][0] < done[0]):
             at, place, row = senders[coming]
-            if wanted[place] > 0:
+            if missing[place] > 0:
                 number, client, task = numbers[place][row], clients_of[place][row], tasks[place]
                 on_air[int(number)] = place, row
                 band.start(at, int(number), task, int(client), float(shares[task][row]))
@@ -229,15 +229,15 @@ def _uploads(
                 spent.add(entries[place][row], band.remove(cutoff, number))
             break
         place, row = on_air.pop(ended)
-        found[place][row] = now
+        arrivals[place][row] = now
         spent.add(entries[place][row], band.finish(now, ended))
-        wanted[place] -= 1
-        if wanted[place] == 0:
+        missing[place] -= 1
+        if missing[place] == 0:
             stops[place] = now
-            for other in [number for number, (own, _) in on_air.items() if own == place]:
-                _, row = on_air.pop(other)
-                spent.add(entries[place][row], band.remove(now, other))
-    return found, stops
+            for stopped in [number for number, (index, _) in on_air.items() if index == place]:
+                _, row = on_air.pop(stopped)
+                spent.add(entries[place][row], band.remove(now, stopped))
+    return arrivals, stops
 
 
 @dataclass(frozen=True, eq=False)

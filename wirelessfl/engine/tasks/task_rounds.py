@@ -168,16 +168,16 @@ class TaskRounds(TaskHandler):
         """
         no_clients, empty = np.zeros(0, dtype=np.int64), np.zeros(0)
         chosen, seconds = [no_clients] * len(self.models), [empty] * len(self.models)
-        told = [empty] * len(self.models)
+        losses_of = [empty] * len(self.models)
         for place, task in enumerate(plan.tasks):
             took = np.minimum(plan.times.seconds[place], plan.times.length)
-            known = np.ones(len(took), dtype=np.bool_)
+            reported = np.ones(len(took), dtype=np.bool_)
             if losses:
-                known = plan.times.awaited[place].copy()
-                known[known] = np.isfinite(losses[place])
-                told[task] = losses[place][np.isfinite(losses[place])]
-            chosen[task], seconds[task] = plan.chosen[place][known], took[known]
-        self.assignment.learn(chosen, seconds, told if losses else None)
+                reported = plan.times.awaited[place].copy()
+                reported[reported] = np.isfinite(losses[place])
+                losses_of[task] = losses[place][np.isfinite(losses[place])]
+            chosen[task], seconds[task] = plan.chosen[place][reported], took[reported]
+        self.assignment.learn(chosen, seconds, losses_of if losses else None)
 
     def sums(self) -> Sums:
         """What has been sent and spent so far."""

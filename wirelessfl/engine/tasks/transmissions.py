@@ -201,7 +201,7 @@ class Transmissions:
             and [
                 [on_air.what.task, on_air.what.numbers],
                 [on_air.number, on_air.begun, on_air.merge],
-                [each.tolist() for each in (load.elements, load.vectors, load.jointly)],
+                [values.tolist() for values in (load.elements, load.vectors, load.jointly)],
                 None if load.weights is None else load.weights.tolist(),
             ],
         }

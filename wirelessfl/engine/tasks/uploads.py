@@ -107,9 +107,9 @@ class Uploads:
         """Number of the request whose upload ends now; None if the event is outdated."""
         if event.change != self._change:
             return None
-        found = self.band.next_done()
-        assert found is not None, "an upload must be in progress"
-        return found[1]
+        upload = self.band.next_done()
+        assert upload is not None, "an upload must be in progress"
+        return upload[1]
 
     def finish(self, request: Request) -> float:
         """Remove a finished upload, and return its joules. Call ``await_next`` afterwards."""
@@ -124,9 +124,9 @@ class Uploads:
     def await_next(self) -> None:
         """Put the end of the next upload on the clock, based on the current rates."""
         self._change += 1
-        found = self.band.next_done()
-        if found is not None:
-            self.clock.at(max(found[0], self.clock.now), Uploaded(self._change))
+        upload = self.band.next_done()
+        if upload is not None:
+            self.clock.at(max(upload[0], self.clock.now), Uploaded(self._change))
 
     def snapshot(self) -> dict[str, Any]:
         """State as plain numbers and lists."""
