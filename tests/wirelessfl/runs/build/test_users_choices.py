@@ -174,7 +174,7 @@ MISTAKES = [
     }),
     (SESSIONS, "presence", (Labels, "attendance", GroupsInTurn, "open"), {
         "open returned bool [3]. Return a boolean NumPy array": lambda valid: valid[:3],
-        "open returned int64": lambda valid: np.flatnonzero(valid),
+        "open returned int64 [6]": lambda valid: valid.astype(np.int64),
         "open: KeyError": fails,
     }),
     (SESSIONS, "presence", (OwnPresence, "process", Arrivals, "initial"), {
