@@ -8,7 +8,7 @@ from wirelessfl.training.executor import Executor, TrainingData
 from wirelessfl.training.module_executors import LoopExecutor, VmapExecutor
 from wirelessfl.training.objective import Objective
 from wirelessfl.training.stacked import StackedExecutor
-from wirelessfl.training.tuning import default_chunk, estimated_step_seconds
+from wirelessfl.training.step_costs import default_chunk, estimated_step_seconds
 from wirelessfl.training.workers.processes import cores
 from wirelessfl.training.workers.workers_executor import WorkersExecutor
 

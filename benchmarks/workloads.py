@@ -30,7 +30,7 @@ from wirelessfl.models.submodels.partition import even_sizes
 from wirelessfl.training.batches import BatchSource
 from wirelessfl.training.executor import Executor, Job, TrainingData
 from wirelessfl.training.objective import Objective
-from wirelessfl.training.workers.fork_server import freed_memory_kept
+from wirelessfl.training.workers.processes import freed_memory_kept
 
 CLIENTS, SAMPLES, STEPS, BATCH, LR = 60, 1000, 20, 50, 0.01
 

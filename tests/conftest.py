@@ -108,10 +108,10 @@ def preloaded():
 
     That takes a second in each of the many workers that tests start.
     """
-    from wirelessfl.training.workers import fork_server
+    from wirelessfl.training.workers import processes
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(fork_server, "PRELOADED", (*fork_server.PRELOADED, "torch._dynamo"))
+        patch.setattr(processes, "PRELOADED", (*processes.PRELOADED, "torch._dynamo"))
         yield
 
 

@@ -258,7 +258,7 @@ from wirelessfl.engine.sessions.presence import PresenceScene as PresenceScene
 from wirelessfl.engine.sessions.processes import Change as Change
 from wirelessfl.models.choice import ModelChoice as ModelChoice
 from wirelessfl.models.losses.loss import Loss as Loss
-from wirelessfl.models.metrics.measures import Measures as Measures
+from wirelessfl.models.metrics.metric import Measures as Measures
 from wirelessfl.models.metrics.metric import Metric as Metric
 from wirelessfl.models.metrics.metric import Predicted as Predicted
 from wirelessfl.models.submodels.client_submodels import ClientSubmodels as ClientSubmodels
@@ -268,11 +268,11 @@ from wirelessfl.models.submodels.neurons import NeuronMap as NeuronMap
 from wirelessfl.models.submodels.partition import Partition as Partition
 from wirelessfl.runs.observers.observer import Observer as Observer
 from wirelessfl.runs.observers.observer import Running as Running
-from wirelessfl.training.payloads import Payload as Payload
-from wirelessfl.training.payloads import Received as Received
-from wirelessfl.training.rules import Cohort as Cohort
-from wirelessfl.training.rules import Outputs as Outputs
-from wirelessfl.training.rules import Penalty as Penalty
+from wirelessfl.training.cohort import Cohort as Cohort
+from wirelessfl.training.cohort import Outputs as Outputs
+from wirelessfl.training.cohort import Penalty as Penalty
+from wirelessfl.training.rules import Payload as Payload
+from wirelessfl.training.rules import Received as Received
 from wirelessfl.training.rules import State as State
 from wirelessfl.training.workers.shards import Shards as Shards
 from wirelessfl.training.workers.shards import sharded as sharded

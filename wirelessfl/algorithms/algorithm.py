@@ -20,8 +20,7 @@ from wirelessfl.base.import_paths import path_of
 from wirelessfl.base.registry import Choice
 from wirelessfl.base.wording import count_of
 from wirelessfl.models.submodels import Submodels
-from wirelessfl.training.payloads import Payload, Received
-from wirelessfl.training.rules import ClientRule, State
+from wirelessfl.training.rules import ClientRule, Payload, Received, State
 
 Topology = Literal["star", "cells"]
 WHOLE = NoAssigner()

@@ -11,7 +11,8 @@ from pydantic import Field
 from wirelessfl.algorithms.fadamgc import LocalAdam
 from wirelessfl.algorithms.tracking import TRACKING, Tracked
 from wirelessfl.base.needs import Fits
-from wirelessfl.training.rules import Cohort, State
+from wirelessfl.training.cohort import Cohort
+from wirelessfl.training.rules import State
 
 
 def _sent_exactly(run: Any, choice: Any) -> bool:

@@ -10,7 +10,8 @@ from pydantic import Field
 
 from wirelessfl.algorithms.fedavg import Averaging
 from wirelessfl.algorithms.tracking import Tracking
-from wirelessfl.training.rules import Cohort, State
+from wirelessfl.training.cohort import Cohort
+from wirelessfl.training.rules import State
 
 
 @dataclass(frozen=True)

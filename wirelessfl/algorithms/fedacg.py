@@ -9,8 +9,8 @@ import torch
 from pydantic import Field
 
 from wirelessfl.algorithms.fedavg import FedAvg
-from wirelessfl.training.payloads import Received
-from wirelessfl.training.rules import Cohort, State
+from wirelessfl.training.cohort import Cohort
+from wirelessfl.training.rules import Received, State
 
 
 @dataclass(frozen=True)

@@ -13,8 +13,7 @@ import torch
 from pydantic import Field
 
 from wirelessfl.algorithms.fedavg import FedAvg
-from wirelessfl.training.payloads import Received
-from wirelessfl.training.rules import State
+from wirelessfl.training.rules import Received, State
 
 
 @dataclass(frozen=True)

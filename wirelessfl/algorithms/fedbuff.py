@@ -10,8 +10,7 @@ from pydantic import Field
 
 from wirelessfl.algorithms.sync_st import TaskRule, staleness
 from wirelessfl.base.needs import STALE
-from wirelessfl.training.payloads import Payload, Received
-from wirelessfl.training.rules import State
+from wirelessfl.training.rules import Payload, Received, State
 
 
 @dataclass(frozen=True)

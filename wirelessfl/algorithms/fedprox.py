@@ -9,7 +9,7 @@ import torch
 from pydantic import Field
 
 from wirelessfl.algorithms.fedavg import FedAvg
-from wirelessfl.training.rules import Cohort
+from wirelessfl.training.cohort import Cohort
 
 
 @dataclass(frozen=True)

@@ -11,8 +11,8 @@ from pydantic import Field
 from wirelessfl.algorithms.algorithm import Algorithm
 from wirelessfl.algorithms.fedavg import FedAvg
 from wirelessfl.algorithms.tracking import Tracking
-from wirelessfl.training.payloads import Received
-from wirelessfl.training.rules import Cohort, State
+from wirelessfl.training.cohort import Cohort
+from wirelessfl.training.rules import Received, State
 
 
 @dataclass(frozen=True)

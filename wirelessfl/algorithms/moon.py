@@ -9,8 +9,8 @@ import torch
 from pydantic import Field
 
 from wirelessfl.algorithms.fedavg import FedAvg
-from wirelessfl.training.penalties import Contrast
-from wirelessfl.training.rules import Cohort, Penalty, State
+from wirelessfl.training.cohort import Cohort, Contrast, Penalty
+from wirelessfl.training.rules import State
 
 
 @dataclass(frozen=True)

@@ -10,8 +10,7 @@ from pydantic import Field
 
 from wirelessfl.algorithms.assigners.arbitrary import Masked
 from wirelessfl.algorithms.fedavg import FedAvg
-from wirelessfl.training.payloads import Payload, Received
-from wirelessfl.training.rules import State
+from wirelessfl.training.rules import Payload, Received, State
 
 
 @dataclass(frozen=True)

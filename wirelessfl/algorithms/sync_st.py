@@ -16,7 +16,7 @@ import torch
 from pydantic import Field
 
 from wirelessfl.algorithms.fedavg import Averaging
-from wirelessfl.training.payloads import Received
+from wirelessfl.training.rules import Received
 
 
 @dataclass(frozen=True)

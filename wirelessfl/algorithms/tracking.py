@@ -7,8 +7,8 @@ from dataclasses import dataclass
 import torch
 
 from wirelessfl.algorithms.algorithm import Algorithm
-from wirelessfl.training.payloads import Payload, Received
-from wirelessfl.training.rules import Cohort, State
+from wirelessfl.training.cohort import Cohort
+from wirelessfl.training.rules import Payload, Received, State
 
 TRACKING = "tracking"
 

@@ -26,7 +26,7 @@ from wirelessfl.config.settings import Place, Settings
 from wirelessfl.config.typed_tables import ChoiceTable
 from wirelessfl.data.choice import DatasetChoice
 from wirelessfl.models.metrics import find_metric
-from wirelessfl.training.augmentation import Augmentation
+from wirelessfl.training.batches import Augmentation
 
 
 def unused(settings: Settings) -> dict[Place, str]:

@@ -19,12 +19,16 @@ from wirelessfl.base.wording import shown
 from wirelessfl.models.built_in import BuiltIn
 
 if TYPE_CHECKING:
-    from wirelessfl.models.built_in.convolutional import CifarCNN, FedASTCNN, GroupNormCNN, LeNet5
+    from wirelessfl.models.built_in.convolutional import (
+        CifarCNN,
+        FedASTCNN,
+        GroupNormCNN,
+        LeNet5,
+        ResNet18,
+    )
     from wirelessfl.models.built_in.dense import FCNN, MLP, LinearClassifier
     from wirelessfl.models.built_in.gpt2_lora import GPT2LoRA
-    from wirelessfl.models.built_in.lstm import LSTM
-    from wirelessfl.models.built_in.resnet18 import ResNet18
-    from wirelessfl.models.built_in.text_mean import TextMean
+    from wirelessfl.models.built_in.text import LSTM, TextMean
     from wirelessfl.models.parts import StreamDropout
     from wirelessfl.models.submodels.picture import draw_masks
 
@@ -36,9 +40,9 @@ MODELS: Mapping[str, BuiltIn] = {
     "cifar-cnn": BuiltIn(f"{__name__}.built_in.convolutional", "CifarCNN"),
     "fedast-cnn": BuiltIn(f"{__name__}.built_in.convolutional", "FedASTCNN"),
     "gn-cnn": BuiltIn(f"{__name__}.built_in.convolutional", "GroupNormCNN"),
-    "resnet18": BuiltIn(f"{__name__}.built_in.resnet18", "ResNet18"),
-    "lstm": BuiltIn(f"{__name__}.built_in.lstm", "LSTM"),
-    "text-mean": BuiltIn(f"{__name__}.built_in.text_mean", "TextMean", default_tokenizer="words"),
+    "resnet18": BuiltIn(f"{__name__}.built_in.convolutional", "ResNet18"),
+    "lstm": BuiltIn(f"{__name__}.built_in.text", "LSTM"),
+    "text-mean": BuiltIn(f"{__name__}.built_in.text", "TextMean", default_tokenizer="words"),
     "gpt2-lora": BuiltIn(f"{__name__}.built_in.gpt2_lora", "GPT2LoRA"),
 }
 _HOMES = {model.name: model.module for model in MODELS.values()}

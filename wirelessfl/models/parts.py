@@ -1,9 +1,4 @@
-"""Dropout with masks from a named stream, which do not depend on the order of training.
-
-Checks shared by image models.
-
-Initial weights of built-in models, whatever other threads draw meanwhile.
-"""
+"""What built-in models share: dropout by streams, checks of images, initial weights."""
 
 from __future__ import annotations
 

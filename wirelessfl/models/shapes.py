@@ -1,8 +1,6 @@
-"""Shapes of the parameters of some built-in models, known without building them.
+"""Shapes of the parameters of some built-in models, and what modules declare about themselves.
 
-Prices of rounds need only these, and then do without PyTorch, which takes seconds to load.
-
-Properties that a module may declare by class or instance attributes of these names.
+Prices of rounds need only the shapes, and then do without PyTorch, which takes seconds to load.
 """
 
 from __future__ import annotations

@@ -25,7 +25,7 @@ from wirelessfl.engine.events import Event, Reached, Report
 from wirelessfl.engine.loop import begin
 from wirelessfl.engine.server.learner import Learner
 from wirelessfl.models.metrics import Measures, smaller_is_better
-from wirelessfl.models.metrics.names import VALIDATION as HELD
+from wirelessfl.models.metrics.built_in import VALIDATION as HELD
 from wirelessfl.runs.build.setups import Goal, Setup
 from wirelessfl.runs.folder.checkpoint import named_params, tensor_mark
 from wirelessfl.runs.folder.client_log import ClientLogFile

@@ -26,7 +26,7 @@ from wirelessfl.runs.folder.directory import CHECKPOINT, Row, RunDirectory
 from wirelessfl.runs.folder.fingerprints import check_fingerprint, settings_fingerprint
 from wirelessfl.runs.observers import EndOfTask, Observer, Running
 from wirelessfl.runs.observers.watching import Observers, monitor_of
-from wirelessfl.training.workers.fork_server import freed_memory_kept
+from wirelessfl.training.workers.processes import freed_memory_kept
 
 RowCallback = Callable[[Row], None]
 

@@ -27,14 +27,14 @@ from wirelessfl.base.signals import ENDING
 from wirelessfl.config import Config
 from wirelessfl.runs.folder.directory import Row
 from wirelessfl.runs.kept import why_failed
-from wirelessfl.training.workers.fork_server import (
+from wirelessfl.training.workers.processes import (
     CHILD,
     UNGUARDED_CODE,
+    end_with_parent,
     fork_server,
     safe_path,
     unguarded,
 )
-from wirelessfl.training.workers.processes import end_with_parent
 
 
 class _Child:

@@ -42,9 +42,9 @@ from wirelessfl.runs.folder.new_directory import new_directory
 from wirelessfl.runs.observers import Observer, default_observers
 from wirelessfl.runs.observers.watching import check_observers, configured_observers
 from wirelessfl.runs.result import RunResult
-from wirelessfl.training.workers.fork_server import leave_if_child
+from wirelessfl.training.workers.processes import leave_if_child
 from wirelessfl.training.workers.shards import ALONE, Shards
-from wirelessfl.training.workers.workers_executor import WorkerDiedError
+from wirelessfl.training.workers.worker import WorkerDiedError
 
 
 @own_modes

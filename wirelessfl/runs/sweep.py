@@ -24,8 +24,7 @@ from wirelessfl.runs.kept import is_finished, kept_folder, training_key, why_fai
 from wirelessfl.runs.pools import in_processes, on_ray
 from wirelessfl.runs.result import RunResult
 from wirelessfl.runs.run import resume
-from wirelessfl.training.workers.fork_server import leave_if_child
-from wirelessfl.training.workers.processes import launched
+from wirelessfl.training.workers.processes import launched, leave_if_child
 
 ROOT = Path("runs/sweep")
 LISTED = 3  # runs named per reason of a failure

@@ -1,9 +1,4 @@
-"""What a model is evaluated on.
-
-Test accuracy and loss of a flat parameter vector, and the choice of the tested submodel.
-
-Losses of a model on the clients' own samples.
-"""
+"""Accuracy, loss and metrics of a model on test samples, and its losses on clients' samples."""
 
 from __future__ import annotations
 

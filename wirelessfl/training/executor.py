@@ -19,8 +19,9 @@ from wirelessfl.base.wording import shown
 from wirelessfl.data.dataset import widened
 from wirelessfl.models.submodels import ParamSpec
 from wirelessfl.training.batches import Batch, Batches, BatchSource
+from wirelessfl.training.cohort import Cohort, Factors, Penalty
 from wirelessfl.training.objective import Objective
-from wirelessfl.training.rules import ClientRule, Cohort, Factors, Penalty, State, check_result
+from wirelessfl.training.rules import ClientRule, State, check_result
 
 KEPT = "kept: "
 """Prefix of the tensors that a client keeps, as opposed to those that it sends."""

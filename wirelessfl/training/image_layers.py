@@ -1,14 +1,11 @@
-"""Convolutions of many clients as matrix products of their windows, for GPUs.
+"""Fast image layers with torch's results: convolutions on GPUs and max-pooling on CPUs.
 
-A convolution with one group per client runs there at a fraction of the speed of matrix products.
-Images are [batch, clients * channels, height, width] in channels-last memory.
-
-Max-pooling of 2x2 windows on CPUs, several times as fast as torch's, with the same results.
-
-Only the position of the maximum of a window with NaN may differ.
-
-torch takes 3 to 5 ns per input on one thread if channels are not the last dimension. Element-wise
-maxima take 0.2 to 0.3 ns, and with the positions of the maxima, which training needs, 1.3 ns.
+Convolutions of many clients are matrix products of their windows: on GPUs a convolution with one
+group per client runs at a fraction of their speed. Images are [batch, clients * channels, height,
+width] in channels-last memory. For max-pooling of 2x2 windows torch takes 3 to 5 ns per input on
+one thread if channels are not the last dimension; element-wise maxima take 0.2 to 0.3 ns, and 1.3
+ns with the positions of the maxima, which training needs. Only the position of the maximum of a
+window with NaN may differ.
 """
 
 from __future__ import annotations

@@ -1,10 +1,7 @@
-"""Refuses modules whose forward pass does more than compute its output from parameters and samples.
+"""Refuses modules whose forward pass does more than compute outputs from parameters and samples.
 
-Clients share the module, so any such effect would leak between them, and differ between executors.
-
-Refuses modules with trainable tensors that are not registered as parameters.
-
-Clients have copies of the registered parameters only, so other tensors would never be trained.
+Clients share the module, and have copies of its registered parameters only. Effects would leak
+between them and differ between executors; tensors that are not registered would never be trained.
 """
 
 from __future__ import annotations

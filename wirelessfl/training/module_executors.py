@@ -1,7 +1,4 @@
-"""The general executor: trains many clients of any model at once by vmap over parameters.
-
-The loop executor: trains one client at a time; it is slow, but its errors name the step.
-"""
+"""Executors of any model: many clients at once by vmap, or one at a time with errors by step."""
 
 from __future__ import annotations
 
@@ -18,12 +15,13 @@ from wirelessfl.base.errors import ConfigError, TrainingError
 from wirelessfl.base.torch_state import kept_torch_generators, seed_torch
 from wirelessfl.models.submodels import ParamSpec
 from wirelessfl.training.batches import Batch, Batches
+from wirelessfl.training.cohort import Cohort, Penalty, Terms, anchors_of
 from wirelessfl.training.descent import record_descent
 from wirelessfl.training.executor import Executor, Job, TrainingData, after_training
 from wirelessfl.training.objective import Objective
 from wirelessfl.training.recording import Function as Program
 from wirelessfl.training.recording import NotRecordableError, TensorExecutor, record
-from wirelessfl.training.rules import ClientRule, Cohort, Penalty, Terms, anchors_of, checked_step
+from wirelessfl.training.rules import ClientRule, checked_step
 
 
 def _unrecordable(*tensors: Tensor) -> None:

@@ -18,7 +18,7 @@ from wirelessfl.models.shapes import Declared
 from wirelessfl.models.submodels import ParamSpec
 from wirelessfl.models.submodels.flat import call_with, slots
 from wirelessfl.training.batches import Batch
-from wirelessfl.training.rules import (
+from wirelessfl.training.cohort import (
     NO_TERMS,
     Anchors,
     Factors,

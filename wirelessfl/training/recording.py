@@ -1,9 +1,7 @@
-"""Recording of a tensor function as a flat program that replays without modules or autograd.
+"""Tensor functions recorded as flat programs, and local training by programs.
 
 Local steps are many and short: on a CPU, modules, autograd and vmap take a quarter to a third of
-an MLP's training time.
-
-Local training as a tensor program that is recorded once and replayed on GPUs.
+an MLP's training time. A GPU replays a recorded step without Python.
 """
 
 from __future__ import annotations
@@ -23,10 +21,11 @@ from torch.utils._pytree import tree_map
 from channels.concurrency import process_state
 from wirelessfl.models.submodels import ParamSpec
 from wirelessfl.training.batches import Batches
+from wirelessfl.training.cohort import Cohort
 from wirelessfl.training.executor import Executor, Job, TrainingData
 from wirelessfl.training.image_layers import max_pool2d_with_indices
 from wirelessfl.training.objective import Objective
-from wirelessfl.training.rules import ClientRule, Cohort
+from wirelessfl.training.rules import ClientRule
 
 Function = Callable[..., Any]
 aten = torch.ops.aten

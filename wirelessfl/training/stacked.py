@@ -1,11 +1,9 @@
-"""The fast executor for plain networks: stacked layers of many clients, handwritten backward pass.
+"""The fast executor of plain networks: stacked layers of many clients, handwritten backward pass.
 
 It trains chains of linear layers, convolutions, activations, pooling, ``StreamDropout`` and
 flattening; ``VmapExecutor`` trains all other models. It is faster for three reasons: it builds no
 autograd graph of the layers, fuses plain SGD into the product that computes a weight's gradient,
 and runs one grouped convolution for all clients in channels-last memory.
-
-The layers of a module that is a chain, which ``StackedExecutor`` trains without autograd.
 """
 
 from __future__ import annotations
@@ -23,6 +21,15 @@ from wirelessfl.models.submodels import ParamSpec
 from wirelessfl.models.submodels.operations import Tracer
 from wirelessfl.models.submodels.tracing import first_sentence
 from wirelessfl.training.batches import Batch, Batches
+from wirelessfl.training.cohort import (
+    NO_TERMS,
+    Cohort,
+    Outputs,
+    Penalty,
+    Terms,
+    need_features,
+    total,
+)
 from wirelessfl.training.executor import TrainingData, after_training
 from wirelessfl.training.layers import (
     Conv2d,
@@ -40,17 +47,7 @@ from wirelessfl.training.layers import (
 )
 from wirelessfl.training.objective import Objective
 from wirelessfl.training.recording import TensorExecutor
-from wirelessfl.training.rules import (
-    NO_TERMS,
-    ClientRule,
-    Cohort,
-    Outputs,
-    Penalty,
-    Terms,
-    checked_step,
-    need_features,
-    total,
-)
+from wirelessfl.training.rules import ClientRule, checked_step
 
 POINTWISE = (nn.Tanh, nn.Sigmoid, nn.GELU, nn.SiLU, nn.ELU, nn.LeakyReLU, nn.Softplus)
 POOLING = (nn.MaxPool2d, nn.AvgPool2d)

@@ -1,7 +1,4 @@
-"""Number of local steps of each client: the same for all, or passes over its own samples.
-
-Number of local steps that each client has done.
-"""
+"""Local steps: how many each client takes, and how many it has done."""
 
 from __future__ import annotations
 

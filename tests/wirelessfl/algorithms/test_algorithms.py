@@ -17,7 +17,7 @@ from wirelessfl.models import FCNN, build_model
 from wirelessfl.models.submodels import ParamSpec
 from wirelessfl.runs.build import build
 from wirelessfl.training.executor import Job
-from wirelessfl.training.payloads import Payload
+from wirelessfl.training.rules import Payload
 
 FIND = "wirelessfl.config.kinds.find_algorithm"
 

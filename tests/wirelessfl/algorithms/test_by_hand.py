@@ -11,7 +11,7 @@ from torch.nn import functional as F
 
 import wirelessfl
 from wirelessfl.algorithms import find_algorithm
-from wirelessfl.training.payloads import Received
+from wirelessfl.training.rules import Received
 
 BATCH = 10
 

@@ -17,8 +17,8 @@ from wirelessfl.algorithms.momentum import FedAvgM, ScaffoldM
 from wirelessfl.algorithms.scaffold import Scaffold
 from wirelessfl.algorithms.step_sizes import Decay, with_step_size
 from wirelessfl.config import Config
-from wirelessfl.training.payloads import Received
-from wirelessfl.training.rules import Cohort
+from wirelessfl.training.cohort import Cohort
+from wirelessfl.training.rules import Received
 
 CLIENTS, SIZE, STEPS = 5, 3, 4
 DICE = torch.Generator().manual_seed(4)

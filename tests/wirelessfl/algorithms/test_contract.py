@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import pytest
 
 from wirelessfl.algorithms.fedavg import FedAvg
-from wirelessfl.training.payloads import Payload
+from wirelessfl.training.rules import Payload
 
 
 @dataclass(frozen=True)

@@ -5,8 +5,8 @@ import pytest
 import torch
 
 from wirelessfl.algorithms import algorithm_classes, find_algorithm
-from wirelessfl.training.payloads import Received
-from wirelessfl.training.rules import Cohort
+from wirelessfl.training.cohort import Cohort
+from wirelessfl.training.rules import Received
 
 CLIENTS, SIZE, STEPS = 3, 24, 2
 

@@ -158,7 +158,7 @@ from dataclasses import dataclass
 from typing import Annotated
 from pydantic import Field
 from wirelessfl.algorithms.fedavg import FedAvg
-from wirelessfl.training.payloads import Payload
+from wirelessfl.training.rules import Payload
 from wirelessfl.air.uplinks.tdma import Tdma
 
 @dataclass(frozen=True)

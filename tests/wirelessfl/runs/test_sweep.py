@@ -19,7 +19,7 @@ from wirelessfl.runs.folder.directory import RunDirectory
 from wirelessfl.runs.folder.fingerprints import settings_hash
 from wirelessfl.runs.kept import is_finished, kept_folder, kept_run, priced_from
 from wirelessfl.runs.sweep import Failure, SweepError, sweep
-from wirelessfl.training.workers.fork_server import fork_server
+from wirelessfl.training.workers.processes import fork_server
 
 
 def configs(rounds=2, seeds=(1, 2, 3), **flags):

@@ -17,7 +17,7 @@ from wirelessfl.config import Config
 from wirelessfl.models import FCNN
 from wirelessfl.results.archive import effective
 from wirelessfl.runs.build import build
-from wirelessfl.training.augmentation import Augmentation
+from wirelessfl.training.batches import Augmentation
 from wirelessfl.training.stacked import StackedExecutor
 from wirelessfl.training.workers.workers_executor import why_no_workers
 

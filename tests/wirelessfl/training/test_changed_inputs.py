@@ -8,10 +8,10 @@ from torch import nn
 
 import wirelessfl
 from tests.wirelessfl.training.jobs import job_for, training_data, updates
+from wirelessfl.training.cohort import LogitDistillation
 from wirelessfl.training.evaluation import evaluate
 from wirelessfl.training.module_executors import LoopExecutor
 from wirelessfl.training.objective import Objective
-from wirelessfl.training.penalties import LogitDistillation
 from wirelessfl.training.trial import check_model, why_not_vmapped
 
 

@@ -6,8 +6,8 @@ from torch import nn
 
 from tests.gate.given import residual
 from wirelessfl.models import FCNN, LSTM, GPT2LoRA, LeNet5, LinearClassifier, StreamDropout
-from wirelessfl.training.flops import step_flops
 from wirelessfl.training.objective import Objective
+from wirelessfl.training.step_costs import step_flops
 
 
 def count(module, shape, batch=7, samples=20, classes=4):

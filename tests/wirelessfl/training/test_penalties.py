@@ -20,9 +20,8 @@ from wirelessfl.algorithms.fedavg import FedAvg
 from wirelessfl.base.errors import ConfigError
 from wirelessfl.models import FCNN, LeNet5
 from wirelessfl.runs.build import build
+from wirelessfl.training.cohort import Contrast, LogitDistillation, Outputs, RelationDistillation
 from wirelessfl.training.module_executors import VmapExecutor
-from wirelessfl.training.penalties import Contrast, LogitDistillation, RelationDistillation
-from wirelessfl.training.rules import Outputs
 from wirelessfl.training.stacked import StackedExecutor
 from wirelessfl.training.workers.workers_executor import WorkersExecutor
 

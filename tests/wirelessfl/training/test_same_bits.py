@@ -12,13 +12,13 @@ import wirelessfl
 from wirelessfl.base.errors import ConfigError
 from wirelessfl.config import Config
 from wirelessfl.models import FCNN, LeNet5
-from wirelessfl.models.built_in.lstm import LSTM
+from wirelessfl.models.built_in.text import LSTM
 from wirelessfl.runs.build import build, computing, executors
-from wirelessfl.training import tuning
+from wirelessfl.training import step_costs
 from wirelessfl.training.module_executors import LoopExecutor, VmapExecutor
 from wirelessfl.training.objective import Objective
 from wirelessfl.training.stacked import StackedExecutor
-from wirelessfl.training.tuning import default_chunk, estimated_step_seconds
+from wirelessfl.training.step_costs import default_chunk, estimated_step_seconds
 
 SMALL = {"dataset": "digits", "local_steps": 2, "batch_size": 16, "hidden": (16,)}
 REGIMES = {
@@ -96,7 +96,7 @@ def test_the_default_chunk_does_not_depend_on_workers_cores_or_time(config, toy,
     def timed():
         raise AssertionError("nothing is timed unless requested")
 
-    monkeypatch.setattr(tuning.time, "perf_counter", timed)
+    monkeypatch.setattr(step_costs.time, "perf_counter", timed)
     flags = {"clients": 12, "chunk": None, "threads": None}
     found = []
     for workers, count in ((1, 1), (2, 4), (4, 4), ("auto", 64)):

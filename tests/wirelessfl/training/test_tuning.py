@@ -10,7 +10,7 @@ from wirelessfl.models import FCNN, LeNet5, ResNet18
 from wirelessfl.runs.build.executors import GPU_CHUNK, _gpu_chunk
 from wirelessfl.training.module_executors import LoopExecutor, VmapExecutor
 from wirelessfl.training.objective import Objective
-from wirelessfl.training.tuning import (
+from wirelessfl.training.step_costs import (
     TENSOR_COPIES,
     candidates,
     estimated_sample_bytes,
@@ -40,7 +40,7 @@ def test_chunk_sizes_to_try_are_bounded_by_memory_and_clients():
 def test_the_fastest_chunk_is_chosen(monkeypatch, seconds_per_client, expected):
     """A simulated clock advances by the known time of each chunk size."""
     clock = [0.0]
-    monkeypatch.setattr("wirelessfl.training.tuning.time.perf_counter", lambda: clock[0])
+    monkeypatch.setattr("wirelessfl.training.step_costs.time.perf_counter", lambda: clock[0])
 
     class Known:
         def __init__(self, chunk):

@@ -21,7 +21,7 @@ from solvers.access.over_the_air import AirConvention, cell_beamformers
 from solvers.beamforming import BeamformerBackend
 from wirelessfl.air.uplinks.uplink import Reception, Transmission
 from wirelessfl.base.errors import ConfigError
-from wirelessfl.training.payloads import Received
+from wirelessfl.training.rules import Received
 from wirelessfl.training.workers.shards import Shards
 
 

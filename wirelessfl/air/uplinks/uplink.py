@@ -23,7 +23,7 @@ from wirelessfl.base.guard import UnfitError, described, instance, number, retur
 from wirelessfl.base.needs import Suits
 from wirelessfl.base.registry import Choice
 from wirelessfl.base.wording import public_path
-from wirelessfl.training.payloads import Received
+from wirelessfl.training.rules import Received
 from wirelessfl.training.workers.shards import Shards
 
 Coherence = Literal["round", "edge-round"]

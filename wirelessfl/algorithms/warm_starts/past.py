@@ -16,8 +16,7 @@ import torch
 from pydantic import Field
 
 from wirelessfl.algorithms.warm_starts.warm_start import PILOT, Initial, Opening, Past, WarmStart
-from wirelessfl.training.penalties import LogitDistillation, RelationDistillation
-from wirelessfl.training.rules import Penalty
+from wirelessfl.training.cohort import LogitDistillation, Penalty, RelationDistillation
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ from wirelessfl.base.guard import UnfitError, described, instance, returns, whol
 from wirelessfl.base.needs import Fits
 from wirelessfl.base.registry import Choice
 from wirelessfl.models.submodels import ParamSpec
-from wirelessfl.training.rules import Penalty
+from wirelessfl.training.cohort import Penalty
 
 PILOT = Fits(
     lambda run, choice: run.sessions is None or choice.pilot_sessions < run.sessions,

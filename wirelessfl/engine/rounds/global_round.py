@@ -19,7 +19,8 @@ from wirelessfl.engine.rounds.local_training import LocalTraining, Work
 from wirelessfl.engine.server.merge import NodeMerge
 from wirelessfl.engine.server.server import Server
 from wirelessfl.models.submodels import Submodels
-from wirelessfl.training.rules import Penalty, State
+from wirelessfl.training.cohort import Penalty
+from wirelessfl.training.rules import State
 from wirelessfl.training.steps import StepCounts, StepsDone
 from wirelessfl.training.workers.shards import ALONE, Shards
 

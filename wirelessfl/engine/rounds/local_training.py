@@ -13,8 +13,9 @@ from channels.arrays import BoolArray, IntArray
 from wirelessfl.engine.server.client_states import ClientStates
 from wirelessfl.models.submodels import ClientSubmodels, Submodels
 from wirelessfl.models.submodels.client_submodels import SOME
+from wirelessfl.training.cohort import Penalty
 from wirelessfl.training.executor import Executor, Job
-from wirelessfl.training.rules import ClientRule, Penalty, State
+from wirelessfl.training.rules import ClientRule, State
 from wirelessfl.training.steps import StepCounts
 from wirelessfl.training.workers.shards import ALONE, Shards
 

@@ -21,7 +21,8 @@ from wirelessfl.engine.selection.selection import Losses
 from wirelessfl.engine.server.ledger import Ledger
 from wirelessfl.engine.server.server import Server
 from wirelessfl.models.submodels import ParamSpec
-from wirelessfl.training.rules import Penalty, State
+from wirelessfl.training.cohort import Penalty
+from wirelessfl.training.rules import State
 from wirelessfl.training.steps import StepsDone
 from wirelessfl.training.workers.shards import Shards
 

@@ -17,8 +17,7 @@ from wirelessfl.algorithms.algorithm import Algorithm
 from wirelessfl.engine.server.server import Server
 from wirelessfl.models.submodels import ClientSubmodels, Submodels
 from wirelessfl.models.submodels.extract import covered_mean
-from wirelessfl.training.payloads import Payload, Received
-from wirelessfl.training.rules import State
+from wirelessfl.training.rules import Payload, Received, State
 from wirelessfl.training.workers.shards import ALONE, Shards
 
 

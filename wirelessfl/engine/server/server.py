@@ -20,8 +20,7 @@ from wirelessfl.base.wording import shown
 from wirelessfl.engine.server.client_states import ClientStates, Overlay
 from wirelessfl.engine.server.weights import Weights
 from wirelessfl.models.submodels import Submodels
-from wirelessfl.training.payloads import Received
-from wirelessfl.training.rules import State, check_result
+from wirelessfl.training.rules import Received, State, check_result
 
 PREFIX = "server."
 """Prefix of the names of a server's tensors in a checkpoint."""

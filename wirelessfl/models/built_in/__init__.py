@@ -1,4 +1,4 @@
-"""A built-in model by name, whose file is imported when the model is built."""
+"""Built-in models by name, whose files are imported when they are built."""
 
 from __future__ import annotations
 

@@ -1,18 +1,10 @@
-"""The CIFAR-10 network of the HIST paper, Section VI-B2: 541,094 parameters with ten classes.
-
-The CIFAR-10 network of the FedAST paper: 797,962 parameters with ten classes.
-
-As in Acar et al., "Federated Learning Based on Dynamic Regularization", ICLR 2021.
-
-A small convolutional network with group normalisation.
-
-LeNet-5 for 28x28 images without padding: 44,426 parameters with ten classes.
-"""
+"""Convolutional networks of images, from LeNet-5 to ResNet-18."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import pairwise
+from typing import Literal, get_args
 
 from torch import Tensor, nn
 
@@ -160,3 +152,115 @@ class LeNet5(nn.Module):
         x = self.dropout2(self.relu(self.fc2(x)))
         logits: Tensor = self.fc3(x)
         return logits
+
+
+Norm = Literal["group", "batch"]
+RESNET_GROUPS = 2
+_SIZES = {(32, 32): 1, (64, 64): 2}  # stride of the stem
+
+
+class ResNet18(nn.Module):
+    """ResNet-18 for images of 32x32 or 64x64; 11,173,962 parameters with ten classes.
+
+    Four stages of two basic blocks (He et al., CVPR 2016) with 1, 2, 4 and 8 times ``width``
+    channels, global average pooling, then one linear layer. For small images the stem is one 3x3
+    convolution without pooling. At 32x32 it has stride 1; at 64x64 it has stride 2, so that all
+    blocks work on the same 32x32 to 4x4 maps. Parameters and cost per step then equal those at
+    32x32; with stride 1 a step would cost four times as much. Convolutions have no bias; their
+    weights are initialised by fan-out (He et al., ICCV 2015). There is no dropout.
+
+    ``norm="group"``: group normalisation, separately for each sample. It works for clients with
+    different data, unlike shared running statistics (Hsieh et al., ICML 2020). There are two
+    groups, so that narrow versions have the same layers.
+
+    ``norm="batch"``: batch normalisation without running statistics. Every batch is normalised by
+    its own mean and variance, in training *and in evaluation*; no statistics are stored, and only
+    scales and shifts are exchanged, like all parameters. A sample's logits therefore depend on the
+    other samples of its batch: test accuracy is measured on batches in the data set's order, and is
+    wrong for a test set sorted by class. Batches cannot be padded, so clients train one at a time
+    (executor ``loop``).
+
+    Args:
+        input_shape: (channels, 32, 32) or (channels, 64, 64).
+        classes: number of outputs.
+        norm: ``group`` or ``batch``.
+        width: channels of the first stage, even; 64 for ResNet-18, fewer for a smaller network.
+    """
+
+    def __init__(
+        self, input_shape: Sequence[int], classes: int, *, norm: Norm = "group", width: int = 64
+    ) -> None:
+        super().__init__()
+        shape = tuple(input_shape)
+        if len(shape) != 3 or shape[1:] not in _SIZES:
+            raise ConfigError(
+                f"model resnet18 needs images of 32x32 or 64x64, but the data set has samples of "
+                f"shape {shape}: choose cifar10, cifar100 or tinyimagenet, or model fcnn."
+            )
+        if norm not in get_args(Norm):
+            raise ConfigError(f'norm is {norm!r}: choose "group" or "batch".')
+        if width < RESNET_GROUPS or width % RESNET_GROUPS:
+            raise ConfigError(f"width is {width}: give a multiple of {RESNET_GROUPS} for resnet18.")
+        self.conv = _convolution(shape[0], width, _SIZES[shape[1:]])
+        self.norm = _normalisation(width, norm)
+        self.relu = nn.ReLU()
+        blocks: list[nn.Module] = []
+        channels = width
+        for stage in range(4):
+            for block in range(2):
+                stride = 2 if stage > 0 and block == 0 else 1
+                blocks.append(BasicBlock(channels, width << stage, stride, norm))
+                channels = width << stage
+        self.blocks = nn.Sequential(*blocks)
+        self.fc = nn.Linear(channels, classes)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Logits [batch, classes] of ``x`` [batch, channels, height, width]."""
+        x = self.blocks(self.relu(self.norm(self.conv(x))))
+        # Not adaptive pooling, whose gradient is not deterministic on GPUs.
+        logits: Tensor = self.fc(x.mean((2, 3)))
+        return logits
+
+
+class BasicBlock(nn.Module):
+    """relu(f(x) + x), where f is two 3x3 convolutions, each followed by normalisation.
+
+    If the shapes differ, a normalised 1x1 convolution replaces x in the sum.
+
+    Args:
+        inputs: channels of x.
+        outputs: channels of f(x).
+        stride: stride of the first convolution.
+        norm: as for ``ResNet18``.
+    """
+
+    def __init__(self, inputs: int, outputs: int, stride: int, norm: Norm) -> None:
+        super().__init__()
+        self.conv1 = _convolution(inputs, outputs, stride)
+        self.norm1 = _normalisation(outputs, norm)
+        self.conv2 = _convolution(outputs, outputs, 1)
+        self.norm2 = _normalisation(outputs, norm)
+        self.relu = nn.ReLU()
+        self.shortcut: nn.Module = nn.Identity()
+        if stride != 1 or inputs != outputs:
+            self.shortcut = nn.Sequential(
+                _convolution(inputs, outputs, stride, kernel=1), _normalisation(outputs, norm)
+            )
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Output [batch, outputs, height/stride, width/stride] for ``x`` [batch, inputs, ...]."""
+        y = self.relu(self.norm1(self.conv1(x)))
+        out: Tensor = self.relu(self.norm2(self.conv2(y)) + self.shortcut(x))
+        return out
+
+
+def _convolution(inputs: int, outputs: int, stride: int, kernel: int = 3) -> nn.Conv2d:
+    layer = nn.Conv2d(inputs, outputs, kernel, stride, padding=kernel // 2, bias=False)
+    nn.init.kaiming_normal_(layer.weight, mode="fan_out", nonlinearity="relu")
+    return layer
+
+
+def _normalisation(channels: int, norm: Norm) -> nn.Module:
+    if norm == "batch":
+        return nn.BatchNorm2d(channels, track_running_stats=False)
+    return nn.GroupNorm(RESNET_GROUPS, channels)

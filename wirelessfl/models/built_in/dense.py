@@ -1,7 +1,4 @@
-"""Fully connected networks of the HIST paper, Section VI-B1, and of the FedAST paper.
-
-A linear classifier, used on MNIST (784-10) by the published code for dynamic clients.
-"""
+"""Fully connected networks of the HIST and FedAST papers, and a linear classifier."""
 
 from __future__ import annotations
 

@@ -6,9 +6,8 @@ test samples. It is named by its import path or given to ``wirelessfl.run``.
 
 from __future__ import annotations
 
-from wirelessfl.models.metrics.measures import Measures, label_shares
-from wirelessfl.models.metrics.metric import Metric, OwnMetric, Predicted
-from wirelessfl.models.metrics.names import METRICS, check_name, find_metric, smaller_is_better
+from wirelessfl.models.metrics.built_in import METRICS, check_name, find_metric, smaller_is_better
+from wirelessfl.models.metrics.metric import Measures, Metric, OwnMetric, Predicted, label_shares
 
 __all__ = [
     "METRICS",

@@ -9,8 +9,11 @@ from wirelessfl.models.submodels.budgets import (
     levels_of,
     mean_reciprocal,
 )
-from wirelessfl.models.submodels.client_submodels import ClientSubmodels
-from wirelessfl.models.submodels.coverage import check_weight_coverage, weight_coverage_bound
+from wirelessfl.models.submodels.client_submodels import (
+    ClientSubmodels,
+    check_weight_coverage,
+    weight_coverage_bound,
+)
 from wirelessfl.models.submodels.extract import (
     Submodels,
     extract,

@@ -1,4 +1,4 @@
-"""Submodels of individual clients, each with its own neurons and widths."""
+"""Submodels of individual clients, each with its own neurons; coverage of weights by clients."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ import numpy as np
 import torch
 
 from channels.arrays import IntArray
+from wirelessfl.base.errors import ConfigError
 from wirelessfl.models.submodels.extract import Submodels, extract_neurons
 from wirelessfl.models.submodels.neurons import NeuronMap
 
@@ -158,3 +159,73 @@ class ClientSubmodels:
             values = values.repeat_interleave(repeat, axis)
         values = values.reshape(*values.shape[: len(shape)], *(1,) * (len(shape) - 2))
         return values.expand(shape).reshape(-1)
+
+
+def weight_coverage_bound(neurons: NeuronMap, widths: IntArray) -> tuple[int, str]:
+    """The largest minimum coverage of a parameter that any masks of these widths can have.
+
+    Client n covers w_n v_n of the W V weights between two layers, w_n and v_n neurons wide. All
+    masks therefore cover some weight at most floor(sum_n w_n v_n / (W V)) times.
+
+    Args:
+        neurons: neurons of the full model.
+        widths: [clients, layers], number of neurons of each client.
+
+    Returns:
+        The bound, and the name of the parameter that sets it. All clients hold parameters without
+        removable neurons.
+    """
+    bound, worst = len(widths), next(iter(neurons.spec.shapes))
+    for name, shape in neurons.spec.shapes.items():
+        held = np.ones(len(widths), dtype=np.int64)
+        full = 1
+        for axis in range(len(shape)):
+            layer, _ = neurons.by_axis.get((name, axis), (None, 1))
+            if layer is not None:
+                held *= widths[:, layer]
+                full *= neurons.widths[layer]
+        if int(held.sum()) // full < bound:
+            bound, worst = int(held.sum()) // full, name
+    return bound, worst
+
+
+def check_weight_coverage(
+    found: ClientSubmodels,
+    min_clients: int,
+    *,
+    number: int,
+    cell: int | None = None,
+    advice: str = "",
+) -> None:
+    """Raise if a parameter has an entry that fewer than ``min_clients`` clients cover.
+
+    Args:
+        found: the submodels of the clients of a round, or of one of its cells.
+        min_clients: the required coverage, Gamma* in RA-Fed's rate.
+        number: round number, from 1, for the message.
+        cell: the clients' cell, for the message; None without cells.
+        advice: a choice of masks that cover weights more evenly, for the message.
+
+    Raises:
+        ConfigError: the coverage is too low; the message names the parameter, and its bound for
+            masks of these widths if that is too low as well.
+    """
+    clients, spec = len(found.chosen), found.neurons.spec
+    node = np.zeros(clients, dtype=np.int64)
+    _, count = found.cover(node, [1 / max(clients, 1)] * clients, 1)
+    lowest = {name: int(view.min()) for name, view in spec.views(count[0]).items()}
+    name = min(lowest, key=lambda one: lowest[one])
+    if lowest[name] >= min_clients:
+        return
+    bound, tightest = weight_coverage_bound(found.neurons, found.widths)
+    where = "" if cell is None else f"cell {cell} in "
+    remedy = "increase capacities or the number of clients per round"
+    if bound >= min_clients:
+        remedy = advice + remedy
+    else:
+        name = tightest  # it has such entries under all masks
+        remedy = f"no masks of these widths cover all entries more than {bound} times: {remedy}"
+    raise ConfigError(
+        f"some entries of {name!r} are covered by {lowest[name]} of the {clients} clients of "
+        f"{where}round {number}, but min_coverage is {min_clients}: {remedy}."
+    )

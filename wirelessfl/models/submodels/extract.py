@@ -1,9 +1,4 @@
-"""Submodels as indices into the flat vector: extraction, and merging by coverage.
-
-Merging of submodels: each coordinate is averaged over the submodels that cover it.
-
-Sizes of the nodes' submodels in neurons, and the largest, on which learning curves depend.
-"""
+"""Submodels as indices into the flat vector: extraction, and merging by coverage."""
 
 from __future__ import annotations
 

@@ -10,13 +10,21 @@ rolling    by index                            starts at the round's index (FedR
 random     random per client and round         starts at the first neuron
 static     random per client, fixed            starts at the first neuron
 covered    random per round, common            starts at the end of the previous client's arc
-crossed    random per round, common            by column or row of a grid, see weight_coverage
+crossed    random per round, common            by column or row of a grid, see below
 partition  random per round, common            its share of the circle plus the overlap (HIST)
 =========  ==================================  ==========================================
 
 A client has each neuron at most once. The coverages of a layer's W neurons therefore sum to the
 total of the clients' counts, and the minimum coverage is at most the floor of that total divided by
 W. Consecutive arcs (``covered``) cover each neuron floor or ceil of that ratio times.
+
+A weight between two hidden layers is covered by the clients that hold the neuron on either side, so
+masks that cover every neuron can leave weights uncovered. ``crossed`` masks cover every weight of a
+chain of layers: a group of clients with equal widths forms a grid of a columns and b rows; a
+client's arc in the layers 0, 2, ... depends on its column, in the layers 1, 3, ... on its row. A
+pair of neurons of neighbouring layers is then covered by all clients of some columns that are also
+in some rows. Clients that are too few for a grid that covers every weight fill the diagonals of
+such a grid: they cover as many neurons as ``covered`` masks, and more pairs.
 
 HeteroFL: Diao, Ding and Tarokh, ICLR 2021. FedRolex: Alam et al., NeurIPS 2022. HIST: Fang, Han and
 Brinton; its footnote 3 describes partitions with partial overlaps.
@@ -35,7 +43,6 @@ import numpy as np
 from channels.arrays import IntArray
 from channels.streams import Name, Stream
 from wirelessfl.base.errors import ConfigError
-from wirelessfl.models.submodels.coverage import crossed_starts
 from wirelessfl.models.submodels.neurons import Neurons
 from wirelessfl.models.submodels.partition import share_out
 
@@ -247,3 +254,53 @@ def _ranges(numbers: IntArray) -> str:
     if hidden:
         words.append(f"{hidden} more")
     return " and ".join(filter(None, [", ".join(words[:-1]), words[-1]]))
+
+
+def crossed_starts(layers: Sequence[Neurons], counts: IntArray) -> IntArray:
+    """Starts [senders, layers] of the arcs of ``crossed`` masks on the circle of each layer.
+
+    Args:
+        layers: layers whose neurons are chosen, in the order of computation.
+        counts: [senders, layers], number of neurons of each client.
+    """
+    full = np.array([layer.width for layer in layers], dtype=np.int64)
+    blocks = np.array([layer.blocks for layer in layers], dtype=np.int64)
+    starts = np.zeros_like(counts)
+    even = np.arange(len(layers)) % 2 == 0
+    begin = np.zeros_like(full)  # of the next clients without a grid, behind the previous ones
+    _, group = np.unique(counts, axis=0, return_inverse=True)
+    for one in range(int(group.max(initial=-1)) + 1):
+        members = np.flatnonzero(group.reshape(-1) == one)
+        arcs = counts[members[0]] // blocks
+        columns = _columns(len(members), full, counts[members[0]])
+        place = np.arange(len(members))
+        if columns:
+            steps = np.where(even, (place % columns)[:, None], (place // columns)[:, None])
+            starts[members] = steps * arcs
+        else:
+            starts[members] = begin + _diagonals(place, -(-full // counts[members[0]])) * arcs
+            begin += len(members) * arcs
+    return starts
+
+
+def _columns(clients: int, full: IntArray, wanted: IntArray) -> int:
+    """Columns of the grid of at most ``clients`` places with the largest guaranteed coverage.
+
+    0 if no grid guarantees that every weight is covered.
+    """
+
+    def guaranteed(columns: int, rows: int) -> tuple[int, int]:
+        times = np.where(np.arange(len(full)) % 2 == 0, columns, rows) * wanted // full
+        sides = [side.min() for side in (times[::2], times[1::2]) if len(side)]
+        return int(np.prod(sides)), columns * rows
+
+    grids = [(columns, clients // columns) for columns in range(1, clients + 1)]
+    best = max(grids, key=lambda grid: guaranteed(*grid))
+    return best[0] if guaranteed(*best)[0] else 0
+
+
+def _diagonals(place: IntArray, arcs: IntArray) -> IntArray:
+    """Steps [clients, layers] along the diagonals of the smallest grid that covers every weight."""
+    columns, rows = int(arcs[::2].max()), int(arcs[1::2].max(initial=1))
+    column, row = place % columns, (place + place // math.lcm(columns, rows)) % rows
+    return np.where(np.arange(len(arcs)) % 2 == 0, column[:, None], row[:, None])

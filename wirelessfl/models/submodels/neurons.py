@@ -1,10 +1,8 @@
-"""Removable neurons of a model with their parameters, for submodels of any width.
+"""Removable neurons: groups that submodels keep or omit together, with their parameters.
 
-The neuron finder: groups of neurons that are kept or omitted together, with their parameters.
-
-It records which layers produce, scale and read each group. ``find_neurons`` obtains these layers by
-running a few samples through the traced model. ``make_partition`` obtains them from the names of
-consecutive layers, which needs no samples and also works for models that cannot be traced.
+A finder records which layers produce, scale and read each group. ``find_neurons`` obtains these
+layers by running a few samples through the traced model, ``make_partition`` from the names of
+consecutive layers, which also works for models that cannot be traced.
 """
 
 from __future__ import annotations

@@ -12,8 +12,7 @@ from wirelessfl.base.errors import ConfigError
 from wirelessfl.config import Config
 from wirelessfl.config.sections import RunSection, TrainingSection
 from wirelessfl.training.steps import StepCounts
-from wirelessfl.training.workers.fork_server import fork_server
-from wirelessfl.training.workers.processes import cores, from_standard_input
+from wirelessfl.training.workers.processes import cores, fork_server, from_standard_input
 
 LONG_SECONDS = 10.0  # training time above which workers and replay pay off
 USUAL_STEP_SECONDS = 3e-4  # rough time of a local step while the model is not known yet

@@ -20,14 +20,13 @@ from wirelessfl.runs.build.computing import (
     check_workers,
     default_threads,
 )
+from wirelessfl.training.cohort import Penalty, need_features
 from wirelessfl.training.executor import Executor, Job, TrainingData, even_parts
 from wirelessfl.training.module_executors import LoopExecutor, VmapExecutor
 from wirelessfl.training.objective import Objective
 from wirelessfl.training.recording import TensorExecutor
-from wirelessfl.training.rules import Penalty, need_features
 from wirelessfl.training.stacked import StackedExecutor, why_not_stacked
-from wirelessfl.training.trial import check_model, why_not_vmapped
-from wirelessfl.training.tuning import (
+from wirelessfl.training.step_costs import (
     PARTS,
     candidates,
     default_chunk,
@@ -36,6 +35,7 @@ from wirelessfl.training.tuning import (
     fastest_chunk,
     has_convolutions,
 )
+from wirelessfl.training.trial import check_model, why_not_vmapped
 from wirelessfl.training.workers.processes import cores
 from wirelessfl.training.workers.workers_executor import (
     WorkersExecutor,

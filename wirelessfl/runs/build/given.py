@@ -18,7 +18,7 @@ from wirelessfl.data import Data, Dataset, as_dataset
 from wirelessfl.data.partition import client_lists
 from wirelessfl.engine.rounds.redesign import Redesign
 from wirelessfl.models.metrics import check_name
-from wirelessfl.training.augmentation import Augmentation, AugmentFunction
+from wirelessfl.training.batches import Augmentation, AugmentFunction
 from wirelessfl.training.workers.shards import Shards
 
 GivenMetrics = Mapping[str, Callable[..., Any]] | Sequence[str | Callable[..., Any]]

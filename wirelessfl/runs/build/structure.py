@@ -135,7 +135,7 @@ class StepCost:
     Args:
         model: class of the model.
         batch_size: samples per step.
-        flops: counted FLOPs, see ``wirelessfl.training.flops``.
+        flops: counted FLOPs, see ``wirelessfl.training.step_costs``.
         cycles: number of CPU cycles, ``cycles_per_flop`` times ``flops``.
     """
 
@@ -172,7 +172,7 @@ def counted_cost(
     per_flop, batch_size = config.network.cycles_per_flop, config.training.batch_size
     if per_flop is None:
         return None
-    from wirelessfl.training.flops import step_flops  # loads PyTorch
+    from wirelessfl.training.step_costs import step_flops  # loads PyTorch
 
     model = type(objective.module).__name__
     flops = step_flops(objective, inputs, labels, batch_size)

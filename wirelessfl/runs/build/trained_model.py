@@ -26,8 +26,8 @@ from wirelessfl.data.label_groups import LabelGroups
 from wirelessfl.data.labels import class_hint, class_remedy, is_one_class, label_notes
 from wirelessfl.models.losses import FunctionLoss, check_labels, ready
 from wirelessfl.models.metrics import Measures, Metric, find_metric, label_shares, smaller_is_better
+from wirelessfl.models.metrics.built_in import VALIDATION
 from wirelessfl.models.metrics.metric import own_metrics
-from wirelessfl.models.metrics.names import VALIDATION
 from wirelessfl.models.submodels import Submodels
 from wirelessfl.runs.build.computing import (
     Computing,
@@ -40,13 +40,12 @@ from wirelessfl.runs.build.executors import ModelAndData, build_executor
 from wirelessfl.runs.build.given import GivenObjects
 from wirelessfl.runs.build.samples import Loaded, configured_model
 from wirelessfl.runs.build.structure import StepCost, counted_cost
-from wirelessfl.training.augmentation import Augmentation
-from wirelessfl.training.batches import BatchSource
+from wirelessfl.training.batches import Augmentation, BatchSource
+from wirelessfl.training.cohort import Penalty, need_features
 from wirelessfl.training.evaluation import Evaluation, EvaluationSamples
 from wirelessfl.training.executor import Executor, TrainingData
 from wirelessfl.training.module_checks import output_of
 from wirelessfl.training.objective import Objective
-from wirelessfl.training.rules import Penalty, need_features
 from wirelessfl.training.steps import StepCounts
 from wirelessfl.training.trial import probabilities
 

@@ -21,7 +21,8 @@ from wirelessfl.engine.server.learner import RoundTraining, Totals
 from wirelessfl.engine.server.ledger import Ledger
 from wirelessfl.engine.server.server import Server
 from wirelessfl.engine.server.weights import Weights
-from wirelessfl.training.rules import Penalty, State
+from wirelessfl.training.cohort import Penalty
+from wirelessfl.training.rules import State
 
 
 @dataclass

@@ -7,116 +7,32 @@ from __future__ import annotations
 
 import pickle
 import shutil
-import signal
 from collections import deque
 from collections.abc import Iterator
 from dataclasses import replace
 from multiprocessing.connection import wait
 from pathlib import Path
-from typing import Any
 
 import torch
 from torch import Tensor
 
-from channels.concurrency import process_state
-from wirelessfl.base.errors import ConfigError, TrainingError
-from wirelessfl.base.signals import ignored
 from wirelessfl.training.executor import KEPT, Chunk, Executor, Job
 from wirelessfl.training.rules import ClientRule
-from wirelessfl.training.workers.fork_server import (
-    CHILD,
-    UNGUARDED_CODE,
-    fork_server,
-    safe_path,
-    unguarded,
+from wirelessfl.training.workers.processes import (
+    from_standard_input,
 )
-from wirelessfl.training.workers.processes import from_standard_input
-from wirelessfl.training.workers.worker_process import (
+from wirelessfl.training.workers.worker import (
+    SLOTS,
     Order,
     Shapes,
     SharedMemory,
+    Worker,
     end_of,
-    serve,
     views_in,
 )
 
-SLOTS = 2  # result slots per worker: it trains the next chunk while one result is merged
 SERVERS = 16  # memory reserved for servers' tensors, in models; their number is not yet known
 SHARED_MEMORY = Path("/dev/shm")
-GRACE_SECONDS = 5.0
-BROKEN = (
-    "worker processes could not start; their error is printed above. Check that they can import "
-    "everything that the model and the algorithm need, or choose workers=1."
-)
-
-
-class WorkerDiedError(TrainingError):
-    """A worker process ended unexpectedly or was killed."""
-
-
-class Worker:
-    """One worker process and the parent's end of its pipe."""
-
-    def __init__(self, executor: Executor, threads: int) -> None:
-        context = fork_server.context()
-        self.pipe, theirs = context.Pipe()
-        self.process = context.Process(
-            target=serve, args=(theirs, executor, threads), daemon=True, name=CHILD
-        )
-        try:
-            with ignored(), safe_path():  # this process ends the worker
-                self.process.start()
-        except (RuntimeError, EOFError, OSError) as error:
-            raise ConfigError(BROKEN) from error
-        theirs.close()
-        self.ready = False
-        self.slots = torch.empty(0)
-        self.free = deque(range(SLOTS))
-        self.waiting: deque[int] = deque()  # indices of its pending chunks
-
-    def send(self, message: object) -> None:
-        """Send a message to the process.
-
-        Raises:
-            WorkerDiedError: the process has ended.
-        """
-        try:
-            self.pipe.send(message)
-        except OSError:
-            while True:  # its last answers come before the end of the pipe
-                self.reply()
-
-    def reply(self) -> Any:
-        """Receive the next message of the process.
-
-        Raises:
-            WorkerDiedError: the process has ended.
-            ConfigError: the process could not start.
-        """
-        try:
-            return self.pipe.recv()
-        except (EOFError, OSError):
-            self.process.join(GRACE_SECONDS)
-            code = self.process.exitcode
-            if not self.ready and code in (1, UNGUARDED_CODE):
-                raise ConfigError(BROKEN if code == 1 else unguarded("workers=1")) from None
-            how = f"exit code {code}"
-            if code is not None and code < 0:
-                how += f", {signal.Signals(-code).name}"
-            raise WorkerDiedError(
-                f"worker process {self.process.pid} has ended ({how}), and its results are lost: "
-                "check whether it was killed or ran out of memory."
-            ) from None
-
-    def close(self) -> None:
-        """End the process."""
-        self.pipe.close()  # the worker exits when it notices
-        self.process.join(0.1 if self.waiting else GRACE_SECONDS)
-        if self.process.is_alive():
-            self.process.kill()
-            self.process.join()
-        with process_state:  # a process that another thread starts looks at all processes
-            self.process.close()
 
 
 class WorkersExecutor(Executor):

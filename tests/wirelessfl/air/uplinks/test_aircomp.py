@@ -19,7 +19,7 @@ from wirelessfl.config import Config
 from wirelessfl.engine.rounds.mask_sizes import model_mask_sizes
 from wirelessfl.models import FCNN
 from wirelessfl.runs.build import build
-from wirelessfl.training.payloads import Payload
+from wirelessfl.training.rules import Payload
 from wirelessfl.training.workers.shards import Shards
 
 SIZES = (4, 2, 3)

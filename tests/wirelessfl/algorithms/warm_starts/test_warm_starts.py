@@ -322,7 +322,7 @@ def test_a_given_model_cannot_be_redrawn(config, toy):
 
 OWN = """
 import torch
-from wirelessfl.training.penalties import Contrast
+from wirelessfl.training.cohort import Contrast
 from wirelessfl.algorithms.warm_starts.warm_start import Initial, Past, WarmStart
 class Base(WarmStart):
     def initial(self, opening):

@@ -23,7 +23,7 @@ from wirelessfl.models import FCNN, LeNet5
 from wirelessfl.models.submodels import ParamSpec, make_partition
 from wirelessfl.runs.build import build
 from wirelessfl.runs.build.network import build_network
-from wirelessfl.training.payloads import Payload
+from wirelessfl.training.rules import Payload
 
 
 def planner(algorithm, module, down=None, back=None, tracking=None, **flags):

@@ -20,7 +20,7 @@ from wirelessfl.engine.server.server import Server
 from wirelessfl.engine.server.weights import Weights
 from wirelessfl.models.submodels import ParamSpec, Submodels
 from wirelessfl.runs.build import build
-from wirelessfl.training.payloads import Payload
+from wirelessfl.training.rules import Payload
 from wirelessfl.training.workers.shards import Shards
 
 SPEC = ParamSpec({"w": (3,)})

@@ -22,7 +22,7 @@ from wirelessfl.runs.build import build
 from wirelessfl.runs.engine import Engine
 from wirelessfl.runs.execution import Execution
 from wirelessfl.runs.folder.directory import RunDirectory
-from wirelessfl.training.payloads import Received
+from wirelessfl.training.rules import Received
 
 ALONE = {
     "clients": 6,

@@ -17,7 +17,7 @@ from wirelessfl.engine.tasks.asynchronous import Asynchronous
 from wirelessfl.engine.tasks.requests import Requests
 from wirelessfl.models.submodels.budgets import dealt_capacities
 from wirelessfl.runs.build import build
-from wirelessfl.training.payloads import Payload
+from wirelessfl.training.rules import Payload
 
 CAPACITIES = (1.0, 0.5, 0.25)
 WIDTH, LR = 12, 0.2

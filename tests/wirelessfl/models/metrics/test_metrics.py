@@ -26,8 +26,7 @@ from wirelessfl.metrics import (
     smaller_is_better,
 )
 from wirelessfl.models import FCNN
-from wirelessfl.models.metrics.built_in import worst
-from wirelessfl.models.metrics.names import FIELDS, PREFIXES
+from wirelessfl.models.metrics.built_in import FIELDS, PREFIXES, worst
 from wirelessfl.runs.engine import Monitor, check_apart
 
 OWN = "tests.wirelessfl.models.losses.own_functions"

@@ -12,7 +12,7 @@ from wirelessfl.algorithms.step_sizes import StepSizes
 from wirelessfl.data.splits.split import OwnedSplit
 from wirelessfl.engine.sessions.presence import PresenceModel, churn
 from wirelessfl.engine.sessions.processes import Arrivals
-from wirelessfl.training.payloads import Received
+from wirelessfl.training.rules import Received
 
 ROUNDS = {"algorithm": "fedavg"}
 SOME = {"algorithm": "fedavg", "clients_per_round": 2}

@@ -10,7 +10,7 @@ import pytest
 
 COUNT = """
 import resource, torch
-from wirelessfl.training.workers.fork_server import freed_memory_kept
+from wirelessfl.training.workers.processes import freed_memory_kept
 
 def faults():
     return resource.getrusage(resource.RUSAGE_SELF).ru_minflt

@@ -8,6 +8,7 @@ import subprocess
 import sys
 import threading
 from dataclasses import replace
+from importlib.util import find_spec
 from pathlib import Path
 from types import ModuleType
 
@@ -26,14 +27,10 @@ from wirelessfl.models import FCNN
 from wirelessfl.runs.build import build, computing, executors
 from wirelessfl.training.module_executors import LoopExecutor, VmapExecutor
 from wirelessfl.training.stacked import StackedExecutor
-from wirelessfl.training.workers import fork_server as fork_server_module
-from wirelessfl.training.workers.fork_server import ForkServer
-from wirelessfl.training.workers.worker_process import SharedMemory
-from wirelessfl.training.workers.workers_executor import (
-    WorkerDiedError,
-    WorkersExecutor,
-    why_no_workers,
-)
+from wirelessfl.training.workers import processes
+from wirelessfl.training.workers.processes import ForkServer
+from wirelessfl.training.workers.worker import SharedMemory, WorkerDiedError
+from wirelessfl.training.workers.workers_executor import WorkersExecutor, why_no_workers
 
 posix = pytest.mark.skipif(os.name != "posix", reason="signals")
 
@@ -328,6 +325,11 @@ def test_models_defined_in_an_interactive_session_get_no_workers(monkeypatch):
 
 
 @pytest.mark.thorough
+def test_modules_that_the_fork_server_imports_exist():
+    """The server ignores others, so that workers would import them one by one."""
+    assert all(find_spec(name) for name in processes.PRELOADED)
+
+
 def test_without_a_fork_server_workers_are_spawned(work, one_thread, monkeypatch):
     """Workers are spawned if the path of the fork server's socket is too long."""
 
@@ -346,7 +348,7 @@ def test_without_a_fork_server_workers_are_spawned(work, one_thread, monkeypatch
 def test_a_forked_process_does_not_use_its_parents_server(monkeypatch):
     server = ForkServer()
     assert server.start() == sys.platform.startswith("linux")
-    monkeypatch.setattr(fork_server_module.os, "getpid", lambda: -1)
+    monkeypatch.setattr(processes.os, "getpid", lambda: -1)
     assert not server.start()
 
 

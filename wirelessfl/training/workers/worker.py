@@ -1,26 +1,36 @@
-"""A worker process: receives orders through a pipe, trains, and replies."""
+"""A worker process: what it does with orders, and the parent's end of its pipe."""
 
 from __future__ import annotations
 
 import math
 import signal
+from collections import deque
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from multiprocessing.connection import Connection
+from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor
 
 from channels.arrays import IntArray
+from channels.concurrency import process_state
 from wirelessfl.base.errors import ConfigError, DataError, TrainingError
 from wirelessfl.base.guard import failure
-from wirelessfl.base.signals import ENDING
+from wirelessfl.base.signals import ENDING, ignored
 from wirelessfl.base.torch_state import warn_of_fallbacks
 from wirelessfl.training.executor import Executor, Job
 from wirelessfl.training.rules import State
-from wirelessfl.training.workers.fork_server import keep_freed_memory
-from wirelessfl.training.workers.processes import end_with_parent
+from wirelessfl.training.workers.processes import (
+    CHILD,
+    UNGUARDED_CODE,
+    end_with_parent,
+    fork_server,
+    keep_freed_memory,
+    safe_path,
+    unguarded,
+)
 
 Shapes = dict[str, tuple[int, ...]]
 
@@ -115,3 +125,84 @@ def _carry_out(order: Order, executor: Executor, memory: SharedMemory) -> tuple[
     for name, view in views_in(slot, shapes).items():
         view.copy_(results[name])
     return order.slot, shapes
+
+
+SLOTS = 2  # result slots per worker: it trains the next chunk while one result is merged
+
+
+GRACE_SECONDS = 5.0
+
+
+BROKEN = (
+    "worker processes could not start; their error is printed above. Check that they can import "
+    "everything that the model and the algorithm need, or choose workers=1."
+)
+
+
+class WorkerDiedError(TrainingError):
+    """A worker process ended unexpectedly or was killed."""
+
+
+class Worker:
+    """One worker process and the parent's end of its pipe."""
+
+    def __init__(self, executor: Executor, threads: int) -> None:
+        context = fork_server.context()
+        self.pipe, theirs = context.Pipe()
+        self.process = context.Process(
+            target=serve, args=(theirs, executor, threads), daemon=True, name=CHILD
+        )
+        try:
+            with ignored(), safe_path():  # this process ends the worker
+                self.process.start()
+        except (RuntimeError, EOFError, OSError) as error:
+            raise ConfigError(BROKEN) from error
+        theirs.close()
+        self.ready = False
+        self.slots = torch.empty(0)
+        self.free = deque(range(SLOTS))
+        self.waiting: deque[int] = deque()  # indices of its pending chunks
+
+    def send(self, message: object) -> None:
+        """Send a message to the process.
+
+        Raises:
+            WorkerDiedError: the process has ended.
+        """
+        try:
+            self.pipe.send(message)
+        except OSError:
+            while True:  # its last answers come before the end of the pipe
+                self.reply()
+
+    def reply(self) -> Any:
+        """Receive the next message of the process.
+
+        Raises:
+            WorkerDiedError: the process has ended.
+            ConfigError: the process could not start.
+        """
+        try:
+            return self.pipe.recv()
+        except (EOFError, OSError):
+            self.process.join(GRACE_SECONDS)
+            code = self.process.exitcode
+            if not self.ready and code in (1, UNGUARDED_CODE):
+                raise ConfigError(BROKEN if code == 1 else unguarded("workers=1")) from None
+            how = f"exit code {code}"
+            if code is not None and code < 0:
+                how += f", {signal.Signals(-code).name}"
+            raise WorkerDiedError(
+                f"worker process {self.process.pid} has ended ({how}), and its results are lost: "
+                "check whether it was killed or ran out of memory."
+            ) from None
+
+    def close(self) -> None:
+        """End the process."""
+        self.pipe.close()  # the worker exits when it notices
+        self.process.join(0.1 if self.waiting else GRACE_SECONDS)
+        if self.process.is_alive():
+            self.process.kill()
+            self.process.join()
+        with process_state:  # a process that another thread starts looks at all processes
+            self.process.close()
