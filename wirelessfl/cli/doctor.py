@@ -108,14 +108,12 @@ def _machine() -> dict[str, Any]:
 
 
 def _data() -> dict[str, str]:
-    from wirelessfl.data import dataset_names
-    from wirelessfl.data.choice import ABOUT, DOWNLOADED
+    from wirelessfl.data import BUILT_IN, DOWNLOADED
     from wirelessfl.data.files import cache_folder, environment_folder
 
     folders = {"WIRELESSFL_DATA": environment_folder(), "cache": cache_folder()}
     lines = {}
-    for name in dataset_names():
-        source = ABOUT[name][2]
+    for name, data in sorted(BUILT_IN.items()):
         places = [
             f"{folder / name} ({by})"
             for by, folder in folders.items()
@@ -123,7 +121,7 @@ def _data() -> dict[str, str]:
         ]
         if places:
             lines[name] = places[0]
-        elif source == DOWNLOADED:
+        elif data.source == DOWNLOADED:
             lines[name] = "not here; downloaded when it is used"
         else:
             lines[name] = "available" if name == "digits" else "not here"

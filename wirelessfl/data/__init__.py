@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 import os
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 from channels.arrays import IntArray
@@ -51,27 +52,46 @@ __all__ = [
 
 Loader = Callable[..., Dataset]
 
-_LOADERS: dict[str, Loader] = {
-    "digits": load_digits,
-    "mnist": MNIST.load,
-    "fashion-mnist": FASHION_MNIST.load,
-    "cifar10": CIFAR10.load,
-    "cifar10-jpeg": CIFAR10_JPEG.load,
-    "cifar100": CIFAR100.load,
-    "svhn": SVHN.load,
-    "tinyimagenet": load_tiny_imagenet,
-    "shakespeare": load_shakespeare,
-    **{data.name: data.load for data in TEXT_DATA},
-}
+DOWNLOADED = "downloaded and verified"
+YOURS = "from your files, see README"
 
-_FACTS: dict[str, Facts | None] = {
-    "digits": DIGITS,
-    "tinyimagenet": TINY_IMAGENET,
-    "shakespeare": SHAKESPEARE,
-    **{data.name: data.facts for data in (MNIST, FASHION_MNIST, CIFAR10, CIFAR100)},
-    **{data.name: data.facts for data in (CIFAR10_JPEG, SVHN)},
-}
 
+@dataclass(frozen=True)
+class BuiltIn:
+    """A built-in data set.
+
+    Args:
+        load: its loader.
+        facts: its shape and classes; None if a tokenizer determines them.
+        content: numbers of training and test samples, and what they are.
+        source: where its files come from.
+    """
+
+    load: Loader
+    facts: Facts | None
+    content: str
+    source: str = YOURS
+
+
+BUILT_IN = {
+    "digits": BuiltIn(
+        load_digits, DIGITS, "1,438 + 359 handwritten digits", "included in scikit-learn"
+    ),
+    "mnist": BuiltIn(MNIST.load, MNIST.facts, "60,000 + 10,000 handwritten digits", DOWNLOADED),
+    "fashion-mnist": BuiltIn(
+        FASHION_MNIST.load, FASHION_MNIST.facts, "60,000 + 10,000 clothes", DOWNLOADED
+    ),
+    "cifar10": BuiltIn(CIFAR10.load, CIFAR10.facts, "50,000 + 10,000 photographs", DOWNLOADED),
+    "cifar10-jpeg": BuiltIn(
+        CIFAR10_JPEG.load, CIFAR10_JPEG.facts, "50,000 + 10,000 CIFAR-10 with loss, as JPEG"
+    ),
+    "cifar100": BuiltIn(CIFAR100.load, CIFAR100.facts, "50,000 + 10,000 photographs", DOWNLOADED),
+    "svhn": BuiltIn(SVHN.load, SVHN.facts, "73,257 + 26,032 house numbers"),
+    "tinyimagenet": BuiltIn(load_tiny_imagenet, TINY_IMAGENET, "100,000 + 10,000 photographs"),
+    "shakespeare": BuiltIn(load_shakespeare, SHAKESPEARE, "next characters of plays, by role"),
+    **{data.name: BuiltIn(data.load, None, data.content) for data in TEXT_DATA},
+}
+"""The built-in data sets, by name."""
 WITHOUT_IMAGES = frozenset({"shakespeare", *(data.name for data in TEXT_DATA)})
 """Names of the text data sets, which contain no images."""
 
@@ -83,7 +103,7 @@ def dataset_names() -> list[str]:
     >>> [name for name in dataset_names() if name.startswith("cifar")]
     ['cifar10', 'cifar10-jpeg', 'cifar100']
     """
-    return sorted(_LOADERS)
+    return sorted(BUILT_IN)
 
 
 def find_dataset(name: str) -> Loader:
@@ -99,12 +119,12 @@ def find_dataset(name: str) -> Loader:
     Raises:
         ConfigError: the name is unknown.
     """
-    if isinstance(name, str) and name in _LOADERS:
-        return _LOADERS[name]
+    if isinstance(name, str) and name in BUILT_IN:
+        return BUILT_IN[name].load
     if isinstance(name, str) and is_folder_path(name):
         return ImageFolder(expanded(name)).load
     other = ", or a folder of images by its path, such as ./my-images"
-    load: Loader = by_name("data set", name, _LOADERS, other)
+    load: Loader = by_name("data set", name, BUILT_IN, other)
     return load
 
 
@@ -131,7 +151,8 @@ def known_facts(
     for data in TEXT_DATA:
         if data.name == name:
             return data.facts(**chosen)
-    return None if chosen else _FACTS.get(name)  # load_dataset refuses the options
+    built_in = None if chosen else BUILT_IN.get(name)  # load_dataset refuses the options
+    return None if built_in is None else built_in.facts
 
 
 def text_options(name: str) -> dict[str, Any]:

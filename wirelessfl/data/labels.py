@@ -168,7 +168,7 @@ def checked_groups(
 
 
 def cells_of_clients(clients: int, cells: int, cell_of: ArrayLike | None) -> IntArray:
-    """The cell of each client, [clients]: ``cell_of`` if given, else an even split over ``cells``."""
+    """The cell of each client, [clients]: ``cell_of``, else an even split over ``cells``."""
     if cell_of is None:
         cells = checked_number("cells", cells, 1)
         if clients < cells:

@@ -51,6 +51,7 @@ class TextData:
 
     Args:
         name: name of the data set and its folder.
+        content: numbers of training and test texts, and what they are.
         kind: its published format.
         labels: labels in the published files; their order defines the class indices.
         columns: columns with text: one, or two for pairs of texts.
@@ -62,6 +63,7 @@ class TextData:
     """
 
     name: str
+    content: str
     kind: Kind
     labels: tuple[str, ...]
     columns: tuple[str, ...]
@@ -207,6 +209,7 @@ _GLUE = "https://gluebenchmark.com/tasks"
 TEXT_DATA = (
     TextData(
         name="20newsgroups",
+        content="11,314 + 7,532 posts by group, 20 classes",
         kind="newsgroups",
         labels=(
             "alt.atheism",
@@ -238,6 +241,7 @@ TEXT_DATA = (
     ),
     TextData(
         name="qnli",
+        content="104,743 + 5,463 questions with sentences, 2 classes",
         kind="tsv",
         labels=("entailment", "not_entailment"),
         columns=("question", "sentence"),
@@ -247,6 +251,7 @@ TEXT_DATA = (
     ),
     TextData(
         name="qqp",
+        content="363,846 + 40,430 pairs of questions, 2 classes",
         kind="tsv",
         labels=("0", "1"),
         columns=("question1", "question2"),
@@ -257,6 +262,7 @@ TEXT_DATA = (
     ),
     TextData(
         name="sst2",
+        content="67,349 + 872 film reviews, 2 classes",
         kind="tsv",
         labels=("0", "1"),
         columns=("sentence",),
@@ -267,6 +273,7 @@ TEXT_DATA = (
     ),
     TextData(
         name="ag-news",
+        content="120,000 + 7,600 news by topic, 4 classes",
         kind="csv",
         labels=("1", "2", "3", "4"),
         columns=("text",),
