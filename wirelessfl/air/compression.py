@@ -156,9 +156,6 @@ class Quantisation(Compression):
     levels, with probabilities that preserve its mean. Here the 2^(bits - 1) - 1 levels on each side
     of 0 extend to the largest magnitude of the parameter tensor, not to its norm.
 
-    Args:
-        compression_bits: bits per element, sign included, 2 to 16.
-
     Raises:
         TypeError: ``compression_bits`` is not an integer.
         ValueError: it is out of range.
@@ -213,10 +210,6 @@ class Quantisation(Compression):
 class TopK(Compression):
     """Keep the k largest magnitudes and set the rest to zero; relative error w_2^2 <= 1 - k/P.
 
-    Args:
-        compression_keep: fraction of elements kept, in (0, 1]; k = round(compression_keep P), at
-            least 1, where P is the number of elements of the model or of the cell's submodel.
-
     Raises:
         ValueError: ``compression_keep`` is out of range.
     """
@@ -224,7 +217,15 @@ class TopK(Compression):
     name = "top-k"
 
     compression_keep: Annotated[
-        float, Field(gt=0, le=1, description="fraction of the model's elements to send")
+        float,
+        Field(
+            gt=0,
+            le=1,
+            description=(
+                "fraction of the elements of the model, or of the cell's submodel, "
+                "to send; at least one"
+            ),
+        ),
     ] = 0.1
 
     def __post_init__(self) -> None:

@@ -133,12 +133,7 @@ SCALED = Needs(
 
 @dataclass(frozen=True)
 class ShiftedExponentialDelays(DelayModel):
-    """One shifted-exponential draw from request to update (Askin et al., UAI 2024, App. C.6).
-
-    Args:
-        delay_scale: seconds per unit of the published relative step times; unused by tasks whose
-            ``step_seconds`` gives beta itself.
-    """
+    """One shifted-exponential draw from request to update (Askin et al., UAI 2024, App. C.6)."""
 
     name = "shifted-exponential"
 
@@ -146,7 +141,13 @@ class ShiftedExponentialDelays(DelayModel):
 
     delay_scale: Annotated[
         float,
-        Field(gt=0, description="seconds per unit of the published relative step times"),
+        Field(
+            gt=0,
+            description=(
+                "seconds per unit of the published relative step times; unused by "
+                "tasks with step_seconds"
+            ),
+        ),
         SCALED,
     ] = 0.5
 

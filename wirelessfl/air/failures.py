@@ -71,18 +71,18 @@ class Failures(Choice, ABC):
 
 @dataclass(frozen=True)
 class Failing(Failures):
-    """Base class of models in which uploads can fail.
-
-    Args:
-        on_failure: with "lost", a failed update is missing in the node's mean. With "repeat", a
-            client sends again, on the same channel, until its update arrives.
-    """
+    """Base class of models in which uploads can fail."""
 
     name = "failures"
 
     on_failure: Annotated[
         Literal["lost", "repeat"],
-        Field(description="whether a failed update is lost, or repeated until it arrives"),
+        Field(
+            description=(
+                "whether a failed update is missing in the mean (lost), or sent "
+                "again on the same channel until it arrives (repeat)"
+            )
+        ),
     ] = "lost"
 
     @property
@@ -133,22 +133,30 @@ class Outage(Failing):
 
     The channel of the simulation is what the server knows. The true one differs by a Gaussian error
     in each antenna. Clients send at the rate for an SNR that is lower by a margin.
-
-    Args:
-        csi_error: variance of the server's channel estimation error, as a fraction of the client's
-            mean channel power.
-        margin_db: ratio of the known SNR to that for which rates are chosen, in dB.
     """
 
     name = "outage"
 
     csi_error: Annotated[
         float,
-        Field(ge=0, le=100, description="variance of channel errors over mean channel power"),
+        Field(
+            ge=0,
+            le=100,
+            description=(
+                "variance of the server's channel estimation error over the "
+                "client's mean channel power"
+            ),
+        ),
     ] = 0.01
     margin_db: Annotated[
         float,
-        Field(ge=0, le=100, description="SNR margin with which clients choose their rates, in dB"),
+        Field(
+            ge=0,
+            le=100,
+            description=(
+                "ratio of the known SNR to that for which clients choose their rates, in dB"
+            ),
+        ),
     ] = 3.0
 
     @property
@@ -169,9 +177,6 @@ class Waterfall(Failing):
     """An upload is one packet, which fails with probability 1 - exp(-m / SNR).
 
     The SNR is that in the client's part of the band (Chen et al., arXiv:1909.07972).
-
-    Args:
-        waterfall_db: threshold m, in dB; the default is that of the paper.
     """
 
     name = "waterfall"

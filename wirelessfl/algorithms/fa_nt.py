@@ -58,9 +58,6 @@ class FANT(Tracked, LocalAdam):
 
     The two forms are equivalent if all clients train and track in every round, and receive the
     server's exact model; variables="one" raises an error otherwise.
-
-    Args:
-        variables: "two" for y and y_i, "one" for z_i alone.
     """
 
     lr: Annotated[float, Field(gt=0, le=1e30, description="step size of the clients")] = 1e-3

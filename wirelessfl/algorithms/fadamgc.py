@@ -24,25 +24,21 @@ class LocalAdam(Averaging):
 
     m is reset to 0 in every round. Each client keeps its v between rounds; it is 0 at first. The
     paper (Chen et al., Algorithm 1) does not say how vhat is initialised.
-
-    Args:
-        lr: client step size eta_l.
-        beta1: b1, decay of the first moment.
-        beta2: b2, decay of the second moment; 0 uses the squared gradient.
-        eps: added to the root of vhat.
-        vhat: initial vhat of a round: v ("reset"), or the client's last vhat ("carried").
     """
 
     name = "local-adam"
 
-    lr: Annotated[float, Field(gt=0, le=1e30, description="step size of the clients")] = 1e-3
-    beta1: Annotated[float, Field(ge=0, lt=1, description="decay of the first moment")] = 0.9
-    beta2: Annotated[float, Field(ge=0, lt=1, description="decay of the second moment")] = 0.99
+    lr: Annotated[float, Field(gt=0, le=1e30, description="step size eta_l of the clients")] = 1e-3
+    beta1: Annotated[float, Field(ge=0, lt=1, description="decay b1 of the first moment")] = 0.9
+    beta2: Annotated[
+        float,
+        Field(ge=0, lt=1, description="decay b2 of the second moment; 0 uses the squared gradient"),
+    ] = 0.99
     eps: Annotated[float, Field(ge=1e-30, description="added to the root of vhat")] = 1e-8
     vhat: Annotated[
         Literal["reset", "carried"],
         Field(
-            description="maximum vhat of v: reset to v in each round, or carried over by clients"
+            description=("maximum vhat of v: reset to v in each round, or carried over by clients")
         ),
     ] = "reset"
 

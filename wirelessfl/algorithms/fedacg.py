@@ -23,17 +23,20 @@ class FedACG(FedAvg):
     eta_g = 1. Evaluation uses w. With lambda = beta = 0 it equals FedAvg.
 
     Inside cells (``--local``) each edge server has its own m.
-
-    Args:
-        acceleration: lambda, decay of the server's momentum; 0.85 in the paper.
-        beta: weight of the proximal term; 0.01 in the paper.
     """
 
     acceleration: Annotated[
-        float, Field(ge=0, lt=1, description="decay lambda of the server's momentum")
+        float,
+        Field(ge=0, lt=1, description="decay lambda of the server's momentum; 0.85 in the paper"),
     ] = 0.85
     beta: Annotated[
-        float, Field(ge=0, description="weight of the proximal term around the received model")
+        float,
+        Field(
+            ge=0,
+            description=(
+                "weight of the proximal term around the received model; 0.01 in the paper"
+            ),
+        ),
     ] = 0.01
 
     def initial(self, params: torch.Tensor) -> State:

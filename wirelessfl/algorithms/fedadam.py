@@ -24,19 +24,19 @@ class AdaptiveServer(FedAvg):
     correction. Initially m = 0 and v = eps^2, the minimum that the paper allows.
 
     Inside cells each edge server has its own moments.
-
-    Args:
-        server_lr: server step size eta_g.
-        beta1: b1, decay of the first moment.
-        eps: tau of the paper, the degree of adaptivity.
     """
 
     name = ""
 
-    server_lr: Annotated[float, Field(gt=0, le=1e30, description="server step size")] = 1e-2
-    beta1: Annotated[float, Field(ge=0, lt=1, description="decay of the first moment")] = 0.9
+    server_lr: Annotated[float, Field(gt=0, le=1e30, description="server step size eta_g")] = 1e-2
+    beta1: Annotated[float, Field(ge=0, lt=1, description="decay b1 of the first moment")] = 0.9
     eps: Annotated[
-        float, Field(ge=1e-30, le=1e15, description="added to the root of the second moment")
+        float,
+        Field(
+            ge=1e-30,
+            le=1e15,
+            description="tau of the paper, added to the root of the second moment",
+        ),
     ] = 1e-3
 
     def initial(self, params: torch.Tensor) -> State:
@@ -69,14 +69,11 @@ class FedAdam(AdaptiveServer):
     """FedAvg with Adam at the server (Reddi et al., ICLR 2021, Algorithm 2).
 
     v <- b2 v + (1 - b2) D^2 for the mean change D of the clients.
-
-    Args:
-        beta2: b2, decay of the second moment.
     """
 
     name = "fedadam"
 
-    beta2: Annotated[float, Field(ge=0, lt=1, description="decay of the second moment")] = 0.99
+    beta2: Annotated[float, Field(ge=0, lt=1, description="decay b2 of the second moment")] = 0.99
 
     def second_moment(self, second: torch.Tensor, square: torch.Tensor) -> torch.Tensor:
         """Next second moment v, given D^2."""
@@ -121,14 +118,11 @@ class FedAMS(FedAdam):
 
     It is FedAdam with the maximum of all past second moments, option 1 of the paper:
     vhat <- max(vhat, v, eps);  x <- x + eta_g m / sqrt(vhat). Initially v = 0.
-
-    Args:
-        eps: minimum of vhat.
     """
 
     name = "fedams"
 
-    eps: Annotated[float, Field(ge=1e-30, description="minimum of the second moment")] = 1e-6
+    eps: Annotated[float, Field(ge=1e-30, description="minimum of the second moment vhat")] = 1e-6
 
     def initial(self, params: torch.Tensor) -> State:
         """Start with m = v = 0, vhat = eps."""

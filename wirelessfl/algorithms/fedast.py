@@ -16,9 +16,6 @@ class FedAST(TaskRule):
 
     Each task's server steps along the mean change: x <- x - eta_s eta_c tau mean(Delta). The name
     ``fedast`` selects this rule with schedule ``buffered``, whose option D is Algorithm 3.
-
-    Args:
-        server_lr: server step size eta_s.
     """
 
     name = "fedast"

@@ -20,10 +20,6 @@ class FedAsync(TaskRule):
 
     x <- (1 - alpha_t) x + alpha_t x_i with alpha_t = alpha (staleness + 1)^-a. Clients send their
     models, not the changes.
-
-    Args:
-        server_lr: weight alpha in (0, 1] of a client's model at staleness 0.
-        staleness_exponent: a of the polynomial weight; 0 gives a constant weight.
     """
 
     name = "fedasync"
@@ -32,11 +28,17 @@ class FedAsync(TaskRule):
     sends_changes: ClassVar[bool] = False
 
     server_lr: Annotated[
-        float, Field(gt=0, le=1, description="mixing weight alpha of a client's model")
+        float,
+        Field(gt=0, le=1, description="mixing weight alpha of a client's model at staleness 0"),
     ] = 0.6
     staleness_exponent: Annotated[
         float,
-        Field(ge=0, description="exponent a of the weight alpha (1 + staleness)^-a"),
+        Field(
+            ge=0,
+            description=(
+                "exponent a of the weight alpha (1 + staleness)^-a; 0 for a constant weight"
+            ),
+        ),
         STALE,
     ] = 0.5
 

@@ -22,13 +22,16 @@ class Averaging(Algorithm):
 
     Args:
         lr: client step size eta_l.
-        server_lr: server step size eta_g along the mean change; 1 averages the models.
     """
 
     name = ""
 
     server_lr: Annotated[
-        float, Field(gt=0, description="server step size along the mean change")
+        float,
+        Field(
+            gt=0,
+            description=("server step size eta_g along the mean change; 1 averages the models"),
+        ),
     ] = 1.0
 
     @property
@@ -47,12 +50,7 @@ class Averaging(Algorithm):
 
 @dataclass(frozen=True)
 class FedAvg(Averaging):
-    """Local SGD, with optional momentum, and averaging (McMahan et al., AISTATS 2017).
-
-    Args:
-        momentum: momentum of the clients' SGD: v <- momentum v + g, x <- x - eta_l v, without
-            dampening or Nesterov's variant. v is 0 when local training starts.
-    """
+    """Local SGD, with optional momentum, and averaging (McMahan et al., AISTATS 2017)."""
 
     name = "fedavg"
 

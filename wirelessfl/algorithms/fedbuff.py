@@ -18,9 +18,6 @@ class FedBuff(TaskRule):
     """Buffered asynchronous FedAvg, weighted by staleness (Nguyen et al., AISTATS 2022).
 
     x <- x + eta_g (1/K) sum_i s_i (x_i - x_sent,i), with s_i = (1 + staleness_i)^-a.
-
-    Args:
-        staleness_exponent: a; 1/2 in the paper; 0 gives all updates the same weight.
     """
 
     name = "fedbuff"
@@ -29,7 +26,10 @@ class FedBuff(TaskRule):
 
     staleness_exponent: Annotated[
         float,
-        Field(ge=0, description="exponent a of an update's weight (1 + staleness)^-a"),
+        Field(
+            ge=0,
+            description=("exponent a of an update's weight (1 + staleness)^-a; 1/2 in the paper"),
+        ),
         STALE,
     ] = 0.5
 

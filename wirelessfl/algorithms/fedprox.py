@@ -14,11 +14,7 @@ from wirelessfl.training.cohort import Cohort
 
 @dataclass(frozen=True)
 class FedProx(FedAvg):
-    """FedAvg with a proximal term in the local loss (Li et al., MLSys 2020).
-
-    Args:
-        mu: weight of the proximal term, >= 0; 0 gives FedAvg.
-    """
+    """FedAvg with a proximal term in the local loss (Li et al., MLSys 2020)."""
 
     mu: Annotated[float, Field(ge=0, description="weight of the proximal term; 0 gives FedAvg")] = (
         0.01

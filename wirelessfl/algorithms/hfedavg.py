@@ -27,14 +27,6 @@ class HFedAvg(Method):
     """FedAvg in every cell for E edge rounds, then the cloud averages (Liu et al., ICC 2020).
 
     It has no rules of its own: those of clients and edge servers are those of ``local``.
-
-    Args:
-        local: algorithm that each cell runs instead of FedAvg: any algorithm with one server. Its
-            settings are available too. Each edge server keeps the server state of that algorithm;
-            the cloud averages only the models.
-        cloud_lr: step size of the cloud along the mean change of its model; 1 averages the models.
-            If the cloud aggregates B of N cells at a time (schedule ``buffered``), B/N makes as
-            long a step per pass through all cells as one synchronous round.
     """
 
     name = "hfedavg"
@@ -44,7 +36,13 @@ class HFedAvg(Method):
         Algorithm, Field(description="algorithm inside the cells: any algorithm with one server")
     ] = USUAL
     cloud_lr: Annotated[
-        float, Field(gt=0, description="step size of the cloud along the mean change")
+        float,
+        Field(
+            gt=0,
+            description=(
+                "step size of the cloud along the mean change of its model; 1 averages the models"
+            ),
+        ),
     ] = 1.0
 
     def __init_subclass__(cls) -> None:

@@ -21,9 +21,6 @@ class GlobalMomentum(Algorithm):
 
     The server computes d = (1 / (S K eta_l)) sum (x - x_i) and sends it; initially d = 0. The
     server's step x - gamma d is that of FedAvg with eta_g = gamma / (K eta_l).
-
-    Args:
-        beta: weight of the client's gradient; 1 means no momentum.
     """
 
     name = ""

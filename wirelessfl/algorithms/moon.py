@@ -23,10 +23,6 @@ class Moon(FedAvg):
     is constant. For a linear model, whose features are the samples, the term is always constant.
     Inside cells with submodels (``--local moon``) a client's previous model is 0 at neurons that it
     has not trained yet.
-
-    Args:
-        mu: weight of the term, see ``Contrast``; 0 gives FedAvg.
-        tau: temperature of the term.
     """
 
     mu: Annotated[

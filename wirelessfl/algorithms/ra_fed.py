@@ -20,9 +20,6 @@ class RaFed(Masked, FedAvg):
     theta^i <- theta^i - (1/Gamma^i) sum_{n covers i} (theta_{n,0} - theta_{n,T})^i. Coordinates
     that no client covers in a round do not change. With full submodels it equals FedAvg. With
     disjoint submodels it equals HIST with one client per cell and one edge round.
-
-    Args:
-        lr: step size of the clients' SGD; the narrowest submodels need larger steps than FedAvg.
     """
 
     name = "ra-fed"
@@ -49,9 +46,6 @@ class RamFed(RaFed):
 
     The server needs each client's update. The setting ``client_states`` (host memory or disk) also
     applies to u_n. If clients are weighted by their samples, both means are weighted too.
-
-    Args:
-        lr: step size gamma; half of RA-Fed's, because remembered changes may be stale.
     """
 
     name = "ram-fed"

@@ -103,12 +103,7 @@ class Decay:
 
 @dataclass(frozen=True)
 class Poly(StepSizes):
-    """Polynomial decay within a session of T rounds: lr ((1 - ratio) (1 - t/T)^power + ratio).
-
-    Args:
-        lr_ratio: ratio of the final to the initial step size.
-        lr_power: exponent of the polynomial.
-    """
+    """Polynomial decay within a session of T rounds: lr ((1 - ratio) (1 - t/T)^power + ratio)."""
 
     name = "poly"
 

@@ -25,9 +25,6 @@ class TaskRule(Averaging):
 
     The paper's bounds and the rule of option D hold for SGD without momentum. In the paper's
     notation the update x_tau - x is -tau eta_c Delta.
-
-    Args:
-        weight_decay: lambda; clients minimise loss + lambda / 2 ||x||^2.
     """
 
     name = ""

@@ -18,9 +18,6 @@ class HeteroFL(Nested, FedAvg):
     Each coordinate is averaged over the clients that cover it. The paper's masked loss and static
     batch norm are omitted, so that it differs from the other methods only in its masks; its scaler
     is ``submodel_scale``. All clients use the same training rule.
-
-    Args:
-        lr: step size of the clients' SGD; the narrowest submodels need larger steps than FedAvg.
     """
 
     name = "heterofl"
@@ -33,9 +30,6 @@ class FedRolex(Rolling, FedAvg):
     """FedAvg on submodels whose windows of neurons move each round (Alam et al., NeurIPS 2022).
 
     Each coordinate is averaged over the clients that cover it.
-
-    Args:
-        lr: step size of the clients' SGD; the narrowest submodels need larger steps than FedAvg.
     """
 
     name = "fedrolex"
@@ -49,9 +43,6 @@ class FedAvgSmall(Smallest, FedAvg):
 
     The model keeps the first neurons of each layer. Evaluation uses the same submodel. The server's
     other neurons keep their initial values.
-
-    Args:
-        lr: step size of the clients' SGD; the narrowest submodels need larger steps than FedAvg.
     """
 
     name = "fedavg-small"

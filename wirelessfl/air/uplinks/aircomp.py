@@ -47,27 +47,6 @@ class AirComp(Uplink):
     et al., IEEE TWC 2020, arXiv:1812.11494, who truncate the gain of one antenna).
     With ``mmse``, they send at full power and arrive with less than their weight.
 
-    Args:
-        convention: ``published`` or ``physical``, see :mod:`channels.precoders`; ``mmse`` for the
-            power and noise of ``physical`` and the least mean squared error, see
-            :func:`solvers.align_transmitters`.
-        correlation: correlation of the updates of any two clients that ``mmse`` assumes. At 0, the
-            sum shrinks where noise is strong: an error that all updates have in common counts no
-            more than that of any of them.
-        unbiased_sum: whether ``mmse`` keeps what all updates have in common without bias: clients
-            with good channels make up for the others.
-        beamformer: method of :func:`solvers.optimize_beamformer`, or a random direction; without
-            effect with ``mmse``.
-        beamformer_starts: number of random starts; None for the method's default.
-        threshold: clients stay silent in a block in which their channel power, ||h_i||^2, is below
-            this fraction of its mean; 0 to let all send.
-        elements_per_symbol: 1, or 2 on I and Q (not ``published``).
-        csi_error: variance of the server's channel estimation error, as a fraction of the client's
-            mean channel power.
-        phase_error_deg: standard deviation of the residual phase of a client's signal, in degrees.
-        subcarrier_hz: subcarrier spacing Delta_f of (34), in Hz.
-        symbol_seconds: symbol duration t_s of (34), in seconds.
-
     Raises:
         ValueError: the convention is unknown, or does not allow ``elements_per_symbol`` or
             ``threshold``, or the beamformer's solver is not installed.
@@ -83,7 +62,12 @@ class AirComp(Uplink):
     ] = "published"
     beamformer: Annotated[
         Beamformer,
-        Field(description="receive beamforming method; random draws a direction"),
+        Field(
+            description=(
+                "receive beamforming method of solvers.optimize_beamformer; random "
+                "draws a direction; no effect with convention mmse"
+            )
+        ),
         beside("convention", *INVERTING, because=", which has its own beamformers"),
     ] = "anneal"
     beamformer_starts: Annotated[
@@ -98,19 +82,34 @@ class AirComp(Uplink):
         float,
         Field(
             ge=0,
-            description="clients with less channel power than this fraction of its mean are silent",
+            description=(
+                "clients are silent in a block with less channel power than this "
+                "fraction of its mean; 0 lets all send"
+            ),
         ),
         COHORTS,
         beside("convention", *INVERTING, because=", in which clients in a fade send at full power"),
     ] = 0.0
     correlation: Annotated[
         float,
-        Field(ge=0, lt=1, description="correlation of two clients' updates that mmse assumes"),
+        Field(
+            ge=0,
+            lt=1,
+            description=(
+                "correlation of two clients' updates that mmse assumes; at 0 the "
+                "sum shrinks where noise is strong"
+            ),
+        ),
         beside("convention", "mmse"),
     ] = 0.0
     unbiased_sum: Annotated[
         bool,
-        Field(description="mmse receives what all updates have in common without bias"),
+        Field(
+            description=(
+                "mmse receives what all updates have in common without bias: good "
+                "channels make up for the others"
+            )
+        ),
         beside("convention", "mmse"),
     ] = False
     elements_per_symbol: Annotated[
@@ -120,18 +119,30 @@ class AirComp(Uplink):
     ] = 1
     csi_error: Annotated[
         float,
-        Field(ge=0, description="variance of channel estimation errors over mean channel power"),
+        Field(
+            ge=0,
+            description=(
+                "variance of the server's channel estimation error over the "
+                "client's mean channel power"
+            ),
+        ),
     ] = 0.0
     phase_error_deg: Annotated[
         float,
-        Field(ge=0, le=360, description="standard deviation of the residual phase, in degrees"),
+        Field(
+            ge=0,
+            le=360,
+            description=(
+                "standard deviation of the residual phase of a client's signal, in degrees"
+            ),
+        ),
     ] = 0.0
-    subcarrier_hz: Annotated[float, Field(gt=0, description="subcarrier spacing, in Hz")] = (
-        SUBCARRIER_HZ
-    )
-    symbol_seconds: Annotated[float, Field(gt=0, description="symbol duration, in seconds")] = (
-        SYMBOL_SECONDS
-    )
+    subcarrier_hz: Annotated[
+        float, Field(gt=0, description="subcarrier spacing Delta_f of (34), in Hz")
+    ] = SUBCARRIER_HZ
+    symbol_seconds: Annotated[
+        float, Field(gt=0, description="symbol duration t_s of (34), in seconds")
+    ] = SYMBOL_SECONDS
 
     def __post_init__(self) -> None:
         if self.convention not in get_args(AirConvention):

@@ -17,27 +17,29 @@ class Fixed(Uplink):
     """A fixed-rate link per client, equal in both directions (Chen et al., 2025, Section 6).
 
     A round takes (elements down + elements up) * 32 bit / rate, plus the time of the local steps.
-
-    Args:
-        rate_mbps: rate of a client's link in each direction, in Mbit/s; ``downlink_mbps`` overrides
-            the downlink rate.
-        wait: duration of uploads if some clients send more vectors than others (selective
-            tracking): that of the cell's mean number of vectors ("mean", as in the published run
-            times), or of each client's own ("slowest"). A client's vectors have the length of its
-            submodel in either case.
     """
 
     name = "fixed"
     radio: ClassVar[bool] = False
 
     rate_mbps: Annotated[
-        float, Field(ge=1e-6, description="uplink and downlink rate per client, in Mbit/s")
+        float,
+        Field(
+            ge=1e-6,
+            description=(
+                "uplink and downlink rate per client, in Mbit/s; --downlink-mbps "
+                "overrides the latter"
+            ),
+        ),
     ] = 100.0
     wait: Annotated[
         Literal["mean", "slowest"],
         Field(
-            description="duration of uploads of unequal numbers of vectors: the mean (as "
-            "published), or the slowest"
+            description=(
+                "duration of uploads of unequal numbers of vectors (selective "
+                "tracking): the cell's mean (as published), or the slowest "
+                "client's"
+            )
         ),
         COHORTS,
     ] = "mean"

@@ -19,26 +19,18 @@ class Ofdma(Uplink):
 
     Without ``round_deadline`` and ``energy_weight``, clients compute at their highest clocks and
     send at their highest powers.
-
-    Args:
-        allocation: with "equal", each of n_j clients in a cell has 1/n_j of the band (HIST paper,
-            footnote 2). With "optimal", bands minimise when the cell's last update arrives, see
-            ``solvers.allocate_bandwidth``.
-        round_deadline: deadline of a global round in seconds, downloads and backhaul included.
-            Bands, powers and clocks meet it with the least energy, see
-            ``solvers.allocate_energy``. None for no deadline.
-        energy_weight: W, in seconds per joule: each round minimises its seconds plus W times the
-            joules of all its clients, within ``round_deadline`` if there is one. None for no
-            weight.
-        late: what happens in a cell whose clients cannot all meet the deadline: with "error" the
-            run ends; with "lost" the largest number of clients that can meet it takes part.
     """
 
     name = "ofdma"
 
     allocation: Annotated[
         Literal["equal", "optimal"],
-        Field(description="bands of a cell's clients: equal, or to end its last upload soonest"),
+        Field(
+            description=(
+                "bands of a cell's clients: equal (HIST paper, footnote 2), or to "
+                "end its last upload soonest (optimal)"
+            )
+        ),
         without("energy_weight", ", which decides the bands"),
         without("round_deadline", ", which decides the bands"),
     ] = "equal"
@@ -47,8 +39,11 @@ class Ofdma(Uplink):
         Field(
             gt=0,
             le=1e9,
-            description="deadline of a global round, in seconds; bands, powers and clocks meet it "
-            "with the least energy (default: no deadline)",
+            description=(
+                "deadline of a global round in seconds, with downloads and "
+                "backhaul; bands, powers and clocks meet it with the least energy "
+                "(default: no deadline)"
+            ),
         ),
         COHORTS,
     ] = None
@@ -65,8 +60,11 @@ class Ofdma(Uplink):
     late: Annotated[
         Literal["error", "lost"],
         Field(
-            description="if a cell misses the round deadline: end the run with an error, or leave "
-            "out the fewest clients with which it meets the deadline"
+            description=(
+                "if a cell misses the round deadline: end the run with an error, "
+                "or leave out the fewest clients with which it meets the deadline "
+                "(lost)"
+            )
         ),
         COHORTS,
         beside("round_deadline"),

@@ -15,17 +15,18 @@ from wirelessfl.air.uplinks.uplink import Uplink
 class Tdma(Uplink):
     """Time division: the clients of a cell take turns on the whole band (HIST paper, (17)).
 
-    Args:
-        order: with "slots", each of n_j clients in a cell has every n_j-th slot, so that an upload
-            takes n_j / R_i seconds per bit. With "ready", one client sends at a time, at 1 / R_i
-            seconds per bit; who has trained first sends first.
+    An upload in equal slots takes n_j / R_i seconds per bit, and one in order of readiness 1 / R_i.
     """
 
     name = "tdma"
 
     order: Annotated[
         Literal["slots", "ready"],
-        Field(description="equal slots (HIST), or one upload after another in order of readiness"),
+        Field(
+            description=(
+                "equal slots (HIST), or one upload after another in order of readiness (ready)"
+            )
+        ),
     ] = "slots"
 
     @property

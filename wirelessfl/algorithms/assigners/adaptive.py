@@ -27,21 +27,6 @@ class Adaptive(Scaled, Narrow):
 
     Args:
         capacities: client capacities, as in ``Narrow``.
-        budget: unit of ``capacities``, or a rule that computes the widths from the channels of each
-            round: ``deadline`` selects the widest submodels with which every client finishes the
-            round within ``deadline`` seconds; ``fastest`` selects those that finish the round
-            soonest while at least ``min_coverage`` clients cover every neuron. See
-            ``solvers.widths_by_deadline`` and ``fastest_widths``. Without rounds of one model, the
-            deadline is that of a client's mean seconds alone, see ``Delays.mean_seconds``.
-        deadline: maximum seconds per round or request, for budget ``deadline``.
-        min_coverage: minimum number of clients per round (in each cell, if there are cells) that
-            cover each neuron; 0 for no minimum. With one hidden layer it is Gamma* of all weights.
-            A weight between two hidden layers is covered only by clients that cover both its
-            neurons.
-        coverage_of: whether ``min_coverage`` counts the clients that cover each neuron, or each
-            weight (see ``submodels.weight_coverage``).
-        widths: [clients], the fraction of each layer's neurons that each client trains, in the
-            order of the clients; None for ``capacities``.
     """
 
     name = ""
@@ -61,11 +46,23 @@ class Adaptive(Scaled, Narrow):
         beside("budget", "deadline"),
     ] = None
     min_coverage: Annotated[
-        int, Field(ge=0, description="minimum number of clients per round that cover each neuron")
+        int,
+        Field(
+            ge=0,
+            description=(
+                "minimum number of clients per round, in each cell, that cover "
+                "each neuron; with one hidden layer, Gamma* of all weights"
+            ),
+        ),
     ] = 0
     coverage_of: Annotated[
         Literal["neurons", "weights"],
-        Field(description="what --min-coverage counts: clients that cover each neuron or weight"),
+        Field(
+            description=(
+                "what --min-coverage counts: clients that cover each neuron, or "
+                "each weight, whose two neurons a client must have"
+            )
+        ),
         Needs(lambda run, choice: choice.min_coverage, "needs min_coverage: set it"),
     ] = "neurons"
     widths: Annotated[

@@ -28,27 +28,30 @@ from wirelessfl.models.submodels.masks import Masks
 
 @dataclass(frozen=True)
 class Masked(Adaptive):
-    """Base class: submodels of arbitrary neurons (KDD '23, supplement A.1).
-
-    Args:
-        masks: which neurons each client gets: the first ones (``ordered``), a window that moves
-            every round (``rolling``), a random set that is drawn every round (``random``) or once
-            per run (``static``), consecutive arcs of a circle, which cover the neurons as evenly as
-            possible (``covered``), arcs by the columns and rows of a grid, which cover the weights
-            between layers evenly (``crossed``), or a partition as in HIST, with optional overlap
-            (``partition``).
-        mask_overlap: for ``partition``: number of neurons that a submodel shares with the following
-            submodels, relative to its size.
-    """
+    """Base class: submodels of arbitrary neurons (KDD '23, supplement A.1)."""
 
     name = ""
 
     masks: Annotated[
-        Masks, Field(description="how neurons are assigned to clients, see docs/submodels.md")
+        Masks,
+        Field(
+            description=(
+                "neurons of a client: the first (ordered), a moving window "
+                "(rolling), random per round or per run (static), arcs that cover "
+                "all evenly (covered), arcs of a grid (crossed), or a partition as "
+                "in HIST; see docs/submodels.md"
+            )
+        ),
     ] = "random"
     mask_overlap: Annotated[
         float,
-        Field(ge=0, description="overlap of submodels, relative to their size (masks partition)"),
+        Field(
+            ge=0,
+            description=(
+                "neurons that a submodel of a partition shares with the next ones, "
+                "relative to its size"
+            ),
+        ),
         beside("masks", "partition"),
     ] = 0.0
 

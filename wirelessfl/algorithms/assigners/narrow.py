@@ -32,13 +32,6 @@ class Narrow(Assigner):
     A submodel keeps a fraction of the neurons of every hidden layer and of the channels of every
     convolution, and all inputs and outputs. Each coordinate is averaged over the clients that cover
     it; the algorithm decides how to use this mean.
-
-    Args:
-        capacities: client capacities in the unit ``budget``: fractions of the full model (1, 1/2,
-            ...), or absolute bytes or FLOPs if above 1. They are assigned to the clients at random,
-            in equal numbers, once per run.
-        budget: unit of ``capacities``: neurons of each layer (``width``), ``bytes`` of parameters,
-            or ``flops`` of the forward pass of a sample.
     """
 
     name = ""
@@ -48,8 +41,11 @@ class Narrow(Assigner):
         tuple[Annotated[float, Field(gt=0)], ...],
         Field(
             min_length=1,
-            description="client capacities: fractions of the full model or, if above 1, bytes or "
-            "FLOPs, see --budget",
+            description=(
+                "client capacities: fractions of the full model or, if above 1, "
+                "bytes or FLOPs, see --budget; dealt at random in equal numbers, "
+                "once per run"
+            ),
         ),
         WIDTHS,
         beside(
@@ -59,7 +55,10 @@ class Narrow(Assigner):
     budget: Annotated[
         Literal["width", "bytes", "flops"],
         Field(
-            description="unit of --capacities: fraction of neurons per layer (width), bytes, flops"
+            description=(
+                "unit of --capacities: neurons of each layer (width), bytes of "
+                "parameters, or flops of the forward pass of a sample"
+            )
         ),
     ] = "width"
 
@@ -137,21 +136,18 @@ def reporting(context: ClientContext) -> Iterator[tuple[int, IntArray]]:
 
 @dataclass(frozen=True)
 class Scaled(Assigner):
-    """Base class: activations of a submodel's partial layers may be scaled while it trains.
-
-    Args:
-        submodel_scale: factor of the activations: 1 (``none``), or full width / own width
-            (``width``). As with inverted dropout, sums over the submodel's neurons then have the
-            scale of the full model's, which is tested.
-    """
+    """Base class: activations of a submodel's partial layers may be scaled while it trains."""
 
     name = ""
 
     submodel_scale: Annotated[
         Literal["none", "width"],
         Field(
-            description="factor of the activations of a submodel's partial layers while it trains: "
-            "1 (none), or full width / own width, as in inverted dropout (width)"
+            description=(
+                "factor of the activations of a submodel's partial layers while it "
+                "trains: 1 (none), or full width / own width, as in inverted "
+                "dropout (width)"
+            )
         ),
     ] = "none"
 

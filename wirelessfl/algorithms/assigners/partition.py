@@ -30,25 +30,7 @@ SUM_TOLERANCE = 1e-6
 
 @dataclass(frozen=True)
 class CellPartition(Scaled):
-    """Disjoint submodels of the cells, which cover the model, redrawn every round (Fang et al.).
-
-    Args:
-        mask_sizes: sizes of the submodels: equal ("uniform"), in the ratio of ``mask_shares`` in
-            every round ("fixed"), or chosen to minimise the round's latency, (19) ("optimized").
-        mask_shares: each cell's share of the partitioned neurons, > 0, with sum 1; for fixed sizes.
-            They are rounded to neurons of the widest partitioned layer, at least one per cell, by
-            the method of largest remainders.
-        size_cap: cap (19c) on an optimized size, in units of total/cells.
-        partition: layers to partition: every second hidden layer (a submodel has 1/N of their
-            parameters), or all of them (1/N^2, the scheme of Yuan et al. in Fig. 8).
-        hidden_biases: whether biases of the partitioned neurons are exchanged with them. If
-            "local", each client trains them in its local steps and never sends them, and the
-            servers keep their initial values. This is our reading of the published code, which
-            omits them from the exchange.
-        mask_overlap: number of neurons that a submodel shares with the following submodels,
-            relative to its size (footnote 3: for many cells, whose submodels would be too small).
-            Requires uniform sizes.
-    """
+    """Disjoint submodels of the cells, which cover the model, redrawn every round (Fang et al.)."""
 
     name = "partition"
     of_cells: ClassVar[bool] = True
@@ -57,15 +39,21 @@ class CellPartition(Scaled):
     mask_sizes: Annotated[
         Literal["uniform", "optimized", "fixed"],
         Field(
-            description="sizes of the cells' submodels: uniform, fixed by --mask-shares, or "
-            "optimized for latency (19)"
+            description=(
+                "sizes of the cells' submodels: uniform, fixed by --mask-shares in "
+                "every round, or optimized for the round's latency (19)"
+            )
         ),
     ] = "uniform"
     mask_shares: Annotated[
         tuple[Annotated[float, Field(gt=0, le=1)], ...] | None,
         Field(
             min_length=1,
-            description="share of the neurons of each cell, with sum 1, e.g. 0.4,0.3,0.2,0.1",
+            description=(
+                "share of the neurons of each cell, with sum 1, e.g. "
+                "0.4,0.3,0.2,0.1; rounded to at least one neuron by largest "
+                "remainders"
+            ),
         ),
         beside("mask_sizes", "fixed"),
     ] = None
@@ -77,14 +65,22 @@ class CellPartition(Scaled):
     partition: Annotated[
         Scheme,
         Field(
-            description="hidden layers to partition: alternate ones (a submodel holds 1/N of their "
-            "parameters), or all (1/N^2)"
+            description=(
+                "hidden layers to partition: alternate ones (a submodel holds 1/N "
+                "of their parameters), or all (1/N^2, as Yuan et al.)"
+            )
         ),
     ] = "alternate"
 
     hidden_biases: Annotated[
         Literal["exchanged", "local"],
-        Field(description="biases of partitioned neurons: exchanged, or local and never sent"),
+        Field(
+            description=(
+                "biases of partitioned neurons: exchanged, or local: trained in "
+                "local steps and never sent, as in our reading of the published "
+                "code"
+            )
+        ),
     ] = "exchanged"
     mask_overlap: Annotated[
         float,

@@ -48,16 +48,18 @@ class Average(WarmStart):
     """Start from the mean of the final models of all sessions after the pilot sessions.
 
     If there is no such session, start from the latest model.
-
-    Args:
-        pilot_sessions: P, number of initial sessions that are not averaged.
     """
 
     name = "average"
 
     pilot_sessions: Annotated[
         int,
-        Field(ge=1, description="P, number of initial sessions that train the pilot model"),
+        Field(
+            ge=1,
+            description=(
+                "P, number of initial sessions that train the pilot model and are not averaged"
+            ),
+        ),
         PILOT,
     ] = 1
 
@@ -101,11 +103,6 @@ class Continuous(WarmStart):
 
     The teacher is sent over the downlink once per session, as a whole: clients that train
     submodels distil from the same submodel of it, which can differ in each round.
-
-    Args:
-        distillation: ``csrd``, class-semantic relation distillation (Dong et al., CVPR 2022), as in
-            the paper; ``logits``, plain distillation, as in the published code.
-        kl_weight: weight of the Kullback-Leibler divergence in the clients' loss.
     """
 
     name = "continuous"
@@ -113,11 +110,17 @@ class Continuous(WarmStart):
     distillation: Annotated[
         Literal["csrd", "logits"],
         Field(
-            description="distillation from the previous session's model: class relations (csrd), "
-            "or logits"
+            description=(
+                "distillation from the previous session's model: class relations "
+                "(csrd, as in the paper; Dong et al., CVPR 2022), or logits (as in "
+                "the published code)"
+            )
         ),
     ] = "csrd"
-    kl_weight: Annotated[float, Field(ge=0, description="weight of the distillation loss")] = 1.0
+    kl_weight: Annotated[
+        float,
+        Field(ge=0, description="weight of the distillation loss, a Kullback-Leibler divergence"),
+    ] = 1.0
 
     def initial(self, opening: Opening) -> Initial:
         """The latest model."""

@@ -92,18 +92,6 @@ class Proposed(WarmStart):
     from sum_z alpha_z w_z with alpha = softmax_z(-R ||G_s - G_z||) over the sessions z from P to
     s - 1, (5). The first session after the pilot sessions has no such past and starts from the
     latest model. (The paper writes G_s = w_s^(V-1) - w_pilot; here V = 1 means one round.)
-
-    Args:
-        pilot_sessions: P, number of pilot sessions.
-        trial_rounds: V, trial rounds per session.
-        similarity: distance between G_s and G_z: ``two_norm`` per tensor, normalised and without
-            biases, as in the published code; ``plain_two_norm`` of the whole vectors, as in the
-            paper; ``inner_product``, the negative inner product of the normalised tensors.
-        similarity_scale: R; 0 gives the plain mean, and large values select the most similar
-            session's model.
-        history: H, maximum number of stored sessions.
-        history_keep: which H sessions are kept: the latest, or the most diverse. For the latter, of
-            the two sessions with the closest G, the one closer to the other sessions is removed.
     """
 
     name = "proposed"
@@ -117,17 +105,33 @@ class Proposed(WarmStart):
         int, Field(ge=1, description="V, trial rounds from the pilot model before a session")
     ] = 1
     similarity: Annotated[
-        Similarity, Field(description="distance between sessions' changes of the pilot model")
+        Similarity,
+        Field(
+            description=(
+                "distance between sessions' changes of the pilot model: per "
+                "normalised tensor (two_norm, as published), of the vectors "
+                "(plain_two_norm), or minus the inner product"
+            )
+        ),
     ] = "two_norm"
     similarity_scale: Annotated[
-        float, Field(ge=0, description="R of softmax(-R distance); 0 for the plain mean")
+        float,
+        Field(
+            ge=0,
+            description=(
+                "R of softmax(-R distance); 0 for the plain mean, large values "
+                "select the most similar session"
+            ),
+        ),
     ] = 10.0
     history: Annotated[
         int | None, Field(ge=1, description="H, maximum number of stored past sessions")
     ] = None
     history_keep: Annotated[
         Literal["latest", "diverse"],
-        Field(description="past sessions to store, up to --history: the latest, or most diverse"),
+        Field(
+            description=("past sessions to store, up to --history: the latest, or the most diverse")
+        ),
         beside("history"),
     ] = "latest"
 
