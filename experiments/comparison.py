@@ -43,7 +43,7 @@ def table(
             or if ``tests`` is above 1, of the lowest cost in the first column. Only values with the
             most finished seeds are compared, because single runs vary. It is marked if it is the
             smallest or the largest one with runs.
-        tests: number of tests that are averaged, see ``place_reaching``.
+        tests: number of tests that are averaged, see ``cost_to``.
     """
 
     targets = target if isinstance(target, tuple) else (target,)
@@ -114,7 +114,7 @@ def against(
             without one of these settings is in the panels of all its values.
         quantity: cost until the target, a field of rows; None for the final accuracy.
         target: accuracy in [0, 1].
-        tests: number of tests that are averaged, see ``place_reaching``.
+        tests: number of tests that are averaged, see ``cost_to``.
     """
     facets = (panel,) if isinstance(panel, str) else panel or ()
 

@@ -12,8 +12,9 @@ from experiments.paper import Paper
 from experiments.runs import Store
 from experiments.studies import Results, Scale
 from wirelessfl.results.archive import StoredRun
-from wirelessfl.results.intervals import Costs, CostToTarget
-from wirelessfl.results.selection import final_accuracy
+from wirelessfl.results.costs import final_accuracy
+from wirelessfl.results.intervals import Costs
+from wirelessfl.runs.targets import cost_to
 
 T = TypeVar("T")
 
@@ -77,14 +78,9 @@ def by_seed(results: Results, of: Callable[[StoredRun], T], **wanted: Any) -> di
     return {run.seed: of(run) for case in cases for run in results.of(case)}
 
 
-def cost_to(run: StoredRun, accuracy: float, quantity: str) -> CostToTarget:
-    """The cost of a run until a target, as in the figures; see ``CostToTarget.of``."""
-    return CostToTarget.of(run.rows, accuracy, quantity)
-
-
 def costs_by_seed(runs: Iterable[StoredRun], accuracy: float, quantity: str) -> Costs:
-    """``cost_to`` of each of these runs, which have different seeds, by seed."""
-    return {run.seed: cost_to(run, accuracy, quantity) for run in runs}
+    """The cost of each of these runs until a target by seed; their seeds differ."""
+    return {run.seed: cost_to(run.rows, accuracy).of(quantity) for run in runs}
 
 
 def final(run: StoredRun) -> float:

@@ -14,7 +14,9 @@ from experiments import sealed
 from experiments.runs import Planned, Store
 from wirelessfl.config import Config
 from wirelessfl.results.archive import StoredRun
-from wirelessfl.results.selection import NAMES, final_accuracy, first_reaching
+from wirelessfl.results.costs import final_accuracy
+from wirelessfl.results.selection import NAMES
+from wirelessfl.runs.targets import cost_to
 
 Scale = Literal["smoke", "small", "paper"]
 SCALES: tuple[Scale, ...] = get_args(Scale)
@@ -215,10 +217,10 @@ class Results:
             case: a case of the study.
             quantity: a field of rows.
             target: accuracy in [0, 1].
-            tests: see ``place_reaching``.
+            tests: see ``cost_to``.
         """
-        hits = [first_reaching(rows, target, tests) for rows in self.rows(case)]
-        return [None if hit is None else float(hit[quantity]) for hit in hits]
+        costs = [cost_to(rows, target, tests).of(quantity) for rows in self.rows(case)]
+        return [until.cost if until.reached else None for until in costs]
 
     def where(self, **wanted: Any) -> list[Case]:
         """Cases with these settings and at least one finished run."""

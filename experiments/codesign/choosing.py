@@ -21,9 +21,8 @@ from experiments.evidence import costs_by_seed
 from experiments.hist.cells import network_label, schedule_label
 from experiments.studies import Results
 from wirelessfl.results import selection as names
-from wirelessfl.results.costs import markdown
+from wirelessfl.results.costs import final_accuracy, markdown
 from wirelessfl.results.intervals import Effect, difference, ratio
-from wirelessfl.results.selection import final_accuracy
 
 HIST, OPTIMIZED, HFEDAVG, FEDAVG = "HIST", "HIST, optimized masks", "HFedAvg", "FedAvg"
 AIR = ("physical", "mmse")

@@ -17,10 +17,9 @@ from wirelessfl.base.figures.curves import MARKERS, looks, save_figure, style
 from wirelessfl.base.figures.marks import draw_bound
 from wirelessfl.results import selection as names
 from wirelessfl.results.archive import StoredRun
-from wirelessfl.results.costs import markdown, reached, spread
-from wirelessfl.results.intervals import CostToTarget
+from wirelessfl.results.costs import final_accuracy, markdown, reached, spread
 from wirelessfl.results.panels import PARTLY, grid, legend, same_limits
-from wirelessfl.results.selection import final_accuracy, first_reaching
+from wirelessfl.runs.targets import cost_to
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -60,8 +59,8 @@ class Line:
 
     def costs(self, field: str) -> list[float]:
         """The costs of the target of the seeds that reach it."""
-        hits = [first_reaching(run.rows, TARGET) for run in self.runs]
-        return [float(hit[field]) for hit in hits if hit is not None]
+        costs = [cost_to(run.rows, TARGET).of(field) for run in self.runs]
+        return [until.cost for until in costs if until.reached]
 
     def of_seeds(self, seeds: Collection[int]) -> Line:
         """The same with the runs of some seeds."""
@@ -113,8 +112,8 @@ def _lines(results: Results) -> Iterator[Line]:
 
 def over(run: StoredRun, access: str) -> StoredRun:
     """The run up to the target accuracy, with the costs of another access."""
-    hit = first_reaching(run.rows, TARGET)
-    rows = run.rows if hit is None else run.rows[: run.rows.index(hit) + 1]
+    place = cost_to(run.rows, TARGET).place
+    rows = run.rows if place is None else run.rows[: place + 1]
     flags = dict(ACCESSES[access])
     return priced(replace(run, rows=rows), uplink={"name": flags.pop("uplink"), **flags})
 
@@ -171,7 +170,7 @@ def _point(panel: Axes, line: Line, colour: str) -> None:
     """The mean over the seeds; hollow and with an arrow if some seeds do not reach the target."""
     marker, size = MARKERS[list(ACCESSES).index(line.access)], style().small / 1.8
     seconds, joules = (
-        [CostToTarget.of(run.rows, TARGET, field) for run in line.runs]
+        [cost_to(run.rows, TARGET).of(field) for run in line.runs]
         for field in ("sim_seconds", "joules")
     )
     if not any(one.reached for one in seconds):

@@ -23,7 +23,7 @@ from wirelessfl.base.figures.curves import line_look, save_figure, style
 from wirelessfl.config import Config
 from wirelessfl.results.archive import StoredRun
 from wirelessfl.results.panels import grid, legend
-from wirelessfl.results.selection import first_reaching
+from wirelessfl.runs.targets import cost_to
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -76,10 +76,10 @@ def sources(hist: Evidence, decided: Evidence) -> Iterator[tuple[str, StoredRun,
 
 def costs(network: str, run: StoredRun, changes: Mapping[str, Any]) -> list[DesignCost]:
     """The costs of a run until the target, with each design; none if it does not reach it."""
-    hit = first_reaching(run.rows, TARGETS[network])
-    if hit is None:
+    until = cost_to(run.rows, TARGETS[network])
+    if not until.reached:
         return []
-    rounds = int(hit["round"])
+    rounds = int(until.row["round"])
     short = replace(run, rows=[row for row in run.rows if row["round"] <= rounds])
 
     def cost(design: str, uplink: Mapping[str, Any], setting: float | None = None) -> DesignCost:

@@ -12,6 +12,7 @@ from experiments.decided.uplinks import AIR, BEST, EQUAL, OPTIMAL, SLOTS
 from experiments.evidence import Evidence, by_seed, final
 from wirelessfl.results.archive import StoredRun
 from wirelessfl.results.intervals import CostToTarget, Effect, difference, ratio
+from wirelessfl.runs.targets import cost_to
 
 
 def numbers(hist: Evidence, ours: Evidence) -> dict[str, str]:
@@ -188,7 +189,7 @@ def _map(places: Sequence[crossover.Place]) -> dict[str, str]:
 
 
 def _to(run: StoredRun, target: float, tests: int = 1) -> CostToTarget:
-    return CostToTarget.of(run.rows, target, "sim_seconds", tests)
+    return cost_to(run.rows, target, tests).of("sim_seconds")
 
 
 def _mean(values: Iterable[float]) -> float:

@@ -12,7 +12,8 @@ from experiments.studies import Results
 from wirelessfl.base.figures.curves import save_figure
 from wirelessfl.results.costs import cost_text, markdown, reached, spread
 from wirelessfl.results.panels import draw_points, grid, legend
-from wirelessfl.results.selection import NAMES, first_reaching
+from wirelessfl.results.selection import NAMES
+from wirelessfl.runs.targets import cost_to
 
 OPTIMIZED = "HIST, optimized masks"
 
@@ -94,8 +95,8 @@ def _relative(
         for source, name in sources:
             for case in source.where(cells=cells, mask_sizes="optimized"):
                 for run in source.of(case):
-                    hit = first_reaching(run.rows, oma.TARGET)
+                    until = cost_to(run.rows, oma.TARGET).of("sim_seconds")
                     if run.seed in before:
-                        value = None if hit is None else hit["sim_seconds"] / before[run.seed]
+                        value = until.cost / before[run.seed] if until.reached else None
                         found[name].setdefault(cells, []).append(value)
     return {name: {n: some for n, some in by.items() if some} for name, by in found.items()}

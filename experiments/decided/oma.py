@@ -24,7 +24,8 @@ from wirelessfl.base.figures.marks import mean_or_bound
 from wirelessfl.results.archive import StoredRun
 from wirelessfl.results.costs import MISSING, markdown
 from wirelessfl.results.panels import draw_points, grid, legend, room, same_limits
-from wirelessfl.results.selection import NAMES, first_reaching
+from wirelessfl.results.selection import NAMES
+from wirelessfl.runs.targets import cost_to
 
 FILE = Path(__file__).with_name("oma.json")
 """Seconds of the runs of scale ``small``, in the repository."""
@@ -85,13 +86,13 @@ def wanted(evidence: Evidence) -> Iterator[tuple[Point, Case, StoredRun]]:
             if case["mask_sizes"] == "optimized":  # these submodels depend on the uplink
                 continue
             for run in results.of(case):
-                hit = first_reaching(run.rows, TARGET)
-                rounds = None if hit is None else int(hit["round"])
+                until = cost_to(run.rows, TARGET)
+                rounds = int(until.row["round"]) if until.reached else None
                 air = case["uplink"] == "aircomp"
                 snrs = SNRS if name == "fig7b" and not air else (case["snr_db"],)
                 for snr in snrs:
                     for uplink in (AIR,) if air else OMA:
-                        seconds = None if hit is None or not air else float(hit["sim_seconds"])
+                        seconds = float(until.row["sim_seconds"]) if until.reached and air else None
                         place = (case["cells"], case["clients"] or 60, snr, run.seed, uplink)
                         point = Point(name, case["algorithm"], *place, rounds, seconds)
                         yield point, case, run

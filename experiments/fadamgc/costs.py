@@ -9,6 +9,7 @@ from experiments.fadamgc.tables import TARGETS
 from experiments.studies import Case, Results
 from wirelessfl.results.archive import StoredRun
 from wirelessfl.results.intervals import CostToTarget
+from wirelessfl.runs.targets import cost_to
 
 COMMUNICATION = "communication"
 """Simulated seconds without local steps, which take a tenth of them or less in the paper, and as
@@ -29,19 +30,18 @@ def costs(
     """By seed, a cost until the target, for the only one of these cases with these settings.
 
     ``quantity`` is a field of rows, or ``COMMUNICATION``; ``tests`` is the number of evaluations
-    that are averaged, see ``place_reaching``. Without ``target``, it is that of the data set.
+    that are averaged, see ``cost_to``. Without ``target``, it is that of the data set.
     Only rows of rounds that ``every`` divides count.
     """
     found = [case for case in cases if all(case[k] == v for k, v in wanted.items())]
     if len(found) > 1:
         raise ValueError(f"{len(found)} cases of {results.study.name} have {wanted}: give more.")
     return {
-        run.seed: CostToTarget.of(
+        run.seed: cost_to(
             [row for row in _timed(run, case) if row["round"] % every == 0],
             target or TARGETS[case["dataset"]],
-            quantity,
             tests,
-        )
+        ).of(quantity)
         for case in found
         for run in results.of(case)
     }

@@ -154,7 +154,7 @@ def costs(name: str, setting: str, label: str, tests: int = 1, target: float | N
         name: name of the file.
         setting: name of the setting.
         label: label of the horizontal axis.
-        tests: number of tests that are averaged, see ``place_reaching``.
+        tests: number of tests that are averaged, see ``cost_to``.
         target: accuracy in [0, 1]; None for that of the data set.
     """
 

@@ -67,7 +67,7 @@ def to_target(
         results: results of the study.
         case: the case.
         quantity: a field of rows.
-        tests: number of tests that are averaged, see ``place_reaching``.
+        tests: number of tests that are averaged, see ``cost_to``.
         target: accuracy in [0, 1]; None for that of the data set.
     """
     return results.costs(case, quantity, target or TARGETS[case["dataset"]], tests)
@@ -178,7 +178,7 @@ def against(
 
     Args:
         setting: name of the setting.
-        tests: number of tests that are averaged, see ``place_reaching``.
+        tests: number of tests that are averaged, see ``cost_to``.
         goals: targets, accuracies in [0, 1]; None for that of the data set.
     """
 

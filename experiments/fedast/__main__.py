@@ -13,7 +13,7 @@ from experiments.fedast import bars, curves, sweeps, tables
 from experiments.fedast.tasks import complete
 from experiments.fedast.timelines import timelines
 from experiments.paper import Experiment, Paper
-from wirelessfl.results.selection import LAST
+from wirelessfl.results.costs import LAST
 
 
 def _four_tasks(study: str, against_sync: int, against_static: int) -> dict[str, Experiment]:

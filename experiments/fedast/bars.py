@@ -50,7 +50,7 @@ def of_identical_tasks(name: str, goal: Goal = None, tests: int = 1) -> Draw:
     Args:
         name: name of the file.
         goal: the targets.
-        tests: number of tests that are averaged, see ``place_reaching``.
+        tests: number of tests that are averaged, see ``cost_to``.
     """
 
     def draw(results: Results, out: Path) -> list[Path]:

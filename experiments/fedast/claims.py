@@ -124,7 +124,7 @@ def faster(
 ) -> list[Effect]:
     """FedAST against Sync-ST on ``count`` identical tasks: mean seconds to the targets (Figure 5).
 
-    ``tests`` is the number of evaluations that are averaged, see ``place_reaching``.
+    ``tests`` is the number of evaluations that are averaged, see ``cost_to``.
     """
     results = evidence.study(study)
     found = dict.fromkeys(kinds(c)[0] for c in results.study.cases if len(names(c)) == count)

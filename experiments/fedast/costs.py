@@ -11,6 +11,7 @@ from experiments.fedast.tasks import Goal, kinds, names, shares, target
 from experiments.studies import Case, Results
 from wirelessfl.results.archive import StoredRun
 from wirelessfl.results.intervals import Costs, CostToTarget
+from wirelessfl.runs.targets import cost_to
 
 
 def method(
@@ -63,13 +64,13 @@ def costs(
         quantity: field of rows.
         goal: the targets.
         over: combines the tasks.
-        tests: number of tests that are averaged, see ``place_reaching``.
+        tests: number of tests that are averaged, see ``cost_to``.
     """
     found = {}
     for run in stored(results, case):
         assert case is not None
         ends = [
-            CostToTarget.of(run.rows_of(name), target(case, name, goal), quantity, tests)
+            cost_to(run.rows_of(name), target(case, name, goal), tests).of(quantity)
             for name in tasks or names(case)
         ]
         cost = float(over([end.cost for end in ends]))

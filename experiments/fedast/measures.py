@@ -13,7 +13,8 @@ from experiments.studies import Case, Results
 from wirelessfl.base.figures.marks import AtLeast, missed
 from wirelessfl.base.rows import as_mean_value
 from wirelessfl.results.archive import StoredRun
-from wirelessfl.results.selection import LAST, first_reaching
+from wirelessfl.results.costs import LAST
+from wirelessfl.runs.targets import cost_to
 
 Rows = list[dict[str, Any]]
 
@@ -29,15 +30,11 @@ def to_target(
     """For each seed, ``quantity`` when a task first reaches its target.
 
     A run that does not reach it has its end as a bound (``AtLeast``). ``goal`` gives the targets,
-    and ``tests`` the number of tests that are averaged, see ``place_reaching``.
+    and ``tests`` the number of tests that are averaged, see ``cost_to``.
     """
     accuracy = target(case, name, goal)
-    found: list[float | None] = []
-    for run in results.of(case):
-        rows = run.rows_of(name)
-        hit = first_reaching(rows, accuracy, tests)
-        found.append(AtLeast(rows[-1][quantity]) if hit is None else float(hit[quantity]))
-    return found
+    costs = [cost_to(run.rows_of(name), accuracy, tests).of(quantity) for run in results.of(case)]
+    return [until.cost if until.reached else AtLeast(until.cost) for until in costs]
 
 
 def to_end(results: Results, case: Case) -> list[float | None]:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from itertools import pairwise
 from typing import Any, TypeVar
 
-from experiments.evidence import Evidence, by_seed, cost_to, final
+from experiments.evidence import Evidence, by_seed, final
 from experiments.hist.figures import SPLITS, TARGET
 from experiments.hist.measures import by_cap, costs, over_oma, sway, throughout
 from experiments.studies import Results
@@ -20,6 +20,7 @@ from wirelessfl.results.intervals import (
     ratio,
 )
 from wirelessfl.results.selection import NAMES
+from wirelessfl.runs.targets import cost_to
 
 T = TypeVar("T")
 
@@ -181,7 +182,7 @@ def uneven_mask_seconds(
     """Seconds to 80 %: uniform over optimized masks in cells that differ, see ``mask_rounds``."""
 
     def seconds(run: StoredRun) -> CostToTarget:
-        return cost_to(run, TARGET, "sim_seconds")
+        return cost_to(run.rows, TARGET).of("sim_seconds")
 
     uniform, optimized = by_cap(evidence.study("cap"), slowdown, caps, seconds)
     return [ratio(f"cap {cap:g}", uniform, optimized[cap], least) for cap in caps]

@@ -6,14 +6,15 @@ import statistics
 from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
-from experiments.evidence import by_seed, cost_to
+from experiments.evidence import by_seed
 from experiments.hist.air import simulated_seconds
 from experiments.hist.figures import TARGET
 from experiments.studies import Case, Results
 from wirelessfl.base.rows import as_mean_value
 from wirelessfl.results.archive import StoredRun
+from wirelessfl.results.costs import final_accuracy
 from wirelessfl.results.intervals import CostToTarget
-from wirelessfl.results.selection import final_accuracy
+from wirelessfl.runs.targets import cost_to
 
 T = TypeVar("T")
 SWAY = 10
@@ -24,14 +25,14 @@ def costs(
     results: Results, quantity: str, target: float = TARGET, **wanted: Any
 ) -> dict[int, CostToTarget]:
     """``quantity`` to the target accuracy by seed, for the only case with these settings."""
-    return by_seed(results, lambda run: cost_to(run, target, quantity), **wanted)
+    return by_seed(results, lambda run: cost_to(run.rows, target).of(quantity), **wanted)
 
 
 def over_oma(results: Results, algorithm: str, snr: float) -> dict[int, CostToTarget]:
     """Seconds to 80 % over OMA by seed, at an SNR; training does not depend on it."""
 
     def seconds(case: Case, run: StoredRun) -> CostToTarget:
-        rounds = cost_to(run, TARGET, "round")
+        rounds = cost_to(run.rows, TARGET).of("round")
         return CostToTarget(
             simulated_seconds(case, run.seed, snr, int(rounds.cost)), rounds.reached
         )

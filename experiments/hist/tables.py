@@ -12,7 +12,7 @@ from experiments.studies import Case, Results
 from experiments.tables import table_of
 from wirelessfl.results.costs import accuracies, markdown, reached, spread
 from wirelessfl.results.intervals import Effect, difference, ratio
-from wirelessfl.results.selection import first_reaching
+from wirelessfl.runs.targets import cost_to
 
 # For both targets, the global rounds derived from the published MB by the formula of Section VI-B2
 # (0: not derived), and the published MB. Keys: table, then split, N and algorithm.
@@ -199,8 +199,8 @@ def _to(
 
 
 def _by_formula(seeds: Sequence[list[dict[str, Any]]], accuracy: float, cells: int) -> str:
-    hits = [first_reaching(rows, accuracy) for rows in seeds]
-    values = [hit["round"] for hit in hits if hit is not None]
+    costs = [cost_to(rows, accuracy) for rows in seeds]
+    values = [cost.row["round"] for cost in costs if cost.reached]
     if not values or len(values) < len(seeds):
         return "-"
     return f"{published_mb(statistics.mean(values), cells, 0.169, 2572, 59134):.2f}"

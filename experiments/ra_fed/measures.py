@@ -9,7 +9,7 @@ from typing import Any
 from experiments.ra_fed.methods import METHODS, OTHERS, REFERENCE, share
 from experiments.studies import Case, Results
 from wirelessfl.base.rows import as_mean_value, has_diverged
-from wirelessfl.results.selection import final_accuracy
+from wirelessfl.results.costs import final_accuracy
 
 Rows = Sequence[dict[str, Any]]
 SAME = ("dataset", "split", "alpha", "shards", "model")

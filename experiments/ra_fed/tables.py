@@ -29,8 +29,8 @@ from experiments.ra_fed.methods import (
     share,
 )
 from experiments.studies import Case, Results
-from wirelessfl.results.costs import markdown, reached, spread
-from wirelessfl.results.selection import LAST, NAMES
+from wirelessfl.results.costs import LAST, markdown, reached, spread
+from wirelessfl.results.selection import NAMES
 
 FINAL = (
     f"Final accuracy: mean of the last {LAST} evaluations in percent, ± the sample standard "

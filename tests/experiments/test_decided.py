@@ -18,7 +18,7 @@ from experiments.studies import SCALES
 from tests.drawn import legend, ticks, titles
 from wirelessfl.config import Config
 from wirelessfl.results.archive import StoredRun
-from wirelessfl.results.selection import first_reaching
+from wirelessfl.runs.targets import cost_to
 
 
 @pytest.fixture(scope="module")
@@ -273,7 +273,7 @@ def test_seconds_with_optimised_masks_are_relative_to_those_of_the_same_seed(his
     (before,) = oma.of(
         oma.load(), study="fig6", algorithm="hist", cells=4, uplink=SLOTS, seed=run.seed
     )
-    hit = first_reaching(run.rows, oma.TARGET)
+    hit = cost_to(run.rows, oma.TARGET).row
     assert found["sizes and bandwidth"][4][0] == pytest.approx(hit["sim_seconds"] / before.seconds)
     assert all(0 < value < 1 for by_n in found.values() for some in by_n.values() for value in some)
 
@@ -340,14 +340,14 @@ def test_stored_costs_are_those_of_the_stored_runs(hist):
     stored = {(c.network, c.seed, c.design): c for c in energy.load()}
     found = 0
     for network, run, changes in energy.sources(hist, ours):
-        hit = first_reaching(run.rows, energy.TARGETS[network])
-        if hit is None:
+        until = cost_to(run.rows, energy.TARGETS[network])
+        if not until.reached:
             continue
         found += 1
         cost = stored[network, run.seed, OPTIMAL]
-        assert cost.rounds == hit["round"]
+        assert cost.rounds == until.row["round"]
         if not changes:  # the uplink of the run itself
-            assert cost.seconds == pytest.approx(hit["sim_seconds"], rel=1e-9)
-            assert cost.joules == pytest.approx(hit["joules"], rel=1e-9)
+            assert cost.seconds == pytest.approx(until.row["sim_seconds"], rel=1e-9)
+            assert cost.joules == pytest.approx(until.row["joules"], rel=1e-9)
     designs = 2 + len(energy.DEADLINES) + len(energy.WEIGHTS)
     assert len(stored) == found * designs == len(energy.load())

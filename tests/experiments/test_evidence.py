@@ -1,7 +1,6 @@
 """Outcomes follow from intervals: against t-tests of SciPy, and for unreached targets."""
 
 import math
-from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -9,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from experiments.evidence import cost_to, final
+from experiments.evidence import final
 from wirelessfl.results.archive import StoredRun
 from wirelessfl.results.costs import accuracies
 from wirelessfl.results.intervals import (
@@ -21,6 +20,7 @@ from wirelessfl.results.intervals import (
     ratio,
 )
 from wirelessfl.results.outcomes import outcome_of
+from wirelessfl.runs.targets import cost_to
 
 
 @given(st.lists(st.floats(-50, 50), min_size=2, max_size=9))
@@ -173,21 +173,21 @@ def test_contrasts_compare_ratios_of_two_settings():
 def test_costs_and_finals_are_read_from_rows():
     rows = [{"accuracy": a, "uplink_mib": 2.0 * i} for i, a in enumerate((0.1, 0.5, 0.9, 0.8))]
     run = StoredRun({}, rows, {}, {}, 0.0)
-    assert cost_to(run, 0.85, "uplink_mib") == CostToTarget(4.0, True, 2.0)
-    assert CostToTarget.of(rows, 0.7, "uplink_mib", tests=2) == CostToTarget(4.0, True, 2.0)
-    assert CostToTarget.of(rows, 0.8, "uplink_mib", tests=2) == CostToTarget(6.0, True, 4.0)
-    assert cost_to(run, 0.95, "uplink_mib") == CostToTarget(6.0, False)
+    assert cost_to(run.rows, 0.85).of("uplink_mib") == CostToTarget(4.0, True, 2.0)
+    assert cost_to(rows, 0.7, tests=2).of("uplink_mib") == CostToTarget(4.0, True, 2.0)
+    assert cost_to(rows, 0.8, tests=2).of("uplink_mib") == CostToTarget(6.0, True, 4.0)
+    assert cost_to(run.rows, 0.95).of("uplink_mib") == CostToTarget(6.0, False)
     assert final(run) == pytest.approx(100 * (0.5 + 0.9 + 0.8) / 3)  # without the initial
     held_out = [{"accuracy": 0.1, "validation_accuracy": 0.9, "round": 3}]
-    assert cost_to(replace(run, rows=held_out), 0.5, "round") == CostToTarget(3.0, True)
+    assert cost_to(held_out, 0.5).of("round") == CostToTarget(3.0, True)
 
 
 def test_tests_of_diverged_models_reach_nothing_and_count_as_zero():
     found = [(0.1, 1.0), (0.5, 1.0), (0.95, None), (0.95, None)]
     rows = [{"accuracy": a, "loss": x, "round": i} for i, (a, x) in enumerate(found)]
-    assert CostToTarget.of(rows, 0.5, "round") == CostToTarget(1.0, True, 0.0)
-    assert CostToTarget.of(rows, 0.6, "round") == CostToTarget(3.0, False)
-    assert CostToTarget.of(rows, 0.2, "round", tests=2) == CostToTarget(1.0, True, 0.0)
-    assert CostToTarget.of(rows, 0.4, "round", tests=2) == CostToTarget(3.0, False)
+    assert cost_to(rows, 0.5).of("round") == CostToTarget(1.0, True, 0.0)
+    assert cost_to(rows, 0.6).of("round") == CostToTarget(3.0, False)
+    assert cost_to(rows, 0.2, tests=2).of("round") == CostToTarget(1.0, True, 0.0)
+    assert cost_to(rows, 0.4, tests=2).of("round") == CostToTarget(3.0, False)
     assert final(StoredRun({}, rows, {}, {}, 0.0)) == pytest.approx(100 * 0.5 / 3)
     assert accuracies([rows], [1, 2]) == "50.0 / 0.0"

@@ -28,7 +28,8 @@ from solvers import fastest_widths
 from tests.drawn import facts, legend, lines, ticks, titles
 from wirelessfl.base.errors import ConfigError
 from wirelessfl.models.submodels.budgets import levels_of
-from wirelessfl.results.selection import LAST, NAMES, final_accuracy
+from wirelessfl.results.costs import LAST, final_accuracy
+from wirelessfl.results.selection import NAMES
 from wirelessfl.runs.build import build
 
 pytestmark = pytest.mark.thorough

@@ -10,7 +10,7 @@ from typing import Any
 from wirelessfl.base.errors import ConfigError
 from wirelessfl.base.rows import measured_field
 from wirelessfl.base.terminal import rendered
-from wirelessfl.results.intervals import CostToTarget, Effect, difference, ratio
+from wirelessfl.results.intervals import Effect, difference, ratio
 from wirelessfl.results.runs import Runs
 from wirelessfl.results.selection import Case, order_key, value_text, varied
 from wirelessfl.results.tables import (
@@ -18,10 +18,9 @@ from wirelessfl.results.tables import (
     Table,
     last_value,
     monitor_of,
-    reaching,
     summarised,
 )
-from wirelessfl.runs.engine import Monitor
+from wirelessfl.runs.targets import CostToTarget, Monitor, cost_to
 
 MIN_PAIRS = 2
 """Seeds that an interval needs."""
@@ -177,10 +176,7 @@ def _effects(
     else:
         found = {"loss": difference("", more, less, least=0.0, shown="number")}
     for field, heading in COSTS.values():
-        if target is None:
-            costs = [_ends(one, field) for one in (case, reference)]
-        else:
-            costs = [_reached(one, field, target, monitor, tests) for one in (case, reference)]
+        costs = [_costs(one, field, target, monitor, tests) for one in (case, reference)]
         shared = {*costs[0]} & {*costs[1]}
         if shared and all(by[seed].cost > 0 for by in costs for seed in shared):
             found[f"{heading}, as a ratio"] = ratio("", costs[0], costs[1], least=1.0)
@@ -198,26 +194,14 @@ def _finals(case: Case, measured: str, tests: int) -> dict[int, float]:
     return {seed: scale * value for seed, value in values.items() if value is not None}
 
 
-def _ends(case: Case, field: str) -> dict[int, CostToTarget]:
-    """The cost of whole runs, by seed."""
-    pairs = zip(case.seeds, case.rows, strict=True)
-    return {seed: CostToTarget(float(rows[-1][field]), True) for seed, rows in pairs if rows}
-
-
-def _reached(
-    case: Case, field: str, target: float, monitor: Monitor, tests: int
+def _costs(
+    case: Case, field: str, target: float | None, monitor: Monitor, tests: int
 ) -> dict[int, CostToTarget]:
-    """The cost until the target, by seed; that of the whole run if it is not reached."""
-    found = {}
-    for seed, rows in zip(case.seeds, case.rows, strict=True):
-        if rows:
-            place = reaching(rows, target, monitor, tests)
-            if place is None:
-                found[seed] = CostToTarget(float(rows[-1][field]), False)
-            else:
-                before = float(rows[place - 1][field]) if place else None
-                found[seed] = CostToTarget(float(rows[place][field]), True, before)
-    return found
+    """The cost until the target by seed, or that of the whole run if it is not reached."""
+    runs = {seed: rows for seed, rows in zip(case.seeds, case.rows, strict=True) if rows}
+    if target is None:
+        return {seed: CostToTarget(float(rows[-1][field]), True) for seed, rows in runs.items()}
+    return {seed: cost_to(rows, target, tests, monitor).of(field) for seed, rows in runs.items()}
 
 
 def _finite(value: float) -> float | None:

@@ -1,4 +1,4 @@
-"""Texts of tables: Markdown, means over seeds, costs until a target, best values of a setting."""
+"""Final accuracies and costs until a target over seeds, as numbers and texts of tables."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 
 from wirelessfl.base.figures.marks import AtLeast, mean_or_bound, missed
 from wirelessfl.base.rows import as_mean_value
-from wirelessfl.results.selection import first_reaching
+from wirelessfl.runs.targets import cost_to
 
 MISSING = "not reached"
 EDGE = "edge of the grid"
@@ -22,6 +22,18 @@ def markdown(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
     return "\n".join(lines) + "\n"
 
 
+LAST = 5
+"""Number of tests averaged for a final accuracy, because single tests vary by points."""
+
+
+def final_accuracy(rows: Sequence[dict[str, Any]], count: int = LAST) -> float:
+    """Mean test accuracy of the last ``count`` tests in percent, without the initial model's.
+
+    Tests of a diverged model count as 0.
+    """
+    return 100 * statistics.mean(map(as_mean_value, rows[1:][-count:]))
+
+
 def reached(
     seeds: Sequence[list[dict[str, Any]]],
     accuracy: float,
@@ -32,13 +44,10 @@ def reached(
     """``quantity`` when ``accuracy`` is first reached: mean, and range or number of successes.
 
     If only some seeds reach it, the mean is a bound: the others count with their whole cost.
-    ``tests`` is the number of tests that are averaged, see ``place_reaching``.
+    ``tests`` is the number of tests that are averaged, see ``cost_to``.
     """
-    hits = [first_reaching(rows, accuracy, tests) for rows in seeds]
-    costs = [
-        AtLeast(rows[-1][quantity]) if hit is None else hit[quantity]
-        for rows, hit in zip(seeds, hits, strict=True)
-    ]
+    ends = [cost_to(rows, accuracy, tests) for rows in seeds]
+    costs = [end.row[quantity] if end.reached else AtLeast(end.row[quantity]) for end in ends]
     return cost_text(costs, form)
 
 

@@ -11,11 +11,11 @@ import statistics
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
-from typing import Any, Literal
+from typing import Literal
 
 from scipy.special import stdtrit
 
-from wirelessfl.results.selection import place_reaching
+from wirelessfl.runs.targets import CostToTarget
 
 LEVEL = 0.95
 HIDDEN = 0.3
@@ -269,46 +269,6 @@ def _product(
         rounding=math.sqrt(max(rounding)),
         empty="target not reached" if seeds else "runs missing",
     )
-
-
-@dataclass(frozen=True)
-class CostToTarget:
-    """The cost until a target.
-
-    Args:
-        cost: the cost; that of the whole run if the target was not reached.
-        reached: whether it was reached.
-        before: the cost at the test before; None if it is the same.
-    """
-
-    cost: float
-    reached: bool
-    before: float | None = None
-
-    @property
-    def rounding(self) -> float:
-        """Standard deviation of the logarithm of the cost within the interval between tests."""
-        if self.before is None or not self.reached:
-            return 0.0
-        return math.log(self.cost / max(self.before, self.cost / 2)) / math.sqrt(12)
-
-    @classmethod
-    def of(
-        cls, rows: Sequence[dict[str, Any]], accuracy: float, quantity: str, tests: int = 1
-    ) -> CostToTarget:
-        """``quantity`` of the first row at which ``tests`` tests have at least this mean accuracy.
-
-        Args:
-            rows: rows of a run or of one of its tasks.
-            accuracy: accuracy in [0, 1].
-            quantity: field of rows.
-            tests: number of tests, see ``place_reaching``.
-        """
-        place = place_reaching(rows, accuracy, tests)
-        if place is None:
-            return cls(float(rows[-1][quantity]), False)
-        before = float(rows[place - 1][quantity]) if place else None
-        return cls(float(rows[place][quantity]), True, before)
 
 
 Costs = Mapping[int, CostToTarget]

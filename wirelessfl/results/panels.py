@@ -44,11 +44,10 @@ from wirelessfl.results.tables import (
     check_target,
     last_value,
     monitor_of,
-    reaching,
     with_rows,
 )
-from wirelessfl.runs.engine import Monitor
 from wirelessfl.runs.plots import for_notebooks
+from wirelessfl.runs.targets import Monitor, cost_to
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -274,9 +273,8 @@ def _drawn(
     if target is None:
         value = last_value(rows, monitor.field, tests)
         return 100 * value if value is not None and is_accuracy(monitor.field) else value
-    place = reaching(rows, target, monitor, tests)
-    field = COSTS[cost][0]
-    return AtLeast(rows[-1][field]) if place is None else float(rows[place][field])
+    until = cost_to(rows, target, tests, monitor).of(COSTS[cost][0])
+    return until.cost if until.reached else AtLeast(until.cost)
 
 
 def _line_of(case: Case, setting: str) -> str:

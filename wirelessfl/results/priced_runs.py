@@ -14,10 +14,10 @@ from wirelessfl.base.errors import ConfigError
 from wirelessfl.base.terminal import rendered
 from wirelessfl.base.wording import shown
 from wirelessfl.config import Config
-from wirelessfl.runs.engine import Monitor
 from wirelessfl.runs.pricing.network_prices import NetworkPrices
 from wirelessfl.runs.pricing.radio import of_radio
 from wirelessfl.runs.result import RunResult
+from wirelessfl.runs.targets import Monitor, ToTarget, cost_to
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -178,28 +178,17 @@ class PricedNetworks(NetworkPrices):
         return self._until(self.joules, target)
 
     def _until(self, values: FloatArray, target: float) -> FloatArray:
-        hit = reached(self.common, self.source.settings, target)
-        return np.full(len(self), np.inf) if hit is None else np.asarray(values[:, hit])
+        place = _cost_to(self.common, self.source.settings, target).place
+        return np.full(len(self), np.inf) if place is None else np.asarray(values[:, place])
 
 
-def reached(
+def _cost_to(
     rows: Sequence[Mapping[str, Any]], settings: Mapping[str, Any], target: float
-) -> int | None:
-    """The place of the first row that reaches a target; None if none does.
-
-    Args:
-        rows: rows of a run.
-        settings: its settings by flag name.
-        target: the target.
-
-    Raises:
-        ConfigError: the target is not a number.
-    """
+) -> ToTarget:
     if isinstance(target, bool) or not isinstance(target, int | float | np.number):
         raise ConfigError(f"target is {shown(target)}: give a number, such as 0.8.")
-    monitor = Monitor.of(settings.get("monitor"), dict(rows[-1]))
-    places = (place for place, row in enumerate(rows) if monitor.reached(dict(row), float(target)))
-    return next(places, None)
+    monitor = Monitor.of(settings.get("monitor"), rows[-1])
+    return cost_to(rows, float(target), monitor=monitor)
 
 
 def _costs(
@@ -211,10 +200,10 @@ def _costs(
     found["uplink_mib"] = rows[-1]["uplink_mib"]
     if target is None:
         return found
-    hit = reached(rows, settings, target)
+    cost = _cost_to(rows, settings, target)
     found["target"] = float(target)
     for key, name in names.items():
-        found[f"{name}_to_target"] = None if hit is None else rows[hit].get(key)
+        found[f"{name}_to_target"] = cost.row.get(key) if cost.reached else None
     return found
 
 

@@ -6,7 +6,7 @@ import csv
 import io
 import json
 import statistics
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
 from typing import Any
@@ -22,8 +22,8 @@ from wirelessfl.base.rows import (
 )
 from wirelessfl.base.terminal import LATEX, rendered
 from wirelessfl.base.wording import shown, suggestion
-from wirelessfl.results.selection import Case, place_reaching, value_text
-from wirelessfl.runs.engine import Monitor
+from wirelessfl.results.selection import Case, value_text
+from wirelessfl.runs.targets import Monitor, cost_to
 
 COSTS = {
     "rounds": ("round", "rounds"),
@@ -244,14 +244,6 @@ def check_target(target: float, monitor: Monitor) -> None:
         )
 
 
-def reaching(
-    rows: Sequence[dict[str, Any]], target: float, monitor: Monitor, tests: int = 1
-) -> int | None:
-    """Index of the row at which the target is first reached; None if it is not."""
-    goal = target if monitor.larger else -target
-    return place_reaching(rows, goal, tests, monitor.score)
-
-
 def last_value(rows: Sequence[dict[str, Any]], field: str, tests: int) -> float | None:
     """Mean of a field over the last rows, without the initial model's; None if it has no value."""
     some = (rows[1:] or rows)[-tests:]
@@ -273,11 +265,12 @@ def _row(
     row |= _spread(measured, [last_value(rows, measured, tests) for rows in seeds])
     if monitor.field != measured:
         row |= _spread("final", [last_value(rows, monitor.field, tests) for rows in seeds])
-    ends, reached = [rows[-1] for rows in seeds], len(seeds)
+    ends: list[Mapping[str, Any]] = [rows[-1] for rows in seeds]
+    reached = len(seeds)
     if target is not None:
-        places = [reaching(rows, target, monitor, tests) for rows in seeds]
-        ends = [rows[-1 if p is None else p] for rows, p in zip(seeds, places, strict=True)]
-        reached = row["reached"] = sum(place is not None for place in places)
+        costs = [cost_to(rows, target, tests, monitor) for rows in seeds]
+        ends = [cost.row for cost in costs]
+        reached = row["reached"] = sum(cost.reached for cost in costs)
     for key, (field, _) in COSTS.items():
         row |= _spread(key, [end[field] for end in ends] if reached else [])
         if reached < len(seeds):

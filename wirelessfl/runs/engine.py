@@ -1,7 +1,5 @@
 """The models, schedule and handler of a run as one: rows, checkpoints and parameters.
 
-The monitored field of rows: target, patience and the best model refer to it.
-
 Fields of rows that come from evaluations.
 """
 
@@ -9,8 +7,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
-from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -19,12 +15,11 @@ from torch import Tensor
 
 from wirelessfl.base.errors import ConfigError, TrainingError
 from wirelessfl.base.guard import of_project
-from wirelessfl.base.rows import has_diverged
 from wirelessfl.base.wording import shown
 from wirelessfl.engine.events import Event, Reached, Report
 from wirelessfl.engine.loop import begin
 from wirelessfl.engine.server.learner import Learner
-from wirelessfl.models.metrics import Measures, smaller_is_better
+from wirelessfl.models.metrics import Measures
 from wirelessfl.models.metrics.built_in import VALIDATION as HELD
 from wirelessfl.runs.build.setups import Goal, Setup
 from wirelessfl.runs.folder.checkpoint import named_params, tensor_mark
@@ -36,66 +31,8 @@ from wirelessfl.runs.folder.fingerprints import (
     model_fingerprint,
     network_fingerprint,
 )
+from wirelessfl.runs.targets import Monitor
 from wirelessfl.training.evaluation import Evaluated
-
-DEFAULTS = ("validation_accuracy", "accuracy", "validation_loss", "loss")
-"""Fields that are monitored by default: the first one that rows have."""
-
-
-@dataclass(frozen=True)
-class Monitor:
-    """A field of rows whose values are compared.
-
-    Args:
-        field: name of the field, e.g. "accuracy" or "validation_loss".
-        larger: whether larger values are better.
-    """
-
-    field: str
-    larger: bool = True
-
-    @classmethod
-    def of(cls, field: str | None, row: Mapping[str, Any]) -> Monitor:
-        """The monitor of a run.
-
-        Args:
-            field: the setting ``monitor``; None for the validation accuracy or, without a
-                validation set, the test accuracy. Without accuracies it is the loss.
-            row: a row of the run.
-        """
-        if field is None:
-            return _default(next((name for name in DEFAULTS if name in row), DEFAULTS[-1]))
-        return cls(field, not smaller_is_better(field))
-
-    def score(self, row: Mapping[str, Any]) -> float:
-        """The field's value, negated if smaller values are better; larger scores are better.
-
-        It is minus infinity if the model has diverged or the row has no value.
-
-        Raises:
-            ConfigError: the field has several values.
-        """
-        value = row.get(self.field)
-        if value is None or has_diverged(row):
-            return -math.inf
-        if isinstance(value, list):
-            raise ConfigError(
-                f"monitor is {self.field!r}, which has {len(value)} values: choose a field with "
-                "one value."
-            )
-        return float(value) if self.larger else -float(value)
-
-    def reached(self, row: Mapping[str, Any], target: float) -> bool:
-        """Whether a row is at least as good as ``target``, in the field's own units."""
-        score = self.score(row)
-        return score > -math.inf and score >= (target if self.larger else -target)
-
-
-@cache  # the rows of long runs are read again and again
-def _default(field: str) -> Monitor:
-    """The monitor of one of ``DEFAULTS``."""
-    return Monitor.of(field, {})
-
 
 VALIDATION = ("validation_accuracy", "validation_loss")
 """Fields of rows that exist only if training samples are held out."""

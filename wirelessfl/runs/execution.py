@@ -20,12 +20,13 @@ from wirelessfl.base.signals import ended_by, handled_by
 from wirelessfl.base.torch_state import torch_settings
 from wirelessfl.engine.events import Event, Reached, Report, Stop
 from wirelessfl.engine.loop import refuse, simulate
-from wirelessfl.runs.engine import Engine, Monitor, check_finite, drop_exploded
+from wirelessfl.runs.engine import Engine, check_finite, drop_exploded
 from wirelessfl.runs.folder.about import CHECKPOINT_LAYOUT, NUMERICS, ROWS_SCHEMA
 from wirelessfl.runs.folder.directory import CHECKPOINT, Row, RunDirectory
 from wirelessfl.runs.folder.fingerprints import check_fingerprint, settings_fingerprint
 from wirelessfl.runs.observers import EndOfTask, Observer, Running
 from wirelessfl.runs.observers.watching import Observers, monitor_of
+from wirelessfl.runs.targets import Monitor
 from wirelessfl.training.workers.processes import freed_memory_kept
 
 RowCallback = Callable[[Row], None]

@@ -21,11 +21,11 @@ from wirelessfl.base.wording import shown
 from wirelessfl.config import Config
 from wirelessfl.engine.schedules import Rounds
 from wirelessfl.models.metrics import smaller_is_better
-from wirelessfl.runs.engine import Monitor
 from wirelessfl.runs.folder.about import NUMERICS
 from wirelessfl.runs.folder.directory import Row, RunDirectory
 from wirelessfl.runs.folder.fingerprints import fingerprint_of
 from wirelessfl.runs.observers.best_model import best_file, best_row
+from wirelessfl.runs.targets import Monitor
 
 SECTIONS = {"rounds": "training", "max_seconds": "training", "target": "evaluation"}
 """Tables of the settings that an extension changes."""

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 from wirelessfl.air.links import EQUAL_SHARES
 from wirelessfl.base.rows import as_mean_value, has_diverged
-from wirelessfl.runs.engine import Monitor
 from wirelessfl.runs.folder.directory import Row
+from wirelessfl.runs.targets import Monitor, ToTarget, cost_to
 
 if TYPE_CHECKING:
     from wirelessfl.runs.result import RunResult
@@ -159,12 +159,12 @@ def summary_of(rows: list[Row], settings: Mapping[str, Any], ended: str | None) 
     if settings.get("sessions") is not None:
         summary["transition_accuracy"] = _after_transitions(rows)
     if target is not None:
-        hit = next((row for row in rows if monitor.reached(row, target)), None)
+        costs = cost_to(rows, target, monitor=monitor)
         summary["target"] = target
         if settings.get("monitor") is not None:
             summary["monitor"] = monitor.field
         for name, key in TO_TARGET.items():
-            summary[name] = None if hit is None else hit[key]
+            summary[name] = costs.row[key] if costs.reached else None
     return summary
 
 
@@ -250,11 +250,12 @@ def predictions(run: RunResult) -> dict[str, dict[str, float | None]] | None:
         return None
     target = run.settings.get("target")
     monitor = Monitor.of(run.settings.get("monitor"), run.rows[-1])
-    row: dict[str, Any] | None = run.rows[-1]
+    costs = ToTarget(run.rows, len(run.rows) - 1)
     if target is not None:
-        row = next((each for each in run.rows if monitor.reached(each, target)), None)
+        costs = cost_to(run.rows, target, monitor=monitor)
     realised: list[float | None] = [None] * len(NAMES)
-    if row is not None:
+    if costs.reached:
+        row = costs.row
         realised = [row["round"], row["sim_seconds"], row["joules"], row.get(monitor.field)]
     return {
         name: {"predicted": float(value), "realised": found}

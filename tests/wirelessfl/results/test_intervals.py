@@ -16,6 +16,7 @@ from wirelessfl.results.intervals import (
     quantile,
     ratio,
 )
+from wirelessfl.runs.targets import cost_to
 
 INF = math.inf
 RATIO = {"shown": "ratio"}
@@ -160,7 +161,7 @@ ROWS = [
     ],
 )
 def test_costs_until_a_mean_of_tests(target, tests, expected):
-    assert CostToTarget.of(ROWS, target, "joules", tests) == expected
+    assert cost_to(ROWS, target, tests).of("joules") == expected
 
 
 @pytest.mark.parametrize(

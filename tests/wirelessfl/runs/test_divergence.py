@@ -17,9 +17,10 @@ from wirelessfl import observers
 from wirelessfl.base.figures.curves import draw_curves, new_figure
 from wirelessfl.base.rows import as_mean_value, has_diverged
 from wirelessfl.cli.output import closing_table
-from wirelessfl.runs.engine import Monitor, drop_exploded, evaluation_fields
+from wirelessfl.runs.engine import drop_exploded, evaluation_fields
 from wirelessfl.runs.summaries import transitions
 from wirelessfl.runs.sweep import sweep
+from wirelessfl.runs.targets import Monitor
 from wirelessfl.training.evaluation import Evaluated
 
 REQUESTS = {"requests": 4, "buffer": 2, "eval_every": 1}

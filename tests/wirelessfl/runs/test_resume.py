@@ -13,10 +13,10 @@ from wirelessfl.config import Config
 from wirelessfl.models import FCNN
 from wirelessfl.runs.build import build
 from wirelessfl.runs.build.computing import Computing
-from wirelessfl.runs.engine import Monitor
 from wirelessfl.runs.folder.about import CHECKPOINT_LAYOUT, ROWS_SCHEMA
 from wirelessfl.runs.folder.directory import RunDirectory
 from wirelessfl.runs.kept import is_finished, kept_run
+from wirelessfl.runs.targets import Monitor
 
 
 def test_resume_removes_rows_after_the_checkpoint(config, toy, same):

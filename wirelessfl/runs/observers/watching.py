@@ -11,10 +11,10 @@ from wirelessfl.base.errors import ConfigError
 from wirelessfl.base.guard import calling, of_project, title_of, wrong_result
 from wirelessfl.base.wording import shown
 from wirelessfl.config import Config
-from wirelessfl.runs.engine import Monitor
 from wirelessfl.runs.folder.directory import Row
 from wirelessfl.runs.observers import BestModel, EarlyStopping, Observer, Running, tracker
 from wirelessfl.runs.observers.observer import EndOfTask
+from wirelessfl.runs.targets import Monitor
 
 
 def check_observers(observers: object) -> None:

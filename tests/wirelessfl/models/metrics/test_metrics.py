@@ -27,7 +27,8 @@ from wirelessfl.metrics import (
 )
 from wirelessfl.models import FCNN
 from wirelessfl.models.metrics.built_in import FIELDS, PREFIXES, worst
-from wirelessfl.runs.engine import Monitor, check_apart
+from wirelessfl.runs.engine import check_apart
+from wirelessfl.runs.targets import Monitor
 
 OWN = "tests.wirelessfl.models.losses.own_functions"
 DRAW = torch.Generator().manual_seed(5)

@@ -8,7 +8,7 @@ import pytest
 import wirelessfl
 from wirelessfl.base.errors import ConfigError
 from wirelessfl.observers import EarlyStopping, EndOfTask
-from wirelessfl.runs.engine import Monitor
+from wirelessfl.runs.targets import Monitor
 
 ACCURACY = Monitor("accuracy")
 
