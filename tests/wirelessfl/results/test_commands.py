@@ -3,6 +3,7 @@
 import csv
 import json
 import resource
+import zlib
 
 import pyarrow.parquet
 import pytest
@@ -14,6 +15,7 @@ import wirelessfl
 from tests.drawn import lines, recorded
 from tests.wirelessfl.results.conftest import rows_of
 from wirelessfl import Config, load, load_all
+from wirelessfl.base.stored_tensors import checksum
 from wirelessfl.cli import main
 
 
@@ -172,12 +174,13 @@ def test_export_of_parameters(command, stored, tmp_path):
     command("export", path, "-o", "m.pt")
     assert torch.equal(torch.load("m.pt", weights_only=True)["w"], want["w"])
     assert "only runs with --keep-best" in command("export", path, "-o", "m.pt", "--best", status=2)
-    best = {"w": torch.tensor([5.0])}
-    save_file(best, path / "best.safetensors", metadata={"row": '{"round": 1}'})
+    best, row = {"w": torch.tensor([5.0])}, '{"round": 1}'
+    seal = {"row": row, "checksum": str(zlib.crc32(row.encode(), checksum(best.items())))}
+    save_file(best, path / "best.safetensors", metadata=seal)
     command("export", path, "-o", "m.safetensors", "--best")
     assert load_file("m.safetensors")["w"].item() == 5
     with safe_open("m.safetensors", "pt") as file:
-        assert file.metadata()["row"] == '{"round": 1}'
+        assert file.metadata()["row"] == row
 
 
 def test_export_of_rows(command, two_algorithms, tmp_path):

@@ -163,7 +163,7 @@ def test_a_reason_at_row_0_leaves_a_finished_run(config, toy):
 @pytest.mark.parametrize(
     ("observers", "message"),
     [
-        (Watcher(), r"observers is <.*Watcher.*>: give a list, \[Watcher\(\.\.\.\)\]\."),
+        (Watcher(), r"observers is <.*Watcher.*: give a list, \[Watcher\(\.\.\.\)\]\."),
         ([Watcher], r"observers\[0\] is <class .*: give an instance, Watcher\(\)\."),
         (
             [Watcher(), print],
@@ -255,7 +255,7 @@ def test_only_the_first_process_has_observers(config, toy):
 
 
 def test_a_console_of_the_caller_stands_for_the_default_one(config, toy, capsys, monkeypatch):
-    monkeypatch.setattr("wirelessfl.observers.in_notebook", lambda: True)
+    monkeypatch.setattr("wirelessfl.runs.observers.in_notebook", lambda: True)
     monkeypatch.setattr("wirelessfl.runs.observers.console.in_notebook", lambda: True)
     wirelessfl.run(config(rounds=2), data=toy)
     shown = capsys.readouterr()
