@@ -204,11 +204,11 @@ def test_tables_show_validation_accuracy(tmp_path, capsys):
     out = capsys.readouterr().out
     rows = [json.loads(line) for line in (tmp_path / "run/rows.jsonl").read_text().splitlines()]
     assert f"{rows[-1]['validation_accuracy']:.3f}" in out
-    assert "val" in out
+    assert "val." in out
     words += ["--lr", "0.1,0.2", "--out", str(tmp_path / "sweep")]
     assert main(["sweep", "fedavg", *words]) == 0
     out = capsys.readouterr().out
-    assert "val" in out
+    assert "validation accuracy" in out
     assert "validation accuracy 0.01" in " ".join(out.split())
 
 
