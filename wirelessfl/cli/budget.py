@@ -35,8 +35,7 @@ def add(parser: Parser) -> None:
     parser.description = (
         "Print each client's link budget, rate and upload time, or quantiles over clients. Nothing "
         "is trained. Flags of the network are those of `run`; without ALGORITHM, the network has "
-        "cells as for hfedavg. --upload-mib X sets the size of an upload (default: 1 MiB); "
-        "--per-client prints one line per client."
+        "cells as for hfedavg."
     )
     parser.add_configuration()
     parser.add_settings(algorithm=ALGORITHM, headings=("network",))

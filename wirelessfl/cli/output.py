@@ -42,7 +42,42 @@ TO_TARGET: dict[str, tuple[str, str]] = {
 }
 
 
-def with_validation(
+def closing_table(summaries: Sequence[dict[str, Any]]) -> Table:
+    """A table with one line per run: final accuracy and cost, or cost of reaching the target."""
+    targets = [summary.get("target") for summary in summaries]
+    columns = TO_TARGET if all(target is not None for target in targets) else TOTALS
+    common = targets[0] if len(set(targets)) == 1 else None
+    columns, kind = _with_validation(columns, summaries)
+    title = None if common is None else f"rounds, MiB and simulated seconds to {kind} {common}"
+    table = Table(title=title)
+    table.add_column("run")
+    several = None not in targets and common is None
+    if several:
+        table.add_column("target", justify="right")
+    for heading, _ in columns.values():
+        table.add_column(heading, justify="right", no_wrap=True)
+    for summary, target in zip(summaries, targets, strict=True):
+        cells = [f"{target:g}"] if several else []
+        cells += summary_cells(summary, columns)
+        table.add_row(short(summary.get("label", summary["algorithm"])), *cells)
+    return table
+
+
+def summary_cells(summary: dict[str, Any], columns: dict[str, tuple[str, str]]) -> list[str]:
+    """The cells of a run in the summary table; the columns are given by key of the summary.
+
+    A number whose digits would fill a column has three of them.
+    """
+    values = [(key, summary.get(key), form) for key, (_, form) in columns.items()]
+    return [
+        ABSENT.get(key, "not reached")
+        if value is None
+        else format(value, form if abs(value) < 1e7 else ".3g")
+        for key, value, form in values
+    ]
+
+
+def _with_validation(
     columns: dict[str, tuple[str, str]], summaries: Sequence[dict[str, Any]]
 ) -> tuple[dict[str, tuple[str, str]], str]:
     """The summary table's columns, and the name of the metric that the target refers to.
@@ -60,41 +95,6 @@ def with_validation(
         return columns, "accuracy"
     others = {key: value for key, value in columns.items() if key != "wall_seconds"}
     return {"validation_accuracy": ("val.", ".3f"), **others}, "validation accuracy"
-
-
-def in_form(value: float, form: str) -> str:
-    """A number in a table: three digits of one whose digits would fill a column."""
-    return format(value, form if abs(value) < 1e7 else ".3g")
-
-
-def cells_of(summary: dict[str, Any], columns: dict[str, tuple[str, str]]) -> list[str]:
-    """The cells of a run in the summary table; the columns are given by key of the summary."""
-    values = [(key, summary.get(key), form) for key, (_, form) in columns.items()]
-    return [
-        ABSENT.get(key, "not reached") if value is None else in_form(value, form)
-        for key, value, form in values
-    ]
-
-
-def closing_table(summaries: Sequence[dict[str, Any]]) -> Table:
-    """A table with one line per run: final accuracy and cost, or cost of reaching the target."""
-    targets = [summary.get("target") for summary in summaries]
-    columns = TO_TARGET if all(target is not None for target in targets) else TOTALS
-    common = targets[0] if len(set(targets)) == 1 else None
-    columns, kind = with_validation(columns, summaries)
-    title = None if common is None else f"rounds, MiB and simulated seconds to {kind} {common}"
-    table = Table(title=title)
-    table.add_column("run")
-    several = None not in targets and common is None
-    if several:
-        table.add_column("target", justify="right")
-    for heading, _ in columns.values():
-        table.add_column(heading, justify="right", no_wrap=True)
-    for summary, target in zip(summaries, targets, strict=True):
-        cells = [f"{target:g}"] if several else []
-        cells += cells_of(summary, columns)
-        table.add_row(short(summary.get("label", summary["algorithm"])), *cells)
-    return table
 
 
 def predictions_table(predicted: dict[str, dict[str, float | None]]) -> Table:

@@ -52,18 +52,14 @@ def add(parser: Parser) -> None:
         "and fit the rounds to the target as a function of H and E. Flags are those of `run`; "
         "--local-steps, --edge-rounds and --clients-per-round accept lists of values to choose "
         "from (default: H from 2 to 40, E from 1 to 10). Pilots do not depend on the radio; they "
-        "are stored in --out (default: runs/pilots) and read if they exist. --pilots N sets the "
-        "number of pilots over H and E (default: 8), --steps N the local steps of a client up to "
-        "the last round (default: 4000), and --jobs N the number of concurrent runs (default: 1). "
-        "--unequal-masks adds pilots of hist with submodels of unequal size, and --air-snr-db 0,10 "
-        "pilots over the air."
+        "are stored in --out (default: runs/pilots) and read if they exist."
     )
     parser.add_configuration()
     parser.add_quiet()
     parser.add_settings(types=dict.fromkeys(LISTS, integers))
     parser.add_argument("--pilots", type=int, metavar="N", help="pilots over H and E (default: 8)")
     parser.add_argument(
-        "--steps", type=int, metavar="N", help="local steps up to the last round (default: 4000)"
+        "--steps", type=int, metavar="N", help="local steps of a client (default: 4000)"
     )
     parser.add_argument(
         "--jobs", type=int, default=1, metavar="N", help="concurrent runs (default: 1)"

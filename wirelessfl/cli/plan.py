@@ -17,8 +17,7 @@ def add(parser: Parser) -> None:
     parser.description = (
         "Print seconds, MiB and joules of a round for every access, and for uniform and optimized "
         "masks, side by side. Nothing is trained, and no data are read. Flags are those of `run`; "
-        "--rounds N sets the number of rounds whose mean is taken (default: 5). --air-joules "
-        "computes the joules of all rounds over the air, which takes longer."
+        "--rounds N sets the number of rounds whose mean is taken (default: 5)."
     )
     parser.add_configuration()
     parser.add_settings()
@@ -26,7 +25,7 @@ def add(parser: Parser) -> None:
         "--air-joules",
         action="store_true",
         default=None,
-        help="compute the joules of all rounds over the air",
+        help="compute the joules of all rounds over the air, which takes longer",
     )
 
 

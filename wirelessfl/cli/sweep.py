@@ -28,11 +28,8 @@ def add(parser: Parser) -> None:
         "Run every combination of the given values once. Each run is stored in a folder below "
         "--out (default: out of the file, or runs/sweep), named by the hash of its settings. Flags "
         "are those of `run`; separate values by commas, or by semicolons if a value contains "
-        "commas. A run ignores flags that do not apply to its choices. --with NAME=X,NAME=Y sets "
-        "values that vary together; repeat it for each point. Runs that differ only in an "
-        "error-free radio are trained once and priced for each radio; --train-all trains each. "
-        "--jobs N sets the number of concurrent runs, one CPU thread each (default: 1); --ray "
-        "ADDRESS uses a Ray cluster, and --ray local starts one on this machine."
+        "commas. A run ignores flags that do not apply to its choices. Runs that differ only in an "
+        "error-free radio are trained once and priced for each radio."
     )
     parser.add_configuration()
     parser.add_quiet()

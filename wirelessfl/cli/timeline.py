@@ -20,10 +20,7 @@ def add(parser: Parser) -> None:
     parser.description = (
         "Simulate the first rounds or seconds of a run without training, draw what each client "
         "does (compute, wait, send), and print where the time goes and who is the straggler. Flags "
-        "are those of `run`; --rounds N sets the number of rounds (default: 2; at most 1000), or "
-        "--seconds X the simulated time (default under schedules buffered and simultaneous: 20), "
-        "and --picture FILE the .png or .pdf to write (default: results/timeline.png; both are "
-        "always written)."
+        "are those of `run`; --rounds N sets the number of rounds (default: 2; at most 1000)."
     )
     parser.add_configuration()
     parser.add_settings()
@@ -31,7 +28,8 @@ def add(parser: Parser) -> None:
         "--seconds",
         type=float,
         metavar="X",
-        help="simulated seconds to draw (default: 2 rounds; 20 s for requests to clients)",
+        help="simulated seconds to draw (default: 2 rounds; 20 s under schedules buffered and "
+        "simultaneous)",
     )
     parser.add_argument(
         "--picture",

@@ -10,6 +10,7 @@ import pytest
 
 from wirelessfl.cli import main
 from wirelessfl.cli.main import GONE
+from wirelessfl.cli.output import TOTALS, summary_cells
 from wirelessfl.config import Config
 
 main_module = importlib.import_module("wirelessfl.cli.main")  # its name is that of the function
@@ -117,6 +118,13 @@ def test_user_errors_print_one_line_and_return_status_2(
     assert message in error
     assert error.count("\n") == 1
     assert not list(tmp_path.iterdir())
+
+
+def test_large_numbers_leave_room_for_other_columns():
+    """38148285969094608.000 J took the column of the run at 80 characters."""
+    cells = summary_cells(dict.fromkeys(TOTALS, 3.814828596909461e16), TOTALS)
+    assert max(map(len, cells)) <= 8
+    assert summary_cells({"joules": 5.2}, {"joules": TOTALS["joules"]}) == ["5.200"]
 
 
 def test_samples_are_reused_only_with_the_flag(tmp_path):

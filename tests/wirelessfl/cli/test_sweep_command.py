@@ -7,7 +7,6 @@ import pytest
 
 from wirelessfl.base.errors import ConfigError
 from wirelessfl.cli import main
-from wirelessfl.cli.output import TOTALS, cells_of
 from wirelessfl.cli.sweep import coupled_settings
 
 SMALL = "--clients 4 --rounds 1 --local-steps 1 --batch-size 8 --threads 1".split()
@@ -79,10 +78,3 @@ def test_a_name_alone_and_in_a_point_is_refused_before_any_run(tmp_path, capsys)
     assert main(words) == 2
     assert "cells is given both alone and in coupled settings" in capsys.readouterr().err
     assert not list(tmp_path.iterdir())
-
-
-def test_large_numbers_leave_room_for_other_columns():
-    """38148285969094608.000 J took the column of the run at 80 characters."""
-    cells = cells_of(dict.fromkeys(TOTALS, 3.814828596909461e16), TOTALS)
-    assert max(map(len, cells)) <= 8
-    assert cells_of({"joules": 5.2}, {"joules": TOTALS["joules"]}) == ["5.200"]
