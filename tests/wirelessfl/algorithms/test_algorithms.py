@@ -1,5 +1,6 @@
 """Algorithms equal reference loops, and coincide with each other in special cases."""
 
+from contextlib import suppress
 from dataclasses import dataclass
 
 import numpy as np
@@ -11,6 +12,7 @@ from torch.nn import functional as F
 import wirelessfl
 from channels.streams import Stream
 from tests.wirelessfl.small import flat, model
+from wirelessfl.algorithms import algorithm_classes
 from wirelessfl.algorithms.fedavg import FedAvg
 from wirelessfl.base.errors import ConfigError
 from wirelessfl.models import FCNN, build_model
@@ -265,3 +267,57 @@ def test_a_merge_that_drops_server_state_is_refused(config, toy, monkeypatch):
         ConfigError, match=r"its merge gets the server state \['momentum', 'params'\]"
     ):
         wirelessfl.run(config("fedavg"), data=toy, model=model())
+
+
+@dataclass(frozen=True)
+class InServerSteps(FedAvg):
+    """Defines its own unit for payloads."""
+
+    def unit(self, payload, local_steps):
+        return self.server_lr * local_steps
+
+
+def test_units_of_payloads():
+    """The unit is lr, 1, or defined by the algorithm; unknown unit names raise an error."""
+    rule = FedAvg(lr=0.3, server_lr=0.5)
+    assert rule.unit(Payload("update", unit="lr"), 7) == 0.3
+    assert rule.unit(Payload("update"), 7) == 1.0
+    assert InServerSteps(server_lr=0.5).unit(Payload("update", unit="lr"), 7) == 3.5
+    with pytest.raises(ValueError, match=r"unit of payload 'update' is 'server_lr': choose 'lr'"):
+        Payload("update", unit="server_lr")
+
+
+REACHED = 0.8
+SAME_TRAINING = {"sync-bayes-st": "sync-st", "sync-ucb-st": "sync-st"}
+"""These algorithms differ only in the assignment of tasks, which is the same for a single task."""
+
+
+class ReachedError(Exception):
+    """Ends a run that has reached the target accuracy."""
+
+
+def reached(name, out):
+    """Run until a row exceeds 80 % accuracy; return its accuracy, or else that of the last row.
+
+    Step sizes are constant, so a run that stops early is a prefix of the full run. All settings are
+    defaults except the number of evaluations (thirty), the threads, the chunk and the directory.
+    """
+    every = wirelessfl.Config.from_flags(name).training.rounds // 30
+    config = wirelessfl.Config.from_flags(name, eval_every=every, threads=1, chunk=60, out=out)
+    accuracies = []
+
+    def on_row(row):
+        accuracies.append(row["accuracy"])
+        if accuracies[-1] > REACHED:
+            raise ReachedError
+
+    with suppress(ReachedError):
+        wirelessfl.run(config, on_row=on_row)
+    return accuracies[-1]
+
+
+@pytest.mark.thorough(every=26)
+@pytest.mark.parametrize("name", sorted(algorithm_classes().keys() - SAME_TRAINING.keys()))
+def test_default_rates_train_the_default_model(name, tmp_path):
+    """A row exceeds 80 % accuracy."""
+    assert reached(name, tmp_path / "run") > REACHED

@@ -1,18 +1,22 @@
 """Settings: equal objects from TOML, flags and Python; one clear error per mistake."""
 
 import importlib
+import re
 import tomllib
+from pathlib import Path
 
 import pytest
 
+import wirelessfl
 from wirelessfl.air.uplinks import UPLINKS
 from wirelessfl.algorithms import Algorithm
 from wirelessfl.base.errors import ConfigError
 from wirelessfl.base.registry import classes_in
 from wirelessfl.config import Config
-from wirelessfl.config.choices import KINDS
+from wirelessfl.config.choices import KINDS, Regime
 from wirelessfl.config.kinds import chosen_classes, flag_homes
 from wirelessfl.config.tables import named_tables, tables_from_flags
+from wirelessfl.runs.build.building import BUILDERS
 
 PROMISED = (
     "dataset data_dir model cells clients local_steps edge_rounds rounds lr batch_size split alpha "
@@ -247,3 +251,34 @@ def test_a_flag_for_another_algorithm_drops_settings_of_the_old_one():
     assert Config.merged(stored, {"algorithm": "hist"}).algorithm.lr == 0.5
     with pytest.raises(ConfigError, match='cells=3 conflicts with algorithm "fedavg"'):
         Config.merged(stored, {"algorithm": "fedavg", "cells": 3})
+
+
+def test_each_regime_has_a_builder():
+    assert set(BUILDERS) == set(Regime)
+
+
+def test_schedule_algorithm_and_sessions_decide():
+    found = {
+        name: Config.from_flags(algorithm, **flags).regime
+        for name, algorithm, flags in (
+            ("rounds", "hist", {}),
+            ("sessions", "fedavg", {"sessions": 2}),
+            ("tasks", "scaffold", {"schedule": "buffered"}),
+            ("cells", "hist", {"schedule": "buffered"}),
+        )
+    }
+    assert found == {regime.value: regime for regime in Regime}
+
+
+def test_no_code_outside_the_configuration_tests_the_name_of_a_regime():
+    """It asks for facts of the regime, which has attributes for them."""
+    root = Path(wirelessfl.__file__).parent
+    tested = re.compile(r"\bregime (==|!=|in|not in) |match [\w.]*\bregime:|isinstance\(regime")
+    found = [
+        f"{path.relative_to(root)}: {line.strip()}"
+        for path in root.rglob("*.py")
+        if path.parent != root / "config" and root / "config" not in path.parents
+        for line in path.read_text().splitlines()
+        if tested.search(line)
+    ]
+    assert found == ["designs/spaces.py: if found.regime != config.regime:"]

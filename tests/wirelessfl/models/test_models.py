@@ -6,6 +6,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 import torch
+from torch import nn
 from torch.func import functional_call, vmap
 from torch.nn.utils import parameters_to_vector
 
@@ -17,10 +18,12 @@ from wirelessfl.models import (
     MLP,
     FedASTCNN,
     GroupNormCNN,
+    LeNet5,
     LinearClassifier,
     StreamDropout,
     build_model,
 )
+from wirelessfl.models.shapes import Declared
 from wirelessfl.models.submodels import make_partition
 from wirelessfl.training.module_executors import LoopExecutor, VmapExecutor
 from wirelessfl.training.stacked import StackedExecutor
@@ -210,3 +213,33 @@ def test_dropout_masks_do_not_depend_on_padding_or_vmap():
     for client in range(3):
         alone = masked(three[client], torch.ones(4, 31))  # fewer samples, fewer neurons
         assert torch.equal(alone, wide[client, :4, :31])
+
+
+def test_class_attributes_are_read():
+    assert Declared.of(nn.Linear(2, 2)) == Declared()
+    lenet = Declared.of(LeNet5((1, 28, 28), 10))
+    assert lenet == Declared(fully_connected=("fc1", "fc2", "fc3"))
+
+
+def test_instance_attributes_are_read():
+    module = nn.Linear(2, 2)
+    module.bytes_per_sample, module.vocabulary = 1 << 28, 17
+    assert Declared.of(module) == Declared(bytes_per_sample=1 << 28, vocabulary=17)
+
+
+def test_attributes_of_other_types_are_ignored():
+    module = nn.Linear(2, 2)
+    module.fully_connected, module.test_batch = nn.Linear(2, 2), 0
+    module.bytes_per_sample, module.vocabulary = "much", True
+    assert Declared.of(module) == Declared()
+    module = nn.Linear(2, 2)
+    module.fully_connected = "first"
+    assert Declared.of(module) == Declared()
+    module.fully_connected = ["first", "last"]
+    assert Declared.of(module).fully_connected == ("first", "last")
+
+
+def test_a_vocabulary_that_is_not_an_integer_is_ignored():
+    module = nn.Linear(2, 2)
+    module.vocabulary = ["a", "b"]
+    assert Declared.of(module).vocabulary is None

@@ -19,6 +19,7 @@ from wirelessfl.training.evaluation import evaluate
 from wirelessfl.training.module_executors import LoopExecutor, VmapExecutor
 from wirelessfl.training.objective import Objective
 from wirelessfl.training.stacked import NotAChainError, StackedExecutor, chain, why_not_stacked
+from wirelessfl.training.steps import StepsDone
 from wirelessfl.training.trial import check_model, why_not_vmapped
 
 
@@ -361,3 +362,16 @@ def test_payloads_must_have_their_shape(wrong):
         ConfigError, match=r"send returned .* for 'update'. Return a tensor of shape \[\d, "
     ):
         updates(VmapExecutor(task, data, chunk=2), replace(job, rule=Long()))
+
+
+def test_steps_are_counted_copied_and_restored():
+    steps = StepsDone()
+    steps.add(np.array([5, 2]), 3)
+    before = steps.copy()
+    steps.add(np.array([2]), 4)
+    assert steps.of(np.array([2, 3, 5])).tolist() == [7, 0, 3]
+    assert before.of(np.array([2, 3, 5])).tolist() == [3, 0, 3]
+    assert len(steps) == 2, "clients without steps are not stored"
+    again = StepsDone.restored({**steps.tensors(), "other": torch.zeros(1)})
+    assert again == steps
+    assert StepsDone.restored(StepsDone().tensors()).of(np.array([1])).tolist() == [0]

@@ -1,4 +1,4 @@
-"""The server's merges, memory and restoration; rounds and tasks give the same model."""
+"""The server's merges, weights, present clients and restoration; rounds and tasks agree."""
 
 from dataclasses import dataclass
 from typing import ClassVar
@@ -6,10 +6,13 @@ from typing import ClassVar
 import numpy as np
 import pytest
 import torch
+from hypothesis import given
+from hypothesis import strategies as st
 
 import wirelessfl
 from channels import Network
 from channels.streams import Stream
+from wirelessfl.air.participants import BLOCK, ConsecutiveClients, PresentClients
 from wirelessfl.air.uplinks import UPLINKS
 from wirelessfl.algorithms.fedavg import FedAvg
 from wirelessfl.algorithms.scaffold import Scaffold
@@ -206,3 +209,100 @@ def test_rounds_and_tasks_give_the_same_model(config, toy, tmp_path, first):
         assert torch.equal(learner.server.cloud["params"], training.server.cloud["params"])
         assert not torch.equal(before, training.server.cloud["params"])
     assert learner.server.version == training.server.version == 3
+
+
+@st.composite
+def cases(draw):
+    """Weights, samples per client, present clients, participants, and which of those send."""
+    sizes = draw(st.lists(st.integers(1, 4), min_size=1, max_size=4))
+    node_of = np.repeat(np.arange(len(sizes)), sizes)
+    count = len(node_of)
+    samples = draw(st.lists(st.integers(1, 50), min_size=count, max_size=count))
+    weighted = draw(st.booleans())
+    there, part, sends = (np.array(draw(st.lists(st.booleans(), min_size=count, max_size=count)))
+                          for _ in range(3))  # fmt: skip
+    clients = np.flatnonzero(there & part)
+    weights = Weights(node_of, np.array(samples, dtype=float) if weighted else None)
+    return weights, samples if weighted else [1] * count, there, clients, sends[clients]
+
+
+@given(cases())
+def test_weights_are_sums_over_clients(case):
+    """Checks weights within nodes, weights of nodes, and the share of participants and senders."""
+    weights, each, there, clients, sends = case
+    nodes = [np.flatnonzero(weights.node_of == node) for node in range(weights.nodes)]
+    in_means = dict(zip(clients.tolist(), weights.in_means(clients), strict=True))
+    present = weights.sums(np.flatnonzero(there))
+    share, part_share = (weights.share(some, present) for some in (clients, clients[sends]))
+    sending = {client for client, does in zip(clients.tolist(), sends, strict=True) if does}
+    for node, members in enumerate(nodes):
+        here = [client for client in members.tolist() if client in in_means]
+        total = sum(each[client] for client in here)
+        whole = sum(each[client] for client in members.tolist() if there[client])
+        assert [in_means[client] for client in here] == [each[client] / total for client in here]
+        expected = float(total > 0) if weights.samples is None else total
+        assert weights.at_nodes(clients)[node] == expected
+        assert share[node] == pytest.approx(total / whole if whole else 0)
+        some = sum(each[client] for client in here if client in sending)
+        assert part_share[node] == pytest.approx(some / whole if whole else 0)
+
+
+def test_a_client_may_occur_twice():
+    """Two updates of a client in one merge both count."""
+    weights = Weights(np.zeros(4, dtype=int), np.array([1.0, 2.0, 3.0, 4.0]))
+    clients = np.array([1, 3, 1])
+    assert weights.in_means(clients).tolist() == [0.25, 0.5, 0.25]
+    assert weights.share(clients, weights.sums(np.arange(4))).tolist() == [0.8]
+
+
+CLIENTS = 3 * BLOCK + 100
+BOUNDS = [0, 1, BLOCK - 1, BLOCK, 2 * BLOCK + 7, CLIENTS - 1, CLIENTS]
+
+
+def check_ranks(found, members):
+    """Ranks and numbers are those of the sorted list of clients."""
+    assert found.below(BOUNDS).tolist() == [int((members < bound).sum()) for bound in BOUNDS]
+    ranks = np.arange(len(members))
+    for some in (ranks, ranks[:0], ranks[::97], ranks[-1:]):
+        assert np.array_equal(found.at(some), members[some])
+
+
+@pytest.mark.parametrize("share", [0.0, 0.01, 0.6, 1.0])
+def test_ranks_after_departures(share):
+    draw = Stream(3, ("present",)).generator()
+    mask = draw.random(CLIENTS) < share
+    mask[BLOCK : 2 * BLOCK] &= share == 1.0  # a block without clients
+    given, present = mask.copy(), PresentClients(mask)
+    for _ in range(3):
+        members = np.flatnonzero(mask)
+        check_ranks(present, members)
+        assert len(present) == len(members)
+        assert all((client in present) == mask[client] for client in range(CLIENTS))
+        for client in (-1, 0, BLOCK - 1, BLOCK, CLIENTS - 1):
+            assert list(present.after(client)) == members[members > client].tolist()
+        assert np.array_equal(present.mask, mask)
+        gone = draw.choice(members, len(members) // 3, replace=False)
+        mask = mask.copy()
+        mask[gone] = False
+        for client in gone.tolist():
+            present.remove(client)
+    assert given[gone].all(), "the argument does not change"
+    with pytest.raises(ValueError, match="read-only"):
+        present.mask[0] = True
+
+
+@pytest.mark.parametrize(("first", "count"), [(0, 5), (BLOCK - 3, 2000), (CLIENTS - 4, 4)])
+def test_consecutive_clients_are_ranked_like_any_set(first, count):
+    check_ranks(ConsecutiveClients(first, count), np.arange(first, first + count))
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_sums_over_chosen_clients_do_not_depend_on_blocks(weighted, monkeypatch):
+    monkeypatch.setattr("wirelessfl.engine.server.weights.BLOCK", 7)
+    draw = Stream(4).generator()
+    samples = draw.integers(1, 50, 40).astype(float) if weighted else None
+    weights, chosen = Weights(np.repeat([0, 1, 2], [9, 30, 1]), samples), draw.random(40) < 0.5
+    chosen[-1] = False
+    expected = weights.sums(np.flatnonzero(chosen))
+    assert expected[2] == 0
+    assert np.array_equal(weights.sums_where(chosen), expected)

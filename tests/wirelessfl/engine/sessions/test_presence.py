@@ -1,20 +1,23 @@
 """Client presence: arrivals follow a loss system; traces by hand; invariants of both."""
 
 import csv
+import heapq
 import itertools
 import math
+import tracemalloc
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from channels import Stream
 from channels.indexed import exponential
-from channels.streams import Stream
 from wirelessfl.base.errors import ConfigError
 from wirelessfl.engine.schedules import Clock
+from wirelessfl.engine.sessions import processes as stays
 from wirelessfl.engine.sessions.attendance import Churn
-from wirelessfl.engine.sessions.processes import Arrivals, Change, check_sessions_by_rounds
+from wirelessfl.engine.sessions.processes import Arrivals, Change, Stays, check_sessions_by_rounds
 from wirelessfl.engine.sessions.traces import Stay, Trace, read_trace
 
 STREAM = Stream(7, ("presence",))
@@ -382,3 +385,37 @@ def test_a_session_that_ends_early_skips_the_changes_of_its_other_rounds(session
     present = [stay.join <= 4 * session < stay.leave for stay in stays]
     assert churn.open(session).tolist() == present
     assert churn.snapshot() == {"changes": sum(0 < t <= 4 * session for s in stays for t in s[1:])}
+
+
+@given(st.integers(1, 9), st.lists(st.none() | st.integers(0, 30), max_size=60))
+def test_stays_end_in_the_order_of_a_heap(soon, steps):
+    """None removes the earliest stay; a number adds one with that end, or a later one."""
+    found, expected = Stays(), []
+    before, stays.SOON = stays.SOON, soon
+    try:
+        for client, step in enumerate(steps):
+            if step is not None:
+                found.add(float(step), client)
+                heapq.heappush(expected, (float(step), client))
+            elif expected:
+                assert found.first == heapq.heappop(expected)
+                found.remove_first()
+            if client % 3:
+                assert found.first == (expected[0] if expected else None)
+    finally:
+        stays.SOON = before
+
+
+def test_most_stays_take_few_bytes():
+    ends = Stream(1, ("ends",)).generator().exponential(size=50_000)
+    tracemalloc.start()
+    try:
+        found = Stays()
+        for client in range(len(ends)):
+            found.add(float(ends[client]), client)
+            earliest = found.first  # from the start, when few stays are known
+        assert earliest == (ends.min(), ends.argmin())
+        held = tracemalloc.get_traced_memory()[0]
+        assert held < 18 * len(ends)
+    finally:
+        tracemalloc.stop()

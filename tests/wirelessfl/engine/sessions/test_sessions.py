@@ -1,5 +1,6 @@
-"""Sessions: present clients, departures during a round, and invalid settings."""
+"""Sessions: present clients, their labels, and departures during a round."""
 
+from collections import Counter
 from dataclasses import replace
 
 import numpy as np
@@ -7,6 +8,7 @@ import pytest
 import torch
 
 import wirelessfl
+from channels.streams import Stream
 from tests.wirelessfl.engine.sessions.full_batch import full_batch_round
 from wirelessfl.air.participants import PresentClients
 from wirelessfl.algorithms.step_sizes import Decay
@@ -26,6 +28,7 @@ from wirelessfl.engine.events import (
     Stop,
 )
 from wirelessfl.engine.schedules import SessionsScheduler
+from wirelessfl.engine.sessions.session_model import HeldLabels
 from wirelessfl.models import FCNN
 from wirelessfl.runs.build import build
 from wirelessfl.runs.folder.directory import RunDirectory
@@ -270,3 +273,49 @@ def test_capacities_and_static_masks_hold_in_trial_rounds(config, toy, masks):
         assert plan.widths.tolist() == plans[0].widths.tolist()
     held = [[layers[0].tolist() for layers in plan.chosen] for plan in plans]
     assert (held[0] == held[1] == held[2] == held[3]) == (masks == "static")
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_labels_are_those_of_the_present_clients(seed):
+    """After each departure of one or several clients; the labels of the last clients remain."""
+    draw = Stream(seed, ("labels",)).generator()
+    own = [draw.choice(9, draw.integers(1, 4), replace=False).tolist() for _ in range(60)]
+    asked = Counter()
+
+    def labels_of(client):
+        asked[client] += 1
+        return own[client]
+
+    held = HeldLabels(labels_of, range(12))  # no client has labels 9 to 11
+    for possible in (None, range(9), range(10)):
+        asked.clear()
+        there = np.flatnonzero(draw.random(60) < 0.7).tolist()
+        present = PresentClients(np.isin(np.arange(60), there))
+        held.opened(present, possible)
+        assert set(held.held) == set().union(*(own[client] for client in there))
+        while there:
+            gone = draw.choice(there, min(len(there), int(draw.integers(1, 5))), replace=False)
+            there = [client for client in there if client not in gone]
+            for client in gone.tolist():
+                present.remove(client)
+            before = held.held
+            held.left(gone.tolist())
+            expected = sorted(set().union(*(own[client] for client in there)))
+            assert list(held.held) == (expected if there else list(before))
+        assert max(asked.values()) <= 10, "once per label, and once when the session opens"
+    held.opened(PresentClients(np.zeros(60, dtype=bool)), None)
+    assert held.held == before
+
+
+def test_few_clients_are_examined_if_labels_are_common():
+    """Ten thousand clients, each with two of ten labels; half of them leave."""
+    asked = []
+    held = HeldLabels(lambda c: asked.append(c) or [c % 10, c % 7], range(10))
+    present = PresentClients(np.ones(10_000, dtype=bool))
+    held.opened(present, None)
+    assert len(asked) <= 10
+    for client in Stream(1).generator().permutation(10_000)[:5000].tolist():
+        present.remove(client)
+        held.left([client])
+    assert held.held == tuple(range(10))
+    assert len(asked) < 500

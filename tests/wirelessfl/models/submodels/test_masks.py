@@ -12,8 +12,19 @@ from hypothesis import strategies as st
 
 from channels.streams import Stream
 from wirelessfl.base.errors import ConfigError
-from wirelessfl.models.submodels import Dealing, Masks, coverage, deal_masks
-from wirelessfl.models.submodels.neurons import Neurons
+from wirelessfl.config import Config
+from wirelessfl.models.submodels import (
+    Dealing,
+    Masks,
+    Neurons,
+    check_coverage,
+    coverage,
+    deal_masks,
+    draw_masks,
+    largest_part,
+    sizes_of,
+)
+from wirelessfl.runs.build.planners import plan_without_data
 
 KINDS = get_args(Masks)
 BY_COUNTS = [kind for kind in KINDS if kind != "partition"]
@@ -272,3 +283,87 @@ def test_wrong_overlaps_rounds_and_clients_are_refused():
         dealing(number=-1)
     with pytest.raises(ValueError, match="twice"):
         dealing(clients=(1, 1))
+
+
+@pytest.mark.parametrize(
+    ("algorithm", "flags", "sizes", "largest"),
+    [
+        ("hist", {}, [4, 4], 1.0),
+        ("hist", {"hidden": (9,)}, [5, 4], 1.0),
+        ("hist", {"mask_overlap": 0.5}, [6, 6], 1.0),
+        ("hist", {"mask_sizes": "fixed", "mask_shares": (0.75, 0.25)}, [6, 2], 1.5),
+        ("hfedavg", {}, [], 1.0),
+    ],
+)
+def test_equal_sizes_count_as_one(algorithm, flags, sizes, largest):
+    given = {"cells": 2, "clients": 4, "hidden": (8,)} | flags
+    submodels = plan_without_data(Config.from_flags(algorithm, **given)).planner.plan(0).submodels
+    assert sizes_of(submodels) == sizes
+    assert largest_part(submodels) == largest
+
+
+def test_panels_show_masks_and_coverage(tmp_path):
+    """Panels show the masks and coverage of ``deal_masks``; crosses mark uncovered neurons."""
+    counts, width, path = [6, 3, 3], 12, tmp_path / "masks.png"
+    figure = draw_masks(counts, width, path, kinds=("ordered", "covered"), rounds=2, seed=4)
+    assert path.read_bytes().startswith(b"\x89PNG")
+    assert [panel.get_ylabel() for panel in figure.axes[:2]] == ["round 1\nclients", "Γ"]
+    assert [panel.get_xlabel() for panel in figure.axes[1:4:2]] == ["", "neurons"]
+    assert figure.get_supxlabel().count("\n") == 1, "it fits into the figure"
+    panels = iter(figure.axes)
+    layers = [Neurons("hidden", width, ())]
+    for kind in ("ordered", "covered"):
+        for number in range(2):
+            own = Dealing(number, np.arange(3), Stream(4).child("round", number), Stream(4))
+            chosen = deal_masks(kind, layers, np.array(counts)[:, None], own)
+            times = coverage(chosen, layers)[0]
+            held, below = next(panels), next(panels)
+            rows = [np.flatnonzero(row) for row in held.images[0].get_array()]
+            assert [row.tolist() for row in rows] == [mine[0].tolist() for mine in chosen]
+            assert below.images[0].get_array().tolist() == [times.tolist()]
+            assert below.lines[0].get_xdata().tolist() == np.flatnonzero(times == 0).tolist()
+
+
+def test_an_unknown_file_suffix_is_refused(tmp_path):
+    with pytest.raises(
+        ConfigError, match=r"path is .*masks.txt.*: give a file name that ends in .png"
+    ):
+        draw_masks([2], 4, tmp_path / "masks.txt")
+    assert not list(tmp_path.iterdir())
+
+
+def refusal(held):
+    """Error of ``check_coverage`` for a layer of 300 neurons; ``held`` lists clients' neurons."""
+    layers = [Neurons("layers.0", 2, ()), Neurons("layers.1", 300, ())]
+    chosen = [[np.arange(2), np.array(sorted(mine), np.int64)] for mine in held]
+    with pytest.raises(ConfigError) as caught:
+        check_coverage(chosen, layers, 2, clients=3, number=1)
+    return str(caught.value)
+
+
+def test_insufficient_coverage_is_refused_with_ranges_of_neurons():
+    all_but = set(range(300)) - set(range(150, 200)) - {203}
+    assert refusal([all_but, set(range(150)), all_but]) == (
+        "neurons 150 to 199 and 203 of layer 'layers.1' are covered by none of the 3 clients of "
+        "round 1, but min_coverage is 2. Increase capacities or the number of clients per round, "
+        'or choose masks "covered", which have the most even coverage.'
+    )
+    everything = set(range(300))
+    only = refusal([everything, everything - {4, 9, 10}])
+    assert only.startswith("neurons 4 and 9 to 10 of layer 'layers.1' are covered by only 1 of the")
+    assert refusal([everything, everything - {7}]).startswith("neuron 7 of layer 'layers.1' is ")
+    gaps = refusal([set(range(0, 300, 2))] * 2)
+    assert gaps.startswith("neurons 1, 3, 5, 7, 9, 11, 13, 15 and 142 more of layer")
+
+
+def test_enough_coverage_passes():
+    """``covered`` masks with twice the layer's width in total cover every neuron twice."""
+    layers = [Neurons("a", 10, ()), Neurons("b", 6, (), 3)]
+    counts = np.array([[5, 3], [7, 6], [8, 3]])
+    clients = np.arange(3)
+    deal = Dealing(0, clients, Stream(0).child("round", 0), Stream(0))
+    chosen = deal_masks("covered", layers, counts, deal)
+    check_coverage(chosen, layers, 2, clients=3, number=0)
+    with pytest.raises(ConfigError, match="only 2 of the 3 clients"):
+        check_coverage(chosen, layers, 3, clients=3, number=0)
+    check_coverage([], [], 1, clients=0, number=0)
