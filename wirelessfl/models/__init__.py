@@ -92,12 +92,12 @@ def build_model(
         ConfigError: the model is unknown, or does not fit the input.
     """
     factory = by_name("model", name, MODELS)
-    known = parameters_of(factory)
+    parameters = parameters_of(factory)
     options |= {"dropout": options.get("dropout") or None}
     options = {
         name: tuple(value) if name == "hidden" else value
         for name, value in options.items()
-        if value is not None and (name not in FACTS or name in known)
+        if value is not None and (name not in FACTS or name in parameters)
     }
     with seeded_generators(stream), _own_generator(factory, stream):
         try:

@@ -49,11 +49,11 @@ DEFAULTS = {"dropout": 0.0}
 """Defaults of settings; the others default to None, for the model's default."""
 
 
-def _names(given: Any) -> Any:
+def _names(names: Any) -> Any:
     """Parse a list, or a comma-separated string, of names; return other values unchanged."""
-    listed = [given] if isinstance(given, str) else given
+    listed = [names] if isinstance(names, str) else names
     if not isinstance(listed, list | tuple) or not all(isinstance(entry, str) for entry in listed):
-        return given
+        return names
     return tuple(name.strip() for entry in listed for name in entry.split(","))
 
 

@@ -97,10 +97,10 @@ def _shapes(
 ) -> Shapes:
     """Shapes of layers with weights and biases; linear ones are given as (inputs, outputs)."""
     weights = {**convolutions, **{name: shape[::-1] for name, shape in linear.items()}}
-    found: dict[str, tuple[int, ...]] = {}
+    parameters: dict[str, tuple[int, ...]] = {}
     for name, shape in weights.items():
-        found |= {f"{name}.weight": shape, f"{name}.bias": shape[:1]}
-    return Shapes(found, tuple(linear))
+        parameters |= {f"{name}.weight": shape, f"{name}.bias": shape[:1]}
+    return Shapes(parameters, tuple(linear))
 
 
 @dataclass(frozen=True)
@@ -126,12 +126,14 @@ class Declared:
     @classmethod
     def of(cls, module: torch.nn.Module) -> Declared:
         """Read the attributes of any ``nn.Module``."""
-        found: dict[str, Any] = {}
+        attributes: dict[str, Any] = {}
         for name in (entry.name for entry in fields(cls)):
             value = getattr(module, name, None)
             if name == "fully_connected":
-                if isinstance(value, tuple | list) and all(isinstance(one, str) for one in value):
-                    found[name] = tuple(value)
+                if isinstance(value, tuple | list) and all(
+                    isinstance(layer, str) for layer in value
+                ):
+                    attributes[name] = tuple(value)
             elif isinstance(value, int) and not isinstance(value, bool) and value > 0:
-                found[name] = value
-        return cls(**found)
+                attributes[name] = value
+        return cls(**attributes)

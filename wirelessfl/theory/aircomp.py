@@ -52,7 +52,7 @@ def theorem_2(
     Raises:
         ValueError: as for ``theorem_1``, or ``mse`` is negative, not finite or of a wrong shape.
     """
-    known = theorem_1(
+    noiseless = theorem_1(
         constants,
         rounds=rounds,
         edge_rounds=edge_rounds,
@@ -76,5 +76,5 @@ def theorem_2(
     factor = 2 * constants.smoothness / local_steps if corrected else 1.0
     air_error = step_size * factor * float(errors.mean())
     return Theorem2(
-        **known.terms, step_size=known.step_size, limit=known.limit, air_error=air_error
+        **noiseless.terms, step_size=noiseless.step_size, limit=noiseless.limit, air_error=air_error
     )

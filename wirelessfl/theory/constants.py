@@ -88,11 +88,11 @@ def estimate_constants(
         raise ValueError(
             f"cell_of has {len(cell_of)} entries: give one for each of the {len(clients)} clients."
         )
-    given = module, inputs, labels, clients
-    landscape = _Landscape(*given, loss)
+    problem = module, inputs, labels, clients
+    landscape = _Landscape(*problem, loss)
     if points is None:
         path = stream.child("path")
-        points = sgd_path(*given, batch_size=batch_size, stream=path, points=samples, loss=loss)
+        points = sgd_path(*problem, batch_size=batch_size, stream=path, points=samples, loss=loss)
     landscape.check(points)
     order = stream.child("clients").generator().permutation(len(clients))
     chosen = set(order[:clients_sampled].tolist())
@@ -100,8 +100,8 @@ def estimate_constants(
     with _evaluation(module):
         for k, point in enumerate(points):
             power = _PowerIteration(stream.child("power", k), iterations, tolerance)
-            found = _constants_at(point, landscape, clients, cell_of, chosen, batch_size, power)
-            largest = [max(pair) for pair in zip(largest, found, strict=True)]
+            constants = _constants_at(point, landscape, clients, cell_of, chosen, batch_size, power)
+            largest = [max(pair) for pair in zip(largest, constants, strict=True)]
     sharpest, noisiest, cells_apart, clients_apart = largest
     return Constants(sharpest, noisiest, cells_apart, clients_apart, points=len(points))
 
@@ -266,15 +266,15 @@ class _Landscape:
         """Lower estimate of the largest Hessian |eigenvalue| of the mean loss of ``rows``."""
         generator = power.starts.generator(client)
         direction = torch.from_numpy(generator.standard_normal(len(point), np.float32)).to(point)
-        found = 0.0
+        largest = 0.0
         for _ in range(power.iterations):
             direction = self._hessian_times(point, direction / direction.norm(), rows)
             length = float(direction.norm())
             # For a symmetric matrix the lengths never decrease, and converge to this magnitude.
-            if length <= (1 + power.tolerance) * found or length == 0.0:
-                return max(length, found)
-            found = length
-        return found
+            if length <= (1 + power.tolerance) * largest or length == 0.0:
+                return max(length, largest)
+            largest = length
+        return largest
 
     def _hessian_times(self, point: Tensor, direction: Tensor, rows: IntArray) -> Tensor:
         total = torch.zeros_like(point)

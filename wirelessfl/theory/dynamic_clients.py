@@ -62,13 +62,13 @@ def data_deviation(samples: ArrayLike) -> float:
     Raises:
         ValueError: ``samples`` is empty or not finite.
     """
-    given = np.asarray(samples, dtype=np.float64)
-    if given.ndim == 0 or given.size == 0 or not np.isfinite(given).all():
+    values = np.asarray(samples, dtype=np.float64)
+    if values.ndim == 0 or values.size == 0 or not np.isfinite(values).all():
         raise ValueError(
-            f"samples has shape {list(given.shape)}: give finite numbers [samples, ...] with at "
+            f"samples has shape {list(values.shape)}: give finite numbers [samples, ...] with at "
             "least one sample."
         )
-    return float(np.linalg.norm(given - given.mean(0)))
+    return float(np.linalg.norm(values - values.mean(0)))
 
 
 @dataclass(frozen=True)
@@ -168,8 +168,8 @@ class RoundConstants:
     decrease: float
 
     def __post_init__(self) -> None:
-        given = _clients(samples=self.samples, batch=self.batch, steps=self.steps)
-        for name, values in given.items():
+        arrays = _clients(samples=self.samples, batch=self.batch, steps=self.steps)
+        for name, values in arrays.items():
             object.__setattr__(self, name, values)
         for k, (batch, samples) in enumerate(zip(self.batch, self.samples, strict=True)):
             if batch > samples:
@@ -285,48 +285,57 @@ def gradient_norm_bound(
     """
     if not rounds:
         raise ValueError("rounds is empty: give at least one round.")
-    terms = np.mean([_corrected(one) if corrected else _printed(one) for one in rounds], axis=0)
+    terms = np.mean(
+        [_corrected(constants) if corrected else _printed(constants) for constants in rounds],
+        axis=0,
+    )
     violated = tuple(
         number
-        for number, one in enumerate(rounds)
-        if not one.largest_step_size(corrected=corrected).admits(one.step_size)
+        for number, constants in enumerate(rounds)
+        if not constants.largest_step_size(corrected=corrected).admits(constants.step_size)
     )
     decrease, sampling, drift, dissimilarity, uneven_steps = terms.tolist()
     return GradientNormBound(decrease, sampling, drift, dissimilarity, uneven_steps, violated)
 
 
-def _printed(one: RoundConstants) -> FloatArray:
+def _printed(constants: RoundConstants) -> FloatArray:
     """The printed terms (a) to (d) of one round, and 0 for (e)."""
-    scale, max_steps = one.smoothness * one.step_size, int(one.steps.max())
-    left_out = 1 - one.batch / one.samples
-    noise = left_out * one.deviation**2 / one.batch
+    scale, max_steps = constants.smoothness * constants.step_size, int(constants.steps.max())
+    left_out = 1 - constants.batch / constants.samples
+    noise = left_out * constants.deviation**2 / constants.batch
     terms = [
-        2 * one.decrease / one.step_size,
-        4 * scale * one.variability**2 * (one.steps * noise / one.samples).sum(),
-        4 * scale**2 * one.variability * ((one.steps - 1) * noise).sum() / one.samples.sum(),
-        8 * scale**2 * max_steps * (max_steps - 1) * one.zeta_2,
+        2 * constants.decrease / constants.step_size,
+        4 * scale * constants.variability**2 * (constants.steps * noise / constants.samples).sum(),
+        4
+        * scale**2
+        * constants.variability
+        * ((constants.steps - 1) * noise).sum()
+        / constants.samples.sum(),
+        8 * scale**2 * max_steps * (max_steps - 1) * constants.zeta_2,
         0.0,
     ]
-    return np.array(terms) / (1 - one.drift_share)
+    return np.array(terms) / (1 - constants.drift_share)
 
 
-def _corrected(one: RoundConstants) -> FloatArray:
+def _corrected(constants: RoundConstants) -> FloatArray:
     """The corrected terms (a) to (e) of one round."""
-    scale, max_steps = one.smoothness * one.step_size, int(one.steps.max())
-    left_out = 1 - one.batch / one.samples
+    scale, max_steps = constants.smoothness * constants.step_size, int(constants.steps.max())
+    left_out = 1 - constants.batch / constants.samples
     # With a single sample left_out is 0; the 1 avoids 0 / 0.
-    freedom = np.maximum(one.samples - 1, 1)
-    noise = left_out * (one.variability * one.deviation) ** 2 / (one.batch * freedom)
-    weights = one.samples / one.samples.sum()
-    mean, uneven = _mean_steps(one.samples, one.steps)
+    freedom = np.maximum(constants.samples - 1, 1)
+    noise = (
+        left_out * (constants.variability * constants.deviation) ** 2 / (constants.batch * freedom)
+    )
+    weights = constants.samples / constants.samples.sum()
+    mean, uneven = _mean_steps(constants.samples, constants.steps)
     terms = [
-        2 * one.decrease / (one.step_size * mean),
-        2 * scale / mean * (weights * one.steps * noise).sum(),
-        3 * scale**2 / mean * (weights * one.steps * (one.steps - 1) * noise).sum(),
-        12 * scale**2 * max_steps**2 * (max_steps - 1) / mean * one.zeta_2,
-        2 * uneven * one.zeta_2,
+        2 * constants.decrease / (constants.step_size * mean),
+        2 * scale / mean * (weights * constants.steps * noise).sum(),
+        3 * scale**2 / mean * (weights * constants.steps * (constants.steps - 1) * noise).sum(),
+        12 * scale**2 * max_steps**2 * (max_steps - 1) / mean * constants.zeta_2,
+        2 * uneven * constants.zeta_2,
     ]
-    return np.array(terms) / (1 - one.drift_share)
+    return np.array(terms) / (1 - constants.drift_share)
 
 
 def _mean_steps(samples: IntArray, steps: IntArray) -> tuple[float, float]:
@@ -336,9 +345,9 @@ def _mean_steps(samples: IntArray, steps: IntArray) -> tuple[float, float]:
     return mean, float(weights @ (1 - steps / mean) ** 2)
 
 
-def _clients(**given: Any) -> dict[str, IntArray]:
+def _clients(**numbers: Any) -> dict[str, IntArray]:
     """Validated arrays of positive integers, one per client."""
-    arrays = {name: np.asarray(values) for name, values in given.items()}
+    arrays = {name: np.asarray(values) for name, values in numbers.items()}
     shape = arrays["samples"].shape
     for name, values in arrays.items():
         if values.ndim != 1 or len(values) == 0 or values.shape != shape:

@@ -118,14 +118,14 @@ class ShiftedExponential:
         Raises:
             ValueError: a probability is outside [0, 1].
         """
-        given = np.asarray(probability, dtype=np.float64)
-        wrong = ~((given >= 0) & (given <= 1))
+        values = np.asarray(probability, dtype=np.float64)
+        wrong = ~((values >= 0) & (values <= 1))
         if wrong.any():
             raise ValueError(
-                f"probability contains {given[wrong].flat[0]}: give numbers in [0, 1]."
+                f"probability contains {values[wrong].flat[0]}: give numbers in [0, 1]."
             )
         with np.errstate(divide="ignore"):
-            return np.asarray(self.shift_seconds * (1 - 2 * np.log1p(-given)))
+            return np.asarray(self.shift_seconds * (1 - 2 * np.log1p(-values)))
 
 
 @dataclass(frozen=True)

@@ -18,13 +18,13 @@ def minimum_coverage(masks: ArrayLike) -> int:
     Raises:
         ValueError: the shape or dtype is wrong, or no mask covers a coordinate.
     """
-    given = np.asarray(masks)
-    if given.ndim != 3 or given.dtype != np.bool_:
+    values = np.asarray(masks)
+    if values.ndim != 3 or values.dtype != np.bool_:
         raise ValueError(
-            f"masks has dtype {given.dtype} and shape {list(given.shape)}: give booleans "
+            f"masks has dtype {values.dtype} and shape {list(values.shape)}: give booleans "
             "[rounds, clients, P]."
         )
-    covering = given.sum(1)
+    covering = values.sum(1)
     if not covering.any():
         raise ValueError("masks contains no True: give masks that cover at least one coordinate.")
     return int(covering[covering > 0].min())

@@ -69,10 +69,10 @@ class Augmentation:
                 f"augment is {path!r}: give the import path, module:function or file.py:function, "
                 f"of {WANTED}."
             )
-        found = import_path("augment", path)
-        if not callable(found) or isinstance(found, type):
-            raise ConfigError(f"augment {path!r} is {shown(found)}: give {WANTED}.")
-        return cls(found, module_and_name(path)[1])
+        function = import_path("augment", path)
+        if not callable(function) or isinstance(function, type):
+            raise ConfigError(f"augment {path!r} is {shown(function)}: give {WANTED}.")
+        return cls(function, module_and_name(path)[1])
 
     def batches(self, x: torch.Tensor, sizes: Sequence[int], seeds: Sequence[int]) -> torch.Tensor:
         """Augmented samples of several clients.
@@ -89,21 +89,21 @@ class Augmentation:
             ConfigError: the function returns something else than changed samples.
             TrainingError: the function fails.
         """
-        generator, found = torch.Generator(x.device), x.clone()
+        generator, augmented = torch.Generator(x.device), x.clone()
         for client, (size, seed) in enumerate(zip(sizes, seeds, strict=True)):
-            found[client, :size] = self._batch(x[client, :size], generator.manual_seed(seed))
-        return found
+            augmented[client, :size] = self._batch(x[client, :size], generator.manual_seed(seed))
+        return augmented
 
     def _batch(self, x: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
         shape, kind = x.shape, x.dtype
         with torch.no_grad(), calling(f"augment {self.called!r}"):
-            found = self.function(x, generator)
-        if not isinstance(found, torch.Tensor) or found.shape != shape or found.dtype != kind:
+            values = self.function(x, generator)
+        if not isinstance(values, torch.Tensor) or values.shape != shape or values.dtype != kind:
             raise ConfigError(
-                f"augment {self.called!r} returned {described(found)}: return samples of the shape "
-                f"and dtype that it gets, {kind} {list(shape)}."
+                f"augment {self.called!r} returned {described(values)}: return samples of the "
+                f"shape and dtype that it gets, {kind} {list(shape)}."
             )
-        return found
+        return values
 
     def check(self, x: torch.Tensor) -> None:
         """Try the function on a few samples ``x`` [batch, ...].
@@ -116,13 +116,13 @@ class Augmentation:
         """
         before, others = torch_state(x), other_states()
         try:
-            found, again = (self.batches(x[None].clone(), [len(x)], [0]) for _ in range(2))
+            augmented, again = (self.batches(x[None].clone(), [len(x)], [0]) for _ in range(2))
         except TrainingError as error:
             raise TrainingError(f"{error}. Give {WANTED}.") from error
-        if not bool(found.isfinite().all()):
+        if not bool(augmented.isfinite().all()):
             raise ConfigError(f"augment {self.called!r} returned values that are not finite.")
         drawn = not torch.equal(torch_state(x), before) or other_states() != others
-        if drawn or not torch.equal(found, again):
+        if drawn or not torch.equal(augmented, again):
             raise ConfigError(
                 f"augment {self.called!r} draws other random numbers than those of its generator, "
                 "or keeps state, so results could not be repeated: draw from the generator alone, "
@@ -215,8 +215,8 @@ class BatchSource:
             indices, weights, done = index[row].reshape(-1), weight[row], 0
             for order in generators.permutations(shuffles, number, passes, len(samples)):
                 batches = min(per_pass - position, steps - done)
-                found = samples[order[position * size : (position + batches) * size]]
-                indices[done * size : done * size + len(found)] = found
+                rows = samples[order[position * size : (position + batches) * size]]
+                indices[done * size : done * size + len(rows)] = rows
                 weights[done : done + batches] = 1.0 / size
                 done += batches
                 if position + batches == per_pass and last < size:
@@ -242,5 +242,5 @@ class BatchSource:
 @lru_cache(maxsize=1 << 16)
 def _keys(stream: Stream, client: int) -> tuple[NDArray[np.uint64], int]:
     """Keys of a client's streams: of its shuffles, and the lower half of that of its dropout."""
-    own = stream.child("client", client)
-    return own.child("batches").philox_key(), own.child("dropout").key() & 0xFFFFFFFF
+    child = stream.child("client", client)
+    return child.child("batches").philox_key(), child.child("dropout").key() & 0xFFFFFFFF

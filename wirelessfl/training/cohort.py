@@ -212,9 +212,9 @@ class Contrast(Penalty):
         return self.mu * torch.nn.functional.softplus(unlike - like)
 
 
-def _cosine(one: Outputs, two: Outputs) -> torch.Tensor:
+def _cosine(outputs: Outputs, anchor: Outputs) -> torch.Tensor:
     """Cosine similarities [batch] of features; 0 without a gradient if either vector is zero."""
-    a, b = one.features, two.features
+    a, b = outputs.features, anchor.features
     assert a is not None
     assert b is not None
     sizes: torch.Tensor = a.norm(dim=-1) * b.norm(dim=-1)
@@ -282,10 +282,12 @@ class RelationDistillation(Penalty):
         old = torch.zeros_like(classes, dtype=torch.bool)
         for first, end in _runs(self.old):  # scalars only: a CUDA graph cannot record lists
             old = old | ((classes >= first) & (classes < end))
-        known = anchors[TEACHER].logits.log_softmax(-1)
-        label = torch.zeros_like(known).masked_fill(y[:, None] != classes, -torch.inf)  # log 0, 1
+        teacher = anchors[TEACHER].logits.log_softmax(-1)
+        label = torch.zeros_like(teacher).masked_fill(y[:, None] != classes, -torch.inf)  # log 0, 1
         # The softmax of logarithms normalises the target to sum to 1.
-        return self.weight * _divergence(torch.where(old, known, label).softmax(-1), outputs.logits)
+        return self.weight * _divergence(
+            torch.where(old, teacher, label).softmax(-1), outputs.logits
+        )
 
 
 def _runs(labels: Iterable[int]) -> list[tuple[int, int]]:

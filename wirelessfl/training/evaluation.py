@@ -230,9 +230,9 @@ class ClientLosses:
         objective, flat = deployed(self.objective, params, self.tested)
         tensors = objective.spec.views(flat)
         objective.module.eval()
-        own = [_spaced(self.data.source.client_samples[int(i)], samples) for i in clients]
-        sizes = np.array([len(rows) for rows in own], dtype=np.int64)
-        rows = np.concatenate([np.empty(0, dtype=np.int64), *own])
+        samples_of = [_spaced(self.data.source.client_samples[int(i)], samples) for i in clients]
+        sizes = np.array([len(rows) for rows in samples_of], dtype=np.int64)
+        rows = np.concatenate([np.empty(0, dtype=np.int64), *samples_of])
         losses = np.empty(len(rows))
         for first in range(0, len(rows), objective.test_batch):
             part = slice(first, first + objective.test_batch)
@@ -240,8 +240,8 @@ class ClientLosses:
             with FastPooling():
                 logits = logits_of(objective, tensors, x, y)
             losses[part] = objective.criterion.values(logits, y).double().cpu().numpy()
-        client = np.repeat(np.arange(len(own)), sizes)
-        return np.asarray(np.bincount(client, losses, len(own)) / np.maximum(sizes, 1))
+        client = np.repeat(np.arange(len(samples_of)), sizes)
+        return np.asarray(np.bincount(client, losses, len(samples_of)) / np.maximum(sizes, 1))
 
 
 def _spaced(rows: IntArray, count: int | None) -> IntArray:

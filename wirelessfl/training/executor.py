@@ -170,18 +170,20 @@ class Job:
         """The clients with their received tensors and their state."""
         rows = torch.tensor(self.node)
         if (self.node == self.node[0]).all():  # one node, the usual case, needs no copies
-            given = {
+            received = {
                 name: value[int(self.node[0])].expand(len(self.clients), -1)
                 for name, value in self.servers.items()
             }
         else:
-            given = {name: value[rows.to(value.device)] for name, value in self.servers.items()}
+            received = {name: value[rows.to(value.device)] for name, value in self.servers.items()}
         device = self.servers["params"].device
         tracking = np.ones(len(self.clients), bool) if self.tracking is None else self.tracking
         first = self.first_steps == 0 if self.fresh is None else self.fresh
         tracks, fresh = (torch.from_numpy(flag)[:, None].to(device) for flag in (tracking, first))
         factors = {name: value[rows].to(device) for name, value in self.factors.items()}
-        return Cohort(given, self.local_steps, self.kept(), tracks, fresh, self.penalties, factors)
+        return Cohort(
+            received, self.local_steps, self.kept(), tracks, fresh, self.penalties, factors
+        )
 
     def batches(self, source: BatchSource) -> Batches:
         """The clients' mini-batches."""
@@ -216,10 +218,10 @@ def after_training(
     """
     kept = rule.keep(params, state, cohort)
     sent = rule.send(params, state, cohort)
-    for method, found in (("keep", kept), ("send", sent)):
-        if not isinstance(found, Mapping):
+    for method, tensors in (("keep", kept), ("send", sent)):
+        if not isinstance(tensors, Mapping):
             raise ConfigError(
-                f"algorithm {rule.title!r}: {method} returned {shown(found)}. Return a dict of "
+                f"algorithm {rule.title!r}: {method} returned {shown(tensors)}. Return a dict of "
                 "tensors [clients, P] by name."
             )
     return {**sent, **{KEPT + name: value for name, value in kept.items()}}
@@ -267,8 +269,8 @@ class Executor(ABC):
                 f"algorithm {rule.title!r} keeps {sorted(chunk.kept)}, but its client_state is "
                 f"{list(rule.client_state)}: make the two agree."
             )
-        for method, found in (("send", chunk.payloads), ("keep", chunk.kept)):
-            for name, value in found.items():
+        for method, tensors in (("send", chunk.payloads), ("keep", chunk.kept)):
+            for name, value in tensors.items():
                 check_result(rule, method, value, (len(job.clients), job.spec.size), name)
         return results
 

@@ -46,13 +46,13 @@ class Windows:
         high, wide = self.padding
         pixels = F.pad(x.permute(0, 2, 3, 1), (0, 0, wide, wide, high, high)).contiguous()
         batch, *size, channels = pixels.shape
-        each = channels // self.clients
+        width = channels // self.clients
         down, across = size[1] * channels, channels
         rows, columns = self._counts(size)
-        found = pixels.as_strided(
-            (self.clients, batch, rows, columns, *self.kernel, each),
+        strided = pixels.as_strided(
+            (self.clients, batch, rows, columns, *self.kernel, width),
             (
-                each,
+                width,
                 size[0] * down,
                 self.stride[0] * down,
                 self.stride[1] * across,
@@ -61,7 +61,7 @@ class Windows:
                 1,
             ),
         )
-        return found.reshape(self.clients, batch * rows * columns, -1)
+        return strided.reshape(self.clients, batch * rows * columns, -1)
 
     def added(self, windows: Tensor, shape: torch.Size) -> Tensor:
         """Images of ``shape`` whose pixels are the sums of the windows' pixels there."""
@@ -120,10 +120,10 @@ def convolved(
     pixels = windows.of(x)
     matrix = _matrix(weight).transpose(1, 2)
     if bias is None:
-        found = torch.bmm(pixels, matrix)
+        products = torch.bmm(pixels, matrix)
     else:
-        found = torch.baddbmm(bias[:, None], pixels, matrix)
-    return windows.images(found, x.shape), pixels
+        products = torch.baddbmm(bias[:, None], pixels, matrix)
+    return windows.images(products, x.shape), pixels
 
 
 def gradients(
@@ -147,8 +147,8 @@ def gradients(
     """
     values = windows.values(grad)
     clients, outputs, channels, *kernel = weight.shape
-    found = _summed_products(values, pixels, len(grad))
-    of_weight = found.view(clients, outputs, *kernel, channels).permute(0, 1, 4, 2, 3)
+    products = _summed_products(values, pixels, len(grad))
+    of_weight = products.view(clients, outputs, *kernel, channels).permute(0, 1, 4, 2, 3)
     of_input = None
     if shape is not None:
         of_input = windows.added(torch.bmm(values, _matrix(weight)), shape)
@@ -162,13 +162,15 @@ def _summed_products(values: Tensor, pixels: Tensor, images: int) -> Tensor:
     which run in parallel.
     """
     clients, count, outputs = values.shape
-    each = min(-(-LONG_SUM // (count // images)), images)
-    while images % each:
-        each += 1
-    parts = images // each
-    values, pixels = (one.reshape(clients * parts, count // parts, -1) for one in (values, pixels))
-    found = torch.bmm(values.transpose(1, 2), pixels)
-    return found.view(clients, parts, outputs, -1).sum(1)
+    share = min(-(-LONG_SUM // (count // images)), images)
+    while images % share:
+        share += 1
+    parts = images // share
+    values, pixels = (
+        factor.reshape(clients * parts, count // parts, -1) for factor in (values, pixels)
+    )
+    products = torch.bmm(values.transpose(1, 2), pixels)
+    return products.view(clients, parts, outputs, -1).sum(1)
 
 
 def _matrix(weight: Tensor) -> Tensor:
@@ -210,10 +212,10 @@ def max_pool2d_with_indices(
     """The operation of this name in torch, for recorded programs."""
     if x.is_contiguous() and _of_2x2(x, kernel_size, stride, *further):
         return _halved_with_indices(x)
-    found: tuple[Tensor, Tensor] = torch.ops.aten.max_pool2d_with_indices(
+    maxima: tuple[Tensor, Tensor] = torch.ops.aten.max_pool2d_with_indices(
         x, kernel_size, stride, *further
     )
-    return found
+    return maxima
 
 
 def _halved_with_indices(x: Tensor) -> tuple[Tensor, Tensor]:

@@ -159,7 +159,7 @@ class Conv2d(Layer):
             return grad if of[0] is None else of[0]
         weight = self._weight(params)
         grad = grad.contiguous(memory_format=torch.channels_last)
-        found = torch.ops.aten.convolution_backward(
+        parts = torch.ops.aten.convolution_backward(
             grad,
             saved[0],
             weight,
@@ -172,12 +172,12 @@ class Conv2d(Layer):
             len(params[self.weight]),
             [inputs, True, False],
         )
-        write.add(self.weight, found[1].contiguous())
+        write.add(self.weight, parts[1].contiguous())
         if self.bias is not None:
             # The product takes a tenth of the time of a sum over these dimensions.
             pixels = grad.permute(0, 2, 3, 1).flatten(0, 2)
             write.add(self.bias, pixels.new_ones(1, len(pixels)) @ pixels)
-        return found[0] if inputs else grad
+        return parts[0] if inputs else grad
 
 
 @dataclass(frozen=True)

@@ -118,11 +118,11 @@ def _draws_elsewhere(module: nn.Module, x: Tensor) -> bool:
     return True
 
 
-def _equal(one: object, two: object) -> bool:
+def _equal(output: object, again: object) -> bool:
     """Whether two outputs differ only by rounding; True for outputs other than tensors."""
-    if not isinstance(one, Tensor) or not isinstance(two, Tensor):
+    if not isinstance(output, Tensor) or not isinstance(again, Tensor):
         return True
-    return one.shape == two.shape and torch.allclose(one, two, 1e-3, 1e-5, equal_nan=True)
+    return output.shape == again.shape and torch.allclose(output, again, 1e-3, 1e-5, equal_nan=True)
 
 
 def _try_large_parameters(objective: Objective, x: Tensor) -> None:

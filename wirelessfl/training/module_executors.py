@@ -77,15 +77,15 @@ class VmapExecutor(TensorExecutor):
         terms = Terms.of(cohort, spec)
         for step in range(cohort.local_steps):
             batch = self.data.of_step(batches, step)
-            found = self.objective.gradients(tensors, batch, terms)
+            grads = self.objective.gradients(tensors, batch, terms)
             if flat is None:  # plain SGD needs no copy
                 if rule.shrink != 1.0:
                     params.mul_(rule.shrink)
                 for name, value in tensors.items():
-                    value.sub_(found[name], alpha=rule.lr)
+                    value.sub_(grads[name], alpha=rule.lr)
                 continue
             for name, slot in spec.views(flat).items():
-                slot.copy_(found[name])
+                slot.copy_(grads[name])
             params, state = checked_step(rule, params, flat, state, cohort)
             tensors = spec.views(params)
         return after_training(rule, params, state, cohort)
@@ -107,15 +107,15 @@ class VmapExecutor(TensorExecutor):
                     parameters[name].data = parameters[name].data * factor
                 batch = self.data.of_step(batches, step, alone=True)
                 loss = self.objective.held_loss(batch, terms)
-                found = self._gradients(loss, leaves)
+                grads = self._gradients(loss, leaves)
                 for name, factor in terms.factors.items():
-                    found[names.index(name)] = found[names.index(name)] * factor
+                    grads[names.index(name)] = grads[names.index(name)] * factor
                 if rule.plain_sgd:
                     if rule.shrink != 1.0:
                         params.mul_(rule.shrink)
-                    torch._foreach_add_(tensors, found, alpha=-rule.lr)
+                    torch._foreach_add_(tensors, grads, alpha=-rule.lr)
                     continue
-                flat = torch.cat([value.reshape(-1) for value in found])[None]
+                flat = torch.cat([value.reshape(-1) for value in grads])[None]
                 params, state = checked_step(rule, params, flat, state, cohort)
                 tensors = list(spec.views(params[0]).values())
         return after_training(rule, params, state, cohort)
@@ -123,18 +123,18 @@ class VmapExecutor(TensorExecutor):
     def _gradients(self, loss: Tensor, leaves: Sequence[Tensor]) -> list[Tensor]:
         """The gradients at the module's own parameters."""
         try:
-            found = list(torch.autograd.grad(loss, leaves, materialize_grads=True))
+            grads = list(torch.autograd.grad(loss, leaves, materialize_grads=True))
         except RuntimeError as error:
             if "returned an invalid gradient" not in str(error):
                 raise
-            found = []
-        if [value.shape for value in found] != [leaf.shape for leaf in leaves]:
+            grads = []
+        if [value.shape for value in grads] != [leaf.shape for leaf in leaves]:
             raise ConfigError(
                 f"model {type(self.objective.module).__name__} keeps activations after its forward "
                 'pass, so executor "vmap" cannot train submodels of different widths. Detach what '
                 'its attributes and hooks store, or choose executor "loop".'
             )
-        return found
+        return grads
 
     def _flat_steps(
         self, rule: ClientRule, spec: ParamSpec, cohort: Cohort, batches: Batches
@@ -156,10 +156,10 @@ class VmapExecutor(TensorExecutor):
                 program = self._step_program(rule, spec, example, cohort.penalties, form)
             if program is _unrecordable:
                 return None
-            found = program(*tensors, *batch, *terms)
+            grads = program(*tensors, *batch, *terms)
             if flat is None:
                 continue
-            for slot, value in zip(spec.views(flat).values(), found, strict=True):
+            for slot, value in zip(spec.views(flat).values(), grads, strict=True):
                 slot.copy_(value)
             params, state = checked_step(rule, params, flat, state, cohort)
             tensors = self._tensors(spec, params)
@@ -184,8 +184,8 @@ class VmapExecutor(TensorExecutor):
             params = dict(zip(names, tensors, strict=False))
             x, y, weight, keys, *rest = tensors[len(names) :]
             terms = Terms(penalties, *tree_unflatten(rest, form))
-            found = self.objective.gradients(params, Batch(x, y, weight, keys), terms)
-            return list(found.values())
+            grads = self.objective.gradients(params, Batch(x, y, weight, keys), terms)
+            return list(grads.values())
 
         def make() -> Program:
             try:

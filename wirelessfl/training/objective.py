@@ -233,10 +233,10 @@ class Objective:
             return loss.detach(), torch.autograd.grad(loss, leaf)[0]
 
         replaced = {f"module.{name}": value for name, value in tensors.items()}
-        found: tuple[Tensor, Tensor] = functional_call(
+        pair: tuple[Tensor, Tensor] = functional_call(
             _Around(self.module, both), replaced, (), tie_weights=False
         )
-        return found
+        return pair
 
     def held_loss(self, batch: Batch, terms: Terms = NO_TERMS) -> Tensor:
         """``loss`` for the parameters currently set in the module, see ``holding``.

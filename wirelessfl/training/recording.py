@@ -180,9 +180,9 @@ def written_by(node: fx.Node) -> list[int]:
         return []
     written: list[int] = []
     for i, argument in enumerate(node.target._schema.arguments):
-        given = node.args[i] if i < len(node.args) else node.kwargs.get(argument.name)
+        value = node.args[i] if i < len(node.args) else node.kwargs.get(argument.name)
         if argument.is_write:  # a tensor, or a list of them
-            tensors = given if isinstance(given, list | tuple) else [given]
+            tensors = value if isinstance(value, list | tuple) else [value]
             written += [memory_of(tensor) for tensor in tensors if isinstance(tensor, fx.Node)]
     return written
 

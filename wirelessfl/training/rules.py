@@ -192,13 +192,13 @@ class ClientRule(Choice, ABC):
         """Whether a local step is shrink * x - lr * gradient, which executors may fuse."""
         return self._steps_like(ClientRule)  # type: ignore[type-abstract]  # only its methods
 
-    def _steps_like(self, other: type[ClientRule]) -> bool:
+    def _steps_like(self, base: type[ClientRule]) -> bool:
         """Whether this class inherits its local steps from ``other`` without overriding them."""
-        mine = type(self)
+        kind = type(self)
         return (
-            mine.gradient is other.gradient
-            and mine.direction is other.direction
-            and mine.step is other.step
+            kind.gradient is base.gradient
+            and kind.direction is base.direction
+            and kind.step is base.step
         )
 
     def keep(self, params: torch.Tensor, state: State, cohort: Cohort) -> State:
@@ -235,8 +235,8 @@ def check_result(
     """
     if isinstance(value, torch.Tensor) and value.shape == shape:
         return
-    found = f"shape {list(value.shape)}" if isinstance(value, torch.Tensor) else shown(value)
-    returned = f"{found} for {name!r}" if name else found
+    result = f"shape {list(value.shape)}" if isinstance(value, torch.Tensor) else shown(value)
+    returned = f"{result} for {name!r}" if name else result
     raise ConfigError(
         f"algorithm {rule.title!r}: {method} returned {returned}. Return a tensor of shape "
         f"{list(shape)}."

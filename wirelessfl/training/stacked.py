@@ -112,28 +112,32 @@ def _check_parameters(layers: Sequence[Layer], spec: ParamSpec) -> None:
 
 def _with_scales(layers: list[Layer]) -> list[Layer]:
     """Insert a layer that scales inputs before each layer with parameters except the first."""
-    found: list[Layer] = []
+    scaled: list[Layer] = []
     for layer in layers:
-        if isinstance(layer, Linear | Conv2d) and any(one.trainable for one in found):
-            found.append(Scale(layer.weight, images=isinstance(layer, Conv2d)))
-        found.append(layer)
-    return found
+        if isinstance(layer, Linear | Conv2d) and any(previous.trainable for previous in scaled):
+            scaled.append(Scale(layer.weight, images=isinstance(layer, Conv2d)))
+        scaled.append(layer)
+    return scaled
 
 
 def _pool_first(layers: list[Layer]) -> list[Layer]:
     """Move ReLU after max-pooling, which gives the same function with fewer operations."""
     swapped = list(layers)
     for i in range(len(layers) - 1):
-        one, two = layers[i], layers[i + 1]
-        if isinstance(one, ReLU) and isinstance(two, Free) and type(two.module) is nn.MaxPool2d:
-            swapped[i : i + 2] = [two, one]
+        layer, following = layers[i], layers[i + 1]
+        if (
+            isinstance(layer, ReLU)
+            and isinstance(following, Free)
+            and type(following.module) is nn.MaxPool2d
+        ):
+            swapped[i : i + 2] = [following, layer]
     return swapped
 
 
 def _images(layers: list[Layer]) -> bool:
     """Whether ``layers`` output images side by side."""
-    known = [layer.gives_images for layer in layers if layer.gives_images is not None]
-    return bool(known) and known[-1]
+    layouts = [layer.gives_images for layer in layers if layer.gives_images is not None]
+    return bool(layouts) and layouts[-1]
 
 
 def _layers(name: str, module: nn.Module, before: list[Layer], spec: ParamSpec) -> list[Layer]:
@@ -306,11 +310,11 @@ def why_not_stacked(objective: Objective, data: TrainingData) -> str | None:
     fast = StackedExecutor(objective, data, 2, layers=layers)
     for clients in (1, 2):
         try:
-            found, expected = _both_gradients(fast, clients)
+            grads, expected = _both_gradients(fast, clients)
         except (RuntimeError, ValueError, IndexError) as error:  # from a misplaced layer
             return f"its layers cannot be stacked ({first_sentence(error)})"
         for name, value in expected.items():
-            if not torch.allclose(found[name], value, rtol=1e-3, atol=1e-5, equal_nan=True):
+            if not torch.allclose(grads[name], value, rtol=1e-3, atol=1e-5, equal_nan=True):
                 return f"stacked layers give a different gradient of {name!r} (does it have hooks?)"
     return None
 
@@ -328,6 +332,6 @@ def _both_gradients(
     batch = Batch(x, y, weight, key)
     repeated = Batch(*(part.expand(clients, *part.shape) for part in batch))
     params = flat.expand(clients, *flat.shape)
-    found = objective.spec.views(fast.gradients(objective.spec, params, repeated))
+    grads = objective.spec.views(fast.gradients(objective.spec, params, repeated))
     alone = objective.gradients(objective.spec.views(flat), batch)
-    return found, {name: value.expand(clients, *value.shape) for name, value in alone.items()}
+    return grads, {name: value.expand(clients, *value.shape) for name, value in alone.items()}

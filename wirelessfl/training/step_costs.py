@@ -53,13 +53,13 @@ def estimated_step_seconds(objective: Objective, x: Tensor, batch_size: int) -> 
     """
     multiplications = 0
 
-    def count(module: nn.Module, given: tuple[Any, ...], out: Any) -> None:
+    def count(module: nn.Module, inputs: tuple[Any, ...], out: Any) -> None:
         nonlocal multiplications
         weights = [p for p in module.parameters(recurse=False) if p.ndim > 1]
         if not weights or isinstance(module, nn.Embedding):
             return
         channels = 1 if isinstance(module, _ConvNd) else -1
-        tensors = [out] if isinstance(module, _ConvNd) else [*given, out]
+        tensors = [out] if isinstance(module, _ConvNd) else [*inputs, out]
         # A recurrent layer may return only its last position, so inputs are considered as well.
         positions = max(
             (t.numel() // max(t.shape[channels], 1) for t in tensors if isinstance(t, Tensor)),
@@ -90,7 +90,7 @@ def estimated_sample_bytes(objective: Objective, x: Tensor) -> float:
     if declared := objective.bytes_per_sample:
         return declared
     module = objective.module
-    known = {p.untyped_storage().data_ptr() for p in module.parameters()}
+    parameters = {p.untyped_storage().data_ptr() for p in module.parameters()}
     stored: dict[int, int] = {}
     windows = 0
 
@@ -99,13 +99,13 @@ def estimated_sample_bytes(objective: Objective, x: Tensor) -> float:
         stored[storage.data_ptr()] = storage.nbytes()
         return tensor.detach()  # held until the backward pass, so that no address is used twice
 
-    def count(module: nn.Module, given: tuple[Any, ...], out: Any) -> None:
+    def count(module: nn.Module, inputs: tuple[Any, ...], out: Any) -> None:
         nonlocal windows
         if isinstance(module, _ConvNd) and isinstance(out, Tensor):
             positions = out.numel() // out.shape[1]
             windows += positions * module.weight[0].numel() * out.element_size()
 
-    hooks = [one.register_forward_hook(count) for one in module.modules()]
+    hooks = [layer.register_forward_hook(count) for layer in module.modules()]
     training = module.training
     try:
         with (
@@ -119,7 +119,7 @@ def estimated_sample_bytes(objective: Objective, x: Tensor) -> float:
         for hook in hooks:
             hook.remove()
     del out
-    size = sum(size for address, size in stored.items() if address not in known)
+    size = sum(size for address, size in stored.items() if address not in parameters)
     return TENSOR_COPIES * (size + windows) / len(x)
 
 

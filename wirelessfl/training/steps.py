@@ -84,8 +84,8 @@ class StepsDone(Counter[int]):
 
     def add(self, clients: IntArray, steps: int | IntArray) -> None:
         """Add ``steps``, one number or [clients], to these clients."""
-        each = np.broadcast_to(steps, clients.shape)
-        for client, done in zip(clients.tolist(), each.tolist(), strict=True):
+        counts = np.broadcast_to(steps, clients.shape)
+        for client, done in zip(clients.tolist(), counts.tolist(), strict=True):
             self[client] += done
 
     def tensors(self) -> dict[str, torch.Tensor]:

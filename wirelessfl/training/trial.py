@@ -47,8 +47,12 @@ def check_model(
     if shape[:1] != (len(x),) or (shapes is not None and shape not in shapes):
         need = f"logits [batch, {classes}], one per class of the data set."
         if not (isinstance(objective.criterion, CrossEntropy) and y.dim() == 1):
-            found = " or ".join(str(["batch", *one[1:]]).replace("'", "") for one in shapes or ())
-            need = f"outputs {found or '[batch, ...]'}, as loss {objective.criterion.title!r} needs"
+            layout = " or ".join(
+                str(["batch", *shape_of[1:]]).replace("'", "") for shape_of in shapes or ()
+            )
+            need = (
+                f"outputs {layout or '[batch, ...]'}, as loss {objective.criterion.title!r} needs"
+            )
             need += f" for labels {described(y)}" if shapes else ""
             others = [name for name, kind in LOSSES.classes().items() if _takes(kind(), y, shape)]
             need += "".join(f', or choose loss "{name}"' for name in others) + "."
@@ -97,18 +101,18 @@ def why_not_vmapped(objective: Objective, x: Tensor, y: Tensor) -> str | None:
     """
     module, name = objective.module, type(objective.module).__name__
     try:
-        two = objective.spec.from_module(module).expand(2, -1)
+        clients = objective.spec.from_module(module).expand(2, -1)
         half = x.new_zeros((2, len(x)), dtype=torch.float32)
         half[:, :2] = 0.5  # all samples after the second are padding
         zero = torch.zeros(2, dtype=torch.int32, device=x.device)
         xs, ys = (torch.stack([t, t]) for t in (x, y))
         padded = objective.gradients(
-            objective.spec.views(two), Batch(xs, ys, half, zero.expand(2, 2))
+            objective.spec.views(clients), Batch(xs, ys, half, zero.expand(2, 2))
         )
     except Exception as error:  # a user's forward may raise anything under vmap
         return f"model {name} does not run under vmap ({first_sentence(error)})"
     alone = Batch(x[:2].clone(), y[:2], half[0, :2], zero)
-    tight = objective.gradients(objective.spec.views(two[0]), alone)
+    tight = objective.gradients(objective.spec.views(clients[0]), alone)
     for key, value in tight.items():
         if not all(_close(client, value) for client in padded[key]):
             return f"model {name} mixes the samples of a batch, so batches cannot be padded"
@@ -147,14 +151,14 @@ def _check_gradients(objective: Objective, x: Tensor, y: Tensor) -> str | None:
         if all(_close(named[name], value) for name, value in expected.items()):
             return None
         with torch.random.fork_rng():
-            _, found = objective.flat_gradient(spec, flat, _batch(x, y))
+            _, gradient = objective.flat_gradient(spec, flat, _batch(x, y))
     except ConfigError:
         raise
     except Exception as error:  # a user's forward may raise anything
         raise ConfigError(
             f"model {model} cannot be differentiated: {first_sentence(error)}."
         ) from error
-    for name, value in spec.views(found).items():
+    for name, value in spec.views(gradient).items():
         if not _close(value, expected[name]):
             raise ConfigError(
                 f"model {model}: torch.autograd.grad and loss.backward() give different gradients "
@@ -207,16 +211,16 @@ def _hidden(objective: Objective, flat: Tensor, x: Tensor, y: Tensor) -> str:
     return next(iter(spec.shapes))
 
 
-def _close(one: Tensor, two: Tensor) -> bool:
+def _close(gradient: Tensor, expected: Tensor) -> bool:
     """Whether two gradients differ only by rounding.
 
     The comparison uses norms: in a deep model, one ReLU that flips due to rounding changes the
     gradients of whole layers by some thousandths, and single elements by more than their magnitude.
     Mixing samples changes the gradient much more.
     """
-    same = (one == two) | (one.isnan() & two.isnan())
-    gap = (one - two).masked_fill(same, 0.0)
-    return bool(gap.norm() <= 1e-2 * two.nan_to_num().norm() + 1e-6 * two.numel() ** 0.5)
+    same = (gradient == expected) | (gradient.isnan() & expected.isnan())
+    gap = (gradient - expected).masked_fill(same, 0.0)
+    return bool(gap.norm() <= 1e-2 * expected.nan_to_num().norm() + 1e-6 * expected.numel() ** 0.5)
 
 
 def check_partition(objective: Objective, partition: Partition, x: Tensor) -> None:

@@ -41,8 +41,8 @@ class BuiltIn:
         source = spec.loader.get_source(self.module)  # type: ignore[union-attr]
         with parsing:
             tree = ast.parse(source)
-        found = (node for node in tree.body if isinstance(node, ast.ClassDef))
-        return next(node for node in found if node.name == self.name)
+        classes = (node for node in tree.body if isinstance(node, ast.ClassDef))
+        return next(node for node in classes if node.name == self.name)
 
     @cached_property
     def __doc__(self) -> str | None:
@@ -53,8 +53,11 @@ class BuiltIn:
     def __signature__(self) -> Signature:
         """The arguments of the class, without their defaults."""
         functions = (node for node in self._class.body if isinstance(node, ast.FunctionDef))
-        given = next(node for node in functions if node.name == "__init__").args
+        arguments = next(node for node in functions if node.name == "__init__").args
         return Signature(
-            [Parameter(one.arg, Parameter.POSITIONAL_OR_KEYWORD) for one in given.args[1:]]
-            + [Parameter(one.arg, Parameter.KEYWORD_ONLY) for one in given.kwonlyargs]
+            [
+                Parameter(argument.arg, Parameter.POSITIONAL_OR_KEYWORD)
+                for argument in arguments.args[1:]
+            ]
+            + [Parameter(argument.arg, Parameter.KEYWORD_ONLY) for argument in arguments.kwonlyargs]
         )

@@ -45,10 +45,10 @@ class LSTMLayer(nn.Module):
     def forward(self, x: Tensor) -> list[Tensor]:
         """Hidden states [batch, width], one per step, for ``x`` [length, batch, inputs]."""
         # Flatten the inputs to a matrix: otherwise vmap would copy the weights for every step.
-        given = torch.addmm(self.bias_ih + self.bias_hh, x.flatten(0, 1), self.weight_ih.t())
+        products = torch.addmm(self.bias_ih + self.bias_hh, x.flatten(0, 1), self.weight_ih.t())
         recurrent, states = self.weight_hh.t(), []
         hidden = cell = x.new_zeros(x.shape[1], self.width)
-        for inputs in given.view(*x.shape[:2], -1).unbind(0):
+        for inputs in products.view(*x.shape[:2], -1).unbind(0):
             gates = torch.addmm(inputs, hidden, recurrent)
             both, new, out = torch.split(gates, [2 * self.width, self.width, self.width], -1)
             enter, keep = both.sigmoid().chunk(2, -1)

@@ -191,7 +191,7 @@ class OwnLoss(Loss):
             elif self.way == "vmap":
                 losses = torch.vmap(self._alone)(outputs, labels)
             else:
-                alone = [self._alone(*one) for one in zip(outputs, labels, strict=True)]
+                alone = [self._alone(*sample) for sample in zip(outputs, labels, strict=True)]
                 losses = torch.stack(alone) if alone else outputs.new_zeros(0)
         return losses if losses.dim() == 1 else losses.flatten(1).mean(1)
 
@@ -217,7 +217,11 @@ class Probe(Loss):
 
 
 def ready(
-    loss: Loss, given: Function | None, outputs: torch.Tensor, y: torch.Tensor, labels: torch.Tensor
+    loss: Loss,
+    function: Function | None,
+    outputs: torch.Tensor,
+    y: torch.Tensor,
+    labels: torch.Tensor,
 ) -> tuple[Loss, str | None]:
     """The loss to train with: a user's function is tried on a few samples.
 
@@ -230,7 +234,7 @@ def ready(
 
     Args:
         loss: the chosen loss.
-        given: the function given as an object, if any.
+        function: the function given as an object, if any.
         outputs: [batch, ...], outputs of the model for a few samples.
         y: [batch, ...], their labels.
         labels: all training labels.
@@ -244,20 +248,20 @@ def ready(
     """
     if not isinstance(loss, FunctionLoss):
         return loss, None
-    function: Any = given if isinstance(loss, GivenLoss) else loss.function
+    losses_of: Any = function if isinstance(loss, GivenLoss) else loss.function
     called = loss.title
     if isinstance(loss, GivenLoss):
-        called = str(getattr(function, "__name__", type(function).__name__))
+        called = str(getattr(losses_of, "__name__", type(losses_of).__name__))
     right = _right(outputs, y, labels)
-    losses = _tried(function, called, outputs, y)
+    losses = _tried(losses_of, called, outputs, y)
     if losses.dim():
-        trained = OwnLoss(function, called, "batch", right)
+        trained = OwnLoss(losses_of, called, "batch", right)
         _check_apart(trained, outputs, y)
         return trained, None
-    trained = OwnLoss(function, called, "loop", right)
+    trained = OwnLoss(losses_of, called, "loop", right)
     alone = trained.values(outputs, y)
     try:
-        by_vmap = OwnLoss(function, called, "vmap", right)
+        by_vmap = OwnLoss(losses_of, called, "vmap", right)
         if torch.allclose(by_vmap.values(outputs, y), alone, 1e-4, 1e-6, equal_nan=True):
             trained = by_vmap
     except Exception:
@@ -301,8 +305,8 @@ def _check_apart(loss: OwnLoss, outputs: torch.Tensor, y: torch.Tensor) -> None:
         )
 
 
-def _same(one: torch.Tensor, two: torch.Tensor) -> bool:
-    return torch.allclose(one.double(), two.double(), 1e-5, 1e-6, equal_nan=True)
+def _same(losses: torch.Tensor, expected: torch.Tensor) -> bool:
+    return torch.allclose(losses.double(), expected.double(), 1e-5, 1e-6, equal_nan=True)
 
 
 def _right(outputs: torch.Tensor, y: torch.Tensor, labels: torch.Tensor) -> Accuracy | None:

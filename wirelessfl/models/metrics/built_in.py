@@ -54,9 +54,12 @@ class MacroF1(OfClasses):
     def value(self, tested: Predicted) -> float:
         """See :class:`Metric`."""
         truth, predicted = tested.one_hot
-        hits, both = (truth & predicted).sum(0).double(), (truth.sum(0) + predicted.sum(0)).double()
-        score = 2 * hits / both.clamp(min=1)
-        return float((score if tested.accuracy == "signs" else score[both > 0]).mean())
+        hits, total = (
+            (truth & predicted).sum(0).double(),
+            (truth.sum(0) + predicted.sum(0)).double(),
+        )
+        score = 2 * hits / total.clamp(min=1)
+        return float((score if tested.accuracy == "signs" else score[total > 0]).mean())
 
 
 FRACTION = 0.1

@@ -46,16 +46,16 @@ class ClientSubmodels:
     def lengths(self) -> IntArray:
         """Number of parameters of each submodel, [clients]."""
         shapes, inverse = np.unique(self.widths, axis=0, return_inverse=True)
-        each = np.array(
+        counts = np.array(
             [self.neurons.parameters(widths) for widths in shapes.tolist()], dtype=np.int64
         )
-        return np.asarray(each[inverse.reshape(-1)])
+        return np.asarray(counts[inverse.reshape(-1)])
 
     def of(self, rows: IntArray) -> Submodels:
         """The submodels of the clients in ``rows``, padded to the widest of them."""
         chosen = [self.chosen[row] for row in rows.tolist()]
-        found = extract_neurons(self.neurons.spec, self.neurons.layers, chosen)
-        return replace(found, scaled=self.scaled)
+        submodels = extract_neurons(self.neurons.spec, self.neurons.layers, chosen)
+        return replace(submodels, scaled=self.scaled)
 
     def of_rows(self, rows: IntArray) -> ClientSubmodels:
         """The submodels of some of the clients, without padding."""
@@ -90,17 +90,17 @@ class ClientSubmodels:
     def covers(self, rows: IntArray) -> torch.Tensor:
         """Coordinates of the full vector that each of these clients trains, [rows, P] boolean."""
         spec, held = self.neurons.spec, [layer[rows] for layer in self._held]
-        found = torch.ones(len(rows), spec.size, dtype=torch.bool)
+        covered = torch.ones(len(rows), spec.size, dtype=torch.bool)
         for name, shape in spec.shapes.items():
             start = spec.offsets[name]
-            part = found[:, start : start + math.prod(shape)].view(len(rows), *shape)
+            part = covered[:, start : start + math.prod(shape)].view(len(rows), *shape)
             for axis in range(len(shape)):
                 layer, repeat = self.neurons.by_axis.get((name, axis), (None, 1))
                 if layer is not None:
                     kept = held[layer].repeat_interleave(repeat, 1)
                     after = (1,) * (len(shape) - axis - 1)
                     part &= kept.view(len(rows), *(1,) * axis, kept.shape[1], *after)
-        return found
+        return covered
 
     def cover(
         self, node: IntArray, weights: Sequence[float], nodes: int
@@ -121,16 +121,16 @@ class ClientSubmodels:
         """
         spec, share = self.neurons.spec, np.asarray(weights, dtype=np.float64)
         weight, count = torch.zeros(nodes, spec.size), torch.zeros(nodes, spec.size).int()
-        for one in range(nodes):
-            rows = np.flatnonzero((node == one) & (share > 0))
+        for number in range(nodes):
+            rows = np.flatnonzero((node == number) & (share > 0))
             shares = torch.from_numpy(share[rows])[:, None]
             held = [layer[rows].double() for layer in self._held]
             for name, shape in spec.shapes.items():
                 where = slice(spec.offsets[name], spec.offsets[name] + math.prod(shape))
-                made, read = (self._along(name, axis, held, len(rows)) for axis in (0, 1))
-                count[one, where] = self._spread(name, made.T @ read).int()
-                weight[one, where] = self._spread(name, (shares * made).T @ read).float()
-            weight[one, count[one] == len(rows)] = float(len(rows) > 0)
+                produced, read = (self._along(name, axis, held, len(rows)) for axis in (0, 1))
+                count[number, where] = self._spread(name, produced.T @ read).int()
+                weight[number, where] = self._spread(name, (shares * produced).T @ read).float()
+            weight[number, count[number] == len(rows)] = float(len(rows) > 0)
         return weight, count
 
     @cached_property
@@ -190,7 +190,7 @@ def weight_coverage_bound(neurons: NeuronMap, widths: IntArray) -> tuple[int, st
 
 
 def check_weight_coverage(
-    found: ClientSubmodels,
+    submodels: ClientSubmodels,
     min_clients: int,
     *,
     number: int,
@@ -200,7 +200,7 @@ def check_weight_coverage(
     """Raise if a parameter has an entry that fewer than ``min_clients`` clients cover.
 
     Args:
-        found: the submodels of the clients of a round, or of one of its cells.
+        submodels: those of the clients of a round, or of one of its cells.
         min_clients: the required coverage, Gamma* in RA-Fed's rate.
         number: round number, from 1, for the message.
         cell: the clients' cell, for the message; None without cells.
@@ -210,14 +210,14 @@ def check_weight_coverage(
         ConfigError: the coverage is too low; the message names the parameter, and its bound for
             masks of these widths if that is too low as well.
     """
-    clients, spec = len(found.chosen), found.neurons.spec
+    clients, spec = len(submodels.chosen), submodels.neurons.spec
     node = np.zeros(clients, dtype=np.int64)
-    _, count = found.cover(node, [1 / max(clients, 1)] * clients, 1)
+    _, count = submodels.cover(node, [1 / max(clients, 1)] * clients, 1)
     lowest = {name: int(view.min()) for name, view in spec.views(count[0]).items()}
     name = min(lowest, key=lambda one: lowest[one])
     if lowest[name] >= min_clients:
         return
-    bound, tightest = weight_coverage_bound(found.neurons, found.widths)
+    bound, tightest = weight_coverage_bound(submodels.neurons, submodels.widths)
     where = "" if cell is None else f"cell {cell} in "
     remedy = "increase capacities or the number of clients per round"
     if bound >= min_clients:

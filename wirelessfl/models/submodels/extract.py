@@ -81,12 +81,12 @@ class Submodels:
     def keeping(self, names: Sequence[str]) -> Submodels:
         """The same submodels, but ``names`` are not exchanged and do not count in ``lengths``."""
         kept = tuple(name for name in names if name in self.spec.shapes)
-        found = replace(self, kept=kept)
+        submodels = replace(self, kept=kept)
         lost = np.zeros_like(self.lengths)
-        for where in found._slices():
+        for where in submodels._slices():
             count = where.stop - where.start
             lost += count if self.places is None else (self.places[:, where] >= 0).sum(1)
-        return replace(found, lengths=self.lengths - lost)
+        return replace(submodels, lengths=self.lengths - lost)
 
     def input_factors(self) -> dict[str, torch.Tensor]:
         """Full width / own width of the neurons that a weight reads, [nodes] by name of the weight.
@@ -98,8 +98,8 @@ class Submodels:
         if not self.scaled:
             return factors
         for i, layer in enumerate(self.layers):
-            own = [max(len(numbers[i]), 1) for numbers in self.neurons or ()]
-            ratio = layer.width / torch.tensor(own, dtype=torch.float32)
+            widths = [max(len(numbers[i]), 1) for numbers in self.neurons or ()]
+            ratio = layer.width / torch.tensor(widths, dtype=torch.float32)
             factors |= {slot.parameter: ratio for slot in layer.slots if slot.axis == 1}
         return factors
 
@@ -120,10 +120,10 @@ class Submodels:
             sent[..., where] = 0.0
         return sent
 
-    def restore(self, vectors: torch.Tensor, own: torch.Tensor) -> torch.Tensor:
-        """Copy the parameters that are not exchanged from ``own`` to ``vectors``, in place."""
+    def restore(self, vectors: torch.Tensor, originals: torch.Tensor) -> torch.Tensor:
+        """Copy parameters that are not exchanged from ``originals`` to ``vectors``, in place."""
         for where in self._slices():
-            vectors[..., where] = own[..., where]
+            vectors[..., where] = originals[..., where]
         return vectors
 
     def blank(self, vectors: torch.Tensor) -> torch.Tensor:
@@ -281,11 +281,11 @@ def extract_neurons(
             for axis, entries in enumerate(shape):
                 stride //= entries
                 room = (-1,) + (1,) * (len(shape) - axis - 1)
-                found = all_of_them.by_axis.get((name, axis))
-                if found is None:
+                place = all_of_them.by_axis.get((name, axis))
+                if place is None:
                     entry += (stride * np.arange(entries)).reshape(room)
                     continue
-                layer_number, repeat = found
+                layer_number, repeat = place
                 neurons = numbers[layer_number]
                 steps = stride * (repeat * neurons[:, None] + np.arange(repeat)).reshape(-1)
                 # Entries of padding neurons are so negative that no other axis makes them positive.

@@ -114,12 +114,12 @@ def slots(module: torch.nn.Module, spec: ParamSpec) -> tuple[tuple[str, str], ..
         return id(module.get_submodule(owner)), last
 
     seen = {attribute(name) for name in spec.shapes}
-    found = []
+    attributes = []
     for alias, name in spec.ties.items():
         if attribute(alias) not in seen:
             seen.add(attribute(alias))
-            found.append((alias, name))
-    return tuple(found)
+            attributes.append((alias, name))
+    return tuple(attributes)
 
 
 def call_with(
@@ -172,25 +172,25 @@ def _check_memory(module: torch.nn.Module, trainable: Mapping[str, torch.nn.Para
                 "be trained separately. Expand it in forward, or use a .clone() as the parameter."
             )
     for sharing in owners.values():
-        for (one, first), (two, second) in combinations(sharing.items(), 2):
-            if {one, two} & trainable.keys() and _overlap(first, second):
+        for (key, first), (alias, second) in combinations(sharing.items(), 2):
+            if {key, alias} & trainable.keys() and _overlap(first, second):
                 raise ConfigError(
-                    f"{one!r} and {two!r} are two tensors of model {type(module).__name__} that "
+                    f"{key!r} and {alias!r} are two tensors of model {type(module).__name__} that "
                     "share memory, but would be trained separately. Assign one nn.Parameter to "
                     "both names to tie them, or .clone() one of them."
                 )
 
 
-def _overlap(one: torch.Tensor, two: torch.Tensor) -> bool:
+def _overlap(first: torch.Tensor, second: torch.Tensor) -> bool:
     """Whether two tensors in one storage share an element."""
-    (low, high), (begin, end) = _span(one), _span(two)
+    (low, high), (begin, end) = _span(first), _span(second)
     if high <= begin or end <= low:
         return False
-    if one.is_contiguous() and two.is_contiguous():
+    if first.is_contiguous() and second.is_contiguous():
         return True
     elements = [
         torch.as_strided(torch.arange(max(high, end)), t.shape, t.stride(), t.storage_offset())
-        for t in (one, two)
+        for t in (first, second)
     ]
     return bool(torch.isin(*elements).any())
 

@@ -115,10 +115,10 @@ def deal_masks(
     for place, layer in enumerate(layers):
         starts, lengths = _arcs(kind, layers, counts, place, dealing)
         circles = _circles(kind, layer, dealing)
-        for mine, start, length, circle in zip(chosen, starts, lengths, circles, strict=False):
+        for mask, start, length, circle in zip(chosen, starts, lengths, circles, strict=False):
             held = np.zeros(layer.width, dtype=bool)  # faster than a sort
             held[circle.take(np.arange(start, start + length), axis=1, mode="wrap")] = True
-            mine.append(np.flatnonzero(held).astype(np.int64, copy=False))
+            mask.append(np.flatnonzero(held).astype(np.int64, copy=False))
     return chosen
 
 
@@ -131,7 +131,7 @@ def coverage(chosen: Sequence[Sequence[IntArray]], layers: Sequence[Neurons]) ->
     """
     held = []
     for i, layer in enumerate(layers):
-        numbers = np.concatenate([np.empty(0, np.int64), *(mine[i] for mine in chosen)])
+        numbers = np.concatenate([np.empty(0, np.int64), *(mask[i] for mask in chosen)])
         held.append(np.bincount(numbers, minlength=layer.width).astype(np.int64, copy=False))
     return held
 
@@ -166,11 +166,11 @@ def check_coverage(
     worst = int(np.argmin(lowest))
     by = f"only {lowest[worst]}" if lowest[worst] else "none"
     rarest = np.flatnonzero(held[worst] == lowest[worst]).astype(np.int64, copy=False)
-    one = len(rarest) == 1
+    single = len(rarest) == 1
     where = "" if cell is None else f"cell {cell} in "
     raise ConfigError(
-        f"neuron{'' if one else 's'} {_ranges(rarest)} of layer {layers[worst].name!r} "
-        f"{'is' if one else 'are'} covered by {by} of the {clients} "
+        f"neuron{'' if single else 's'} {_ranges(rarest)} of layer {layers[worst].name!r} "
+        f"{'is' if single else 'are'} covered by {by} of the {clients} "
         f"client{'' if clients == 1 else 's'} of {where}round {number}, but min_coverage is "
         f"{min_clients}. Increase capacities or the number of clients per round, or choose masks "
         '"covered", which have the most even coverage.'
@@ -183,18 +183,18 @@ def _check_counts(kind: Masks, layers: Sequence[Neurons], counts: IntArray, send
             f"counts has shape {list(counts.shape)}: give [{senders}, {len(layers)}], clients by "
             "layers."
         )
-    for layer, wanted in zip(layers, counts.T, strict=True):
+    for layer, numbers in zip(layers, counts.T, strict=True):
         if kind == "partition":
-            if (wanted < 0).any() or (senders and not wanted.any()):
+            if (numbers < 0).any() or (senders and not numbers.any()):
                 raise ValueError(
                     f"counts of layer {layer.name!r} contain a negative number or only zeros: give "
                     "sizes >= 0, not all 0."
                 )
             continue
-        wrong = (wanted < layer.blocks) | (wanted > layer.width) | (wanted % layer.blocks > 0)
+        wrong = (numbers < layer.blocks) | (numbers > layer.width) | (numbers % layer.blocks > 0)
         if wrong.any():
             raise ValueError(
-                f"counts[{np.argmax(wrong)}] of layer {layer.name!r} is {wanted[wrong][0]}: give "
+                f"counts[{np.argmax(wrong)}] of layer {layer.name!r} is {numbers[wrong][0]}: give "
                 f"a multiple of {layer.blocks} from {layer.blocks} to {layer.width}."
             )
 
@@ -203,17 +203,17 @@ def _arcs(
     kind: Masks, layers: Sequence[Neurons], counts: IntArray, place: int, dealing: Dealing
 ) -> tuple[IntArray, IntArray]:
     """Starts and lengths [senders] of the clients' arcs in a layer, equal for all blocks."""
-    layer, wanted = layers[place], counts[:, place]
+    layer, numbers = layers[place], counts[:, place]
     size = layer.width // layer.blocks
-    lengths = wanted // layer.blocks
+    lengths = numbers // layer.blocks
     if kind == "rolling":
         return np.full_like(lengths, dealing.number % size), lengths
     if kind == "crossed":
         return crossed_starts(layers, counts)[:, place], lengths
     if kind == "covered":
         return np.cumsum(lengths) - lengths, lengths
-    if kind == "partition" and len(wanted):
-        shares = np.array(share_out(wanted.tolist(), size), dtype=np.int64)
+    if kind == "partition" and len(numbers):
+        shares = np.array(share_out(numbers.tolist(), size), dtype=np.int64)
         wider = shares + np.rint(min(dealing.overlap, size) * shares)  # a circle has `size` neurons
         return np.cumsum(shares) - shares, np.minimum(wider, size).astype(np.int64)
     return np.zeros_like(lengths), lengths
@@ -241,7 +241,9 @@ def _shuffled(layer: Neurons, stream: Stream, *names: Name) -> IntArray:
     streams = [stream]
     if layer.blocks > 1:
         streams = [stream.child(*names, block) for block in range(layer.blocks)]
-    orders = [one.generator().permutation(size) + block * size for block, one in enumerate(streams)]
+    orders = [
+        child.generator().permutation(size) + block * size for block, child in enumerate(streams)
+    ]
     return np.stack(orders).astype(np.int64, copy=False)
 
 
@@ -269,8 +271,8 @@ def crossed_starts(layers: Sequence[Neurons], counts: IntArray) -> IntArray:
     even = np.arange(len(layers)) % 2 == 0
     begin = np.zeros_like(full)  # of the next clients without a grid, behind the previous ones
     _, group = np.unique(counts, axis=0, return_inverse=True)
-    for one in range(int(group.max(initial=-1)) + 1):
-        members = np.flatnonzero(group.reshape(-1) == one)
+    for number in range(int(group.max(initial=-1)) + 1):
+        members = np.flatnonzero(group.reshape(-1) == number)
         arcs = counts[members[0]] // blocks
         columns = _columns(len(members), full, counts[members[0]])
         place = np.arange(len(members))
@@ -283,14 +285,14 @@ def crossed_starts(layers: Sequence[Neurons], counts: IntArray) -> IntArray:
     return starts
 
 
-def _columns(clients: int, full: IntArray, wanted: IntArray) -> int:
+def _columns(clients: int, full: IntArray, widths: IntArray) -> int:
     """Columns of the grid of at most ``clients`` places with the largest guaranteed coverage.
 
     0 if no grid guarantees that every weight is covered.
     """
 
     def guaranteed(columns: int, rows: int) -> tuple[int, int]:
-        times = np.where(np.arange(len(full)) % 2 == 0, columns, rows) * wanted // full
+        times = np.where(np.arange(len(full)) % 2 == 0, columns, rows) * widths // full
         sides = [side.min() for side in (times[::2], times[1::2]) if len(side)]
         return int(np.prod(sides)), columns * rows
 

@@ -185,9 +185,9 @@ class NeuronFinder:
         """Why a parameter in ``slots`` cannot be sliced for submodels; empty if all can."""
         for slot in slots:
             name = slot.parameter
-            other = self.spec.tied_to(name)
-            if other is not None:
-                return f"{name!r} is tied to {other!r} (untie them)"
+            alias = self.spec.tied_to(name)
+            if alias is not None:
+                return f"{name!r} is tied to {alias!r} (untie them)"
             if name not in self.spec.shapes:
                 return f"{name!r} is frozen or computed from other parameters"
             if self._readers[id(self.module.get_parameter(name))] > 1:

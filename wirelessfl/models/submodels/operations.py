@@ -154,13 +154,13 @@ def axis_after(node: fx.Node, kind: str, before: tuple[int, ...], axis: int) -> 
     if kind not in REDUCTIONS:
         return None
     axes = _axes(node)
-    if not axes or not all(isinstance(each, int) for each in axes):
+    if not axes or not all(isinstance(dim, int) for dim in axes):
         return None
-    reduced = {each % len(before) for each in axes}
+    reduced = {dim % len(before) for dim in axes}
     if reduced & {0, axis}:
         return None
     keeps = node.kwargs.get("keepdim", node.args[2] if len(node.args) > 2 else False)
-    return axis if keeps else axis - sum(each < axis for each in reduced)
+    return axis if keeps else axis - sum(dim < axis for dim in reduced)
 
 
 def _axes(node: fx.Node) -> Sequence[Any]:

@@ -58,10 +58,10 @@ class Partition:
     def _sizes(self) -> list[int]:
         """Numbers of parameters of which no axis, one axis, two axes are partitioned."""
         sliced = Counter(slot.parameter for layer in self.layers for slot in layer.slots)
-        found = [0, 0, 0]
+        sizes = [0, 0, 0]
         for name, shape in self.spec.shapes.items():
-            found[sliced[name]] += math.prod(shape)
-        return found
+            sizes[sliced[name]] += math.prod(shape)
+        return sizes
 
     def without(self, names: Sequence[str]) -> Partition:
         """The same partition, in which ``names`` do not count in ``lengths``."""
@@ -79,9 +79,9 @@ class Partition:
             Numbers with the shape of ``sizes``. They are integers if all layers divide exactly;
             otherwise a submodel has whole neurons and differs by rounding.
         """
-        none, one, two = self._sizes
+        none, single, double = self._sizes
         share = np.asarray(sizes, dtype=np.float64) / self.width
-        return np.asarray(none + one * share + two * share**2)
+        return np.asarray(none + single * share + double * share**2)
 
 
 def make_partition(

@@ -196,13 +196,13 @@ class _Explored:
 
     def _hint(self, name: str) -> str:
         """The layer that is meant by a wrong name, for messages."""
-        ends = [found for found in self.narrowable if name and found.endswith(f".{name}")]
+        ends = [layer for layer in self.narrowable if name and layer.endswith(f".{name}")]
         return f" Do you mean {ends[0]!r}?" if ends else suggestion(name, self.narrowable)
 
     def _choices(self) -> str:
         """The layers that can be narrowed, for messages."""
-        found = self.narrowable
-        return f" Choose from {_listed(found)}." if found else f" It has none. {REMEDY}"
+        layers = self.narrowable
+        return f" Choose from {_listed(layers)}." if layers else f" It has none. {REMEDY}"
 
 
 def _listed(names: Sequence[str]) -> str:

@@ -84,13 +84,13 @@ class NeuronTracker(fx.Interpreter):
         if n.op == "get_attr" and isinstance(value, nn.Parameter):
             self.finder.used(value)
         shape = tuple(value.shape) if isinstance(value, Tensor) else ()
-        found: _Lane | None = None  # None if the result depends on inputs and numbers only
+        result: _Lane | None = None  # None if the result depends on inputs and numbers only
         if n.op == "call_module":
-            found = self._through_layer(n, self.fetch_attr(str(n.target)), lanes, shape)
+            result = self._through_layer(n, self.fetch_attr(str(n.target)), lanes, shape)
         elif lanes and not isinstance(value, int | torch.Size | torch.dtype | torch.device):
-            found = self._through_operation(n, plain_name(n, None), lanes, shape)
-        if found is not None:
-            self._lanes[n] = found
+            result = self._through_operation(n, plain_name(n, None), lanes, shape)
+        if result is not None:
+            self._lanes[n] = result
         return value
 
     def _through_layer(
@@ -100,15 +100,15 @@ class NeuronTracker(fx.Interpreter):
         for parameter in layer.parameters():
             self.finder.used(parameter)
         if name in self.opaque:
-            made = _Lane(self.finder.begin(name, 0), shape)
-            return _refuse([*lanes, made], f"{name!r} cannot be traced")
+            new = _Lane(self.finder.begin(name, 0), shape)
+            return _refuse([*lanes, new], f"{name!r} cannot be traced")
         if kind in PRODUCERS:
             return self._produce(name, layer, lanes, shape)
         if not lanes:
             if kind in NO_NEURONS or all(p.ndim < 2 for p in layer.parameters()):
                 return None
-            made = _Lane(self.finder.begin(name, 0), shape)  # recurrent layers, attention
-            return _refuse([made], f"{name!r} is of type {kind.__name__}")
+            new = _Lane(self.finder.begin(name, 0), shape)  # recurrent layers, attention
+            return _refuse([new], f"{name!r} is of type {kind.__name__}")
         if kind is nn.GroupNorm or kind in BATCH_NORMS:
             return self._normalise(name, layer, lanes[0], shape)
         return self._through_operation(node, plain_name(node, layer), lanes, shape)
@@ -121,15 +121,15 @@ class NeuronTracker(fx.Interpreter):
         axis = len(shape) - 1 if isinstance(layer, nn.Linear) else 1
         new = _Lane(self.finder.begin(name, len(weight)), shape, axis=axis)
         # Neurons that are kept anyway may lie along any axis.
-        known = [lane for lane in lanes if not lane.group.root.refusal]
+        readable = [lane for lane in lanes if not lane.group.root.refusal]
         wrong = len(shape) < 2 if isinstance(layer, nn.Linear) else len(shape) != weight.ndim
-        if wrong or any(lane.axis != axis for lane in known):
+        if wrong or any(lane.axis != axis for lane in readable):
             return _refuse([new, *lanes], f"{name!r} acts on only one of {len(shape)} axes")
         if groups != 1:
             return _refuse([new, *lanes], f"{name!r} is a convolution with {groups} groups")
         if f"{name}.weight" in self.finder.spec.shapes:
             self.uses[f"{name}.weight"] += math.prod(shape[1:]) // shape[axis]
-        for lane in known:
+        for lane in readable:
             lane.group.read_by(name, lane.repeat)
         new.group.held_by(name, layer)
         return new
@@ -152,9 +152,9 @@ class NeuronTracker(fx.Interpreter):
         self, node: fx.Node, kind: str, lanes: Sequence[_Lane], shape: tuple[int, ...]
     ) -> _Lane:
         lane, before = lanes[0], lanes[0].shape
-        if any(one.group.root.refusal for one in lanes):
+        if any(operand.group.root.refusal for operand in lanes):
             return _refuse(lanes, "")  # the axes of its neurons are unknown
-        if kind in POINTWISE and all(_alike(one, lane, shape) for one in lanes):
+        if kind in POINTWISE and all(_alike(operand, lane, shape) for operand in lanes):
             return self._join(node, lanes, shape)
         if lane.axis == 1 and keeps_channels(node, kind, before) and shape[:2] == before[:2]:
             return _Lane(lane.group, shape, lane.repeat)
@@ -179,8 +179,8 @@ class NeuronTracker(fx.Interpreter):
         for lane in lanes:
             group.join(lane.group)
         for source in node.all_input_nodes:
-            other = self.env[source]
-            if source in self._lanes or not isinstance(other, Tensor) or other.numel() == 1:
+            operand = self.env[source]
+            if source in self._lanes or not isinstance(operand, Tensor) or operand.numel() == 1:
                 continue
             if source.op == "get_attr":
                 return _refuse(lanes, f"{source.target!r} would have to be sliced as well")
@@ -197,11 +197,15 @@ def _refuse(lanes: Sequence[_Lane], why: str) -> _Lane:
     return _Lane(group, lanes[0].shape)
 
 
-def _alike(one: _Lane, other: _Lane, shape: tuple[int, ...]) -> bool:
+def _alike(operand: _Lane, first: _Lane, shape: tuple[int, ...]) -> bool:
     """Whether the neurons of two operands correspond one to one in a result of ``shape``."""
-    axis = other.axis
-    same_axis = len(one.shape) == len(shape) and one.axis == axis and one.shape[axis] == shape[axis]
-    return same_axis and one.repeat == other.repeat
+    axis = first.axis
+    same_axis = (
+        len(operand.shape) == len(shape)
+        and operand.axis == axis
+        and operand.shape[axis] == shape[axis]
+    )
+    return same_axis and operand.repeat == first.repeat
 
 
 def first_sentence(error: Exception) -> str:

@@ -220,8 +220,8 @@ def _session(executor: Executor) -> str | None:
     if any(kind.__module__ == "__main__" for kind in kinds):
         return "the model is defined in an interactive session: define it in a module file"
     criterion = executor.objective.criterion
-    own = getattr(criterion, "function", type(criterion))
-    if getattr(own, "__module__", None) == "__main__":
+    source = getattr(criterion, "function", type(criterion))
+    if getattr(source, "__module__", None) == "__main__":
         return "the loss is defined in an interactive session: define it in a module file"
     augmentation = executor.data.source.augmentation
     if getattr(getattr(augmentation, "function", None), "__module__", None) == "__main__":
