@@ -62,12 +62,10 @@ def _needed(entry: Field[Any], decision: Any) -> str | None:
 
 
 def _is_count(value: Any) -> bool:
-    """Whether a value is an integer >= 0."""
     return isinstance(value, int | np.integer) and not isinstance(value, bool) and bool(value >= 0)
 
 
 def _is_json(value: object) -> bool:
-    """Whether JSON can store a value."""
     try:
         json.dumps(value, allow_nan=False)
     except (TypeError, ValueError):

@@ -163,10 +163,6 @@ def simulate(
             ``Stop``, which ends the run regardless of the schedule's decisions.
         save: writes a checkpoint; called after all events at one time, if the schedule allows it.
         tick_seconds: simulated seconds between two ticks.
-
-    Raises:
-        ConfigError: the schedule of a user makes decisions that cannot be carried out, or the run
-            has no further event although the schedule has not ended it.
     """
     answers: deque[Event] = deque()
     savable = False
@@ -221,9 +217,6 @@ def refuse(schedule: Scheduler, decided: str, error: Exception) -> None:
         schedule: the scheduler.
         decided: its decisions, in words.
         error: the error of its handler.
-
-    Raises:
-        ConfigError: the schedule is a user's, and the error does not explain itself.
     """
     explained = isinstance(error, ConfigError | DataError | TrainingError | OSError | MemoryError)
     if explained or of_project(type(schedule)):

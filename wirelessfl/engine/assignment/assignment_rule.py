@@ -39,7 +39,6 @@ def _chosen(
 
 
 def _stored(value: Any, assignment: Assignment) -> State:
-    """Check for arrays by name."""
     expected = "a dict of numeric NumPy arrays by name"
     if not isinstance(value, Mapping):
         raise UnfitError(described(value), expected)
@@ -130,9 +129,6 @@ def checked_round(
         available, shares: as in :meth:`Assignment.choose`.
         clients: number of all clients; None for no check.
         tasks: number of all tasks; None for no check.
-
-    Raises:
-        ValueError: the arguments are invalid; the message says why.
     """
     pool, sizes = np.sort(np.asarray(available)), np.asarray(shares)
     for name, array in (("available", pool), ("shares", sizes)):
@@ -165,9 +161,6 @@ def checked_values(
     """Return ``values`` as float64, after checking them.
 
     Each chosen client must have exactly one value, finite and >= ``min_value``.
-
-    Raises:
-        ValueError: a value is missing, not finite, or below ``min_value``.
     """
     if values is None or len(values) != len(chosen):
         got = "None" if values is None else f"{len(values)} arrays"

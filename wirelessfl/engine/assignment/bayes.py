@@ -29,12 +29,7 @@ _WARM_UP = 3
 
 @dataclass(frozen=True)
 class Bayes(AssignmentRule):
-    """Short and fair rounds by Bayesian optimisation (Zhou et al., AAAI 2022).
-
-    Args:
-        fairness: cost per unit of participation variance, in units of the mean round duration.
-        candidates: number of random assignments per round, of which the most promising is used.
-    """
+    """Short and fair rounds by Bayesian optimisation (Zhou et al., AAAI 2022)."""
 
     name = "bayes"
 
@@ -81,9 +76,6 @@ class BayesAssignment:
         fairness: beta >= 0, cost per unit of variance, in mean rounds.
         candidates: random assignments per round, >= 1.
         history: number of latest rounds that the model uses, >= 3.
-
-    Raises:
-        ValueError: an argument is out of its range.
     """
 
     wants_losses: ClassVar[bool] = False
@@ -189,11 +181,7 @@ class BayesAssignment:
         }
 
     def restore(self, state: Mapping[str, NDArray[Any]]) -> None:
-        """Restore the state from the result of :meth:`state`.
-
-        Raises:
-            ValueError: the state has different numbers of clients or tasks.
-        """
+        """Restore the state from the result of :meth:`state`."""
         check_state(state, ("seconds", "times"), self._times.shape)
         self._seconds = np.array(state["seconds"], dtype=np.float64)
         self._times = np.array(state["times"], dtype=np.float64)

@@ -73,12 +73,7 @@ _FORGOTTEN = 1e-100
 
 @dataclass(frozen=True)
 class Bandit(AssignmentRule):
-    """Prefers clients with high or uncertain local losses (Bhuyan and Moharir, COMSNETS 2022).
-
-    Args:
-        discount: weight of a loss after one round, relative to that of a new loss.
-        exploration: c of the exploration bonus (c log t / n)^(1/2).
-    """
+    """Prefers clients with high or uncertain local losses (Bhuyan and Moharir, COMSNETS 2022)."""
 
     name = "bandit"
 
@@ -119,9 +114,6 @@ class BanditAssignment:
         tasks: number of all tasks, >= 1.
         exploration: c >= 0, in units of a squared loss.
         discount: gamma in (0, 1].
-
-    Raises:
-        ValueError: an argument is out of its range.
     """
 
     wants_losses: ClassVar[bool] = True
@@ -194,11 +186,7 @@ class BanditAssignment:
         }
 
     def restore(self, state: Mapping[str, NDArray[Any]]) -> None:
-        """Restore the state from the result of :meth:`state`.
-
-        Raises:
-            ValueError: the state has different numbers of clients or tasks.
-        """
+        """Restore the state from the result of :meth:`state`."""
         check_state(state, ("losses", "looks"), self._looks.shape)
         self._losses = np.array(state["losses"], dtype=np.float64)
         self._looks = np.array(state["looks"], dtype=np.float64)

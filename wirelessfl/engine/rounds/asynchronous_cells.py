@@ -124,7 +124,6 @@ class AsynchronousCells(OneModel):
         self.parts = self.planner.redealt(self.training.server.version, self.parts, cells)
 
     def _train(self, cells: Sequence[int]) -> None:
-        """Train the rounds of ``cells`` and merge them."""
         server = self.training.server
         # Merged nodes get the cloud's state plus their change; the others keep the cloud's state.
         nodes = server.at_nodes(self.parts)

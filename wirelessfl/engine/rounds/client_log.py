@@ -125,7 +125,6 @@ class ClientLog:
         return float(self.seconds[first].mean())
 
     def _shares(self, chosen: NDArray[Any]) -> dict[str, float]:
-        """Fractions of the seconds of some entries."""
         total = float(self.seconds[chosen].sum())
         return {
             part: float(self[f"{part}_seconds"][chosen].sum()) / total if total else 0.0

@@ -84,9 +84,6 @@ class RoundDurations:
         Args:
             partition: neuron partition of the model.
             cap: largest size over that of equal sizes.
-
-        Raises:
-            ConfigError: there are none.
         """
         pricing, draws, who = self.pricing, self.draws, self.who
         node, nodes = draws.network.cell_of, pricing.links.network.cells

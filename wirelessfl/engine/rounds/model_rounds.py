@@ -73,7 +73,7 @@ class ModelRounds(OneModel):
     ) -> None:
         super().__init__(planner, training, clock)
         self.redesigns = redesigns
-        self._given: dict[int, tuple[Plan, State]] = {}
+        self._in_progress: dict[int, tuple[Plan, State]] = {}
         self._due: list[int] = []
         self._merged_at = 0.0
 
@@ -88,7 +88,7 @@ class ModelRounds(OneModel):
             case Give(number):
                 self._due.append(number)
             case Merge(number):
-                self.training.train(*self._given.pop(number))
+                self.training.train(*self._in_progress.pop(number))
                 self._merged_at = self.clock.now
                 self.ended = self.planner.exhausted(None, self.training.ledger)
                 return None if self.ended is None else Exhausted()
@@ -102,7 +102,7 @@ class ModelRounds(OneModel):
                 self.redesigns.settle(number)
                 self.use_decision()
             plan = self.planner.plan(number, ledger=training.ledger, losses=training.losses)
-            self._given[number] = plan, self.training.server.cloud
+            self._in_progress[number] = plan, self.training.server.cloud
             self.clock.after(float(plan.price.seconds.max()), Arrived(number))
         self._due = []
 

@@ -101,10 +101,6 @@ class Planner:
             submodels: submodel of each node; None to let the assigner choose them.
             ledger: what the clients have done so far; None at the start of a run.
             losses: evaluates the current model on the samples of clients; None without training.
-
-        Raises:
-            ConfigError: a client's data rate is 0, joules are too many, or submodels
-                cannot be assigned.
         """
         indices = self.blocks(number)
         stream = self.stream.child("round", number)

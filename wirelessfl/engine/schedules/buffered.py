@@ -39,19 +39,7 @@ MAX_REQUESTS = 10**6
 
 @dataclass(frozen=True)
 class Buffered(Schedule):
-    """Asynchronous requests; each full buffer of updates is merged (FedAST, Algorithm 2).
-
-    Args:
-        requests: R_m, number of active training requests of a task.
-        buffer: b_m, updates per merge; for asynchronous cells B, cells per merge.
-        fixed_buffer: whether b_m stays constant when the number of requests of a task changes;
-            otherwise the ratio R / b stays constant.
-        option: S keeps R_m and b_m; D reallocates the requests in proportion to the spread of the
-            tasks' updates (Algorithm 3).
-        spread_updates: V, number of latest updates of each task from which D measures the spread.
-        period: D reallocates after every ``period`` * M * sum R_m updates, for M tasks.
-        floor: minimum number of requests of a task after a reallocation, by D or when a task ends.
-    """
+    """Asynchronous requests; each full buffer of updates is merged (FedAST, Algorithm 2)."""
 
     work: ClassVar[Work] = "requests"
     per_task: ClassVar[tuple[str, ...]] = ("requests", "buffer")

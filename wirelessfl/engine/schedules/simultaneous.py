@@ -33,10 +33,6 @@ class Simultaneous(Schedule):
     """Synchronous rounds of several tasks on disjoint clients (Sync-ST; Bhuyan et al., 2023).
 
     A round ends when it has enough updates of every task.
-
-    Args:
-        first: k, number of updates per task that a round waits for; later ones are dropped
-            (Bonawitz et al., 2019; k = 30 in the FedAST paper). 0 waits for all.
     """
 
     work: ClassVar[Work] = "task rounds"

@@ -116,10 +116,6 @@ class PowerOfChoice(Selection):
     Power-of-choice (Cho, Wang and Joshi, arXiv:2010.01243): candidates of a cell are drawn without
     replacement, with probabilities proportional to their weights, and those with the largest loss
     of the current model on their own samples take part.
-
-    Args:
-        loss_candidates: d, candidates per cell; None for twice the number of participants.
-        loss_samples: largest number of samples on which a candidate evaluates the model.
     """
 
     name = "power-of-choice"

@@ -113,9 +113,6 @@ class Candidates:
             values: [candidates]; infinite for clients that cannot be reached.
             ties: [candidates], decides among equal values, or a function of the places of
                 candidates that are equal; None for the lower client number.
-
-        Raises:
-            ConfigError: no candidate of a cell can be reached.
         """
         return self.where(smallest_by_cell(values, self.node, self.counts, ties))
 
@@ -124,9 +121,6 @@ class Candidates:
 
         Args:
             chosen: [candidates].
-
-        Raises:
-            ConfigError: none is chosen in a cell.
         """
         cells = len(self.counts)
         size, chosen_counts = (np.bincount(self.node[w], minlength=cells) for w in (..., chosen))

@@ -299,9 +299,6 @@ def check_log(folder: Path, mark: str, tensors: Mapping[str, torch.Tensor]) -> N
         folder: the run's folder.
         mark: prefix of the log's file name.
         tensors: the checkpoint's tensors of the log's ``ClientStates``.
-
-    Raises:
-        ConfigError: the log is missing, or states in it are lost or damaged.
     """
     number, records, size = tensors[LOG].tolist()
     path = folder / f"{mark}clients-{number}.log"
@@ -364,9 +361,6 @@ def make_states(
         clients: n, number of clients.
         processes: number of processes that share the clients; with more than one, each holds all
             states in memory.
-
-    Raises:
-        ConfigError: ``disk`` with several processes.
     """
     if processes > 1 and asked == "disk":
         raise ConfigError(

@@ -123,16 +123,12 @@ class NodeMerge:
         """The merge of the updates of ``clients``.
 
         Args:
-            server: the server whose nodes receive and merge.
-            submodels: submodel of each node.
+            server, submodels, rule, local_steps, staleness: see the class.
             clients: [senders], client numbers in order of arrival; clients of a node are
                 consecutive. In a star a client can occur more than once.
-            rule: the algorithm, with the step size of the clients' training.
-            local_steps: H, local steps of each client; their mean if they differ.
             stream: random stream of their uploads.
             client_submodels: submodel of each sender; None for the complete model of its node.
             tracking: [senders] boolean, clients that send tracking terms; None for all.
-            staleness: [senders], merges since each client received its model; None in rounds.
         """
         weights, device = server.weights, server.cloud["params"].device
         silent: dict[str, BoolArray] = {}

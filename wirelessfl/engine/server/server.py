@@ -155,11 +155,6 @@ class Server:
             rule: the algorithm, with the step size of the clients' training.
             nodes: state of the nodes, as from ``at_nodes``.
             received: received payloads.
-
-        Raises:
-            ConfigError: the algorithm's ``merge`` does not return the names and shapes that it was
-                given.
-            TrainingError: the algorithm failed; the message says where.
         """
         self._check_received(rule, nodes, received)
         with calling(f"algorithm {rule.title!r}, merge"):

@@ -25,7 +25,6 @@ class PresenceChanged:
 
 
 def _changes(value: Any, attendance: Attendance) -> list[Change]:
-    """Check for a list of changes."""
     if not isinstance(value, list) or not all(isinstance(change, Change) for change in value):
         raise UnfitError(described(value), "a list of Change, empty for none")
     return value
@@ -126,7 +125,6 @@ class Churn:
         self._marked = -1.0
 
     def _apply(self) -> Change:
-        """Apply and return the next change."""
         change, self._next = self._next, next(self._later, None)
         assert change is not None
         self._present[change.client] = change.joins
@@ -142,11 +140,7 @@ class Churn:
         return self._began + max(change.time - self._round, 0.0) * self._lasts
 
     def open(self, session: int) -> BoolArray:
-        """Open a session, and return the clients that are present now, [clients] boolean.
-
-        Raises:
-            ConfigError: no client is present, and no client will join.
-        """
+        """Open a session, and return the clients that are present now, [clients] boolean."""
         self.new_changes()
         if self.unit == "rounds":  # a session that ended early skips rounds
             while self._next is not None and self._next.time <= session * self.rounds:

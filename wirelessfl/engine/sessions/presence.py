@@ -97,11 +97,7 @@ class PresenceModel(Choice, ABC):
 
 
 def churn(presence: Presence, unit: Unit, scene: PresenceScene) -> Churn:
-    """Create the attendance of clients with times of ``presence`` in ``unit``.
-
-    Raises:
-        ConfigError: a session would have no client.
-    """
+    """Create the attendance of clients with times of ``presence`` in ``unit``."""
     guard(type(presence), Presence)
     check_clients("presence", presence, "initial", presence.initial(), scene.clients)
     if unit == "rounds":
@@ -141,14 +137,7 @@ PRESENCES: Kind[PresenceModel] = Kind(
 
 @dataclass(frozen=True)
 class RandomArrivals(PresenceModel):
-    """Poisson arrivals and exponential stays.
-
-    Args:
-        arrival_rate: arrivals per unit of time, > 0; required.
-        mean_stay: mean length of a stay, in units of time, > 0; required.
-        initially_present: number of clients present at time 0; None for rate times mean stay.
-        presence_unit: unit of time.
-    """
+    """Poisson arrivals and exponential stays."""
 
     name = "arrivals"
 
@@ -190,14 +179,7 @@ class RandomArrivals(PresenceModel):
 
 @dataclass(frozen=True)
 class Labels(PresenceModel):
-    """Groups of clients with different label sets attend sessions in turn (Chang et al.).
-
-    Args:
-        overlap: fraction of labels that consecutive groups share.
-        shared_labels: whether the samples of shared labels are halved between the two groups, or
-            all of them go to both.
-        unseen_labels: number of labels of a third group, which attends only the last session.
-    """
+    """Groups of clients with different label sets attend sessions in turn (Chang et al.)."""
 
     name = "labels"
 
@@ -246,12 +228,7 @@ class Labels(PresenceModel):
 
 @dataclass(frozen=True)
 class RecordedTrace(PresenceModel):
-    """Clients join and leave as recorded in a file.
-
-    Args:
-        trace: CSV file with the columns client, join, leave; required.
-        presence_unit: unit of the trace's times.
-    """
+    """Clients join and leave as recorded in a file."""
 
     name = "trace"
 

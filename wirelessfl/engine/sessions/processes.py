@@ -114,11 +114,7 @@ def present_clients(value: Any, *_: Any) -> BoolArray:
 
 
 def check_clients(kind: str, thing: object, method: str, present: BoolArray, clients: int) -> None:
-    """Raise unless ``present``, which a method has returned, has an entry per client.
-
-    Raises:
-        ConfigError: it has another shape.
-    """
+    """Raise unless ``present``, which a method has returned, has an entry per client."""
     if present.shape != (clients,):
         value, expected = described(present), f"a boolean NumPy array of shape [{clients}]"
         raise wrong_result(kind, thing, method, value, expected)
@@ -308,9 +304,6 @@ def check_sessions_by_rounds(presence: Presence, sessions: int, rounds: int) -> 
         presence: clients present at time 0, and all later changes.
         sessions: number of sessions, >= 1.
         rounds: T, rounds per session, >= 1.
-
-    Raises:
-        ConfigError: no client is present at time s T, or a number is out of its range.
     """
     try:
         check_count("sessions", sessions)

@@ -244,9 +244,6 @@ class PresentOnly:
         Args:
             kind: "test" or "validation".
             samples: all samples of this kind.
-
-        Raises:
-            DataError: no sample has a tested label.
         """
         labels = () if self.labels is None else self.labels.held
         if not labels:  # all labels, or no client has joined yet

@@ -149,7 +149,7 @@ class SessionRounds(OneModel):
         self._departed = False
         """Whether a client has left since the last recount of the means over client states."""
         self.extras = ExtraCosts()
-        self._given: dict[bool, RoundInProgress] = {}
+        self._in_progress: dict[bool, RoundInProgress] = {}
         self._due: list[Give] = []
         self._delay = 0.0
 
@@ -174,7 +174,6 @@ class SessionRounds(OneModel):
         return None if self.ended is None else Exhausted()
 
     def _able(self) -> Present:
-        """Number of present clients that have energy left."""
         present = self.server.present
         able = self.planner.able(present, self.training.ledger)
         if able is None or able is present:
@@ -188,7 +187,7 @@ class SessionRounds(OneModel):
         """
         changes = self.attendance.new_changes()
         gone = [c.client for c in changes if not c.joins and c.client in self.server.present]
-        for in_progress in self._given.values():
+        for in_progress in self._in_progress.values():
             if self.clock.now < in_progress.ends:
                 in_progress.left += [client for client in gone if client in in_progress.senders]
         if gone:
@@ -197,7 +196,6 @@ class SessionRounds(OneModel):
         return any(change.joins for change in changes)
 
     def _open(self, session: int) -> None:
-        """Open a session with the clients that are present now."""
         present = self.attendance.open(session)
         check_clients("attendance", self.attendance, "open", present, len(self.server.present.mask))
         self.server.admit(present)
@@ -256,7 +254,7 @@ class SessionRounds(OneModel):
             if not give.trial:
                 seconds += self._delay
                 self.attendance.round_started(give.number, seconds)
-            self._given[give.trial] = RoundInProgress(
+            self._in_progress[give.trial] = RoundInProgress(
                 plan, training.server.cloud, self.clock.now + seconds
             )
             self.clock.after(seconds, Arrived(give.number, give.trial))
@@ -265,7 +263,7 @@ class SessionRounds(OneModel):
     def _merge(self, trial: bool) -> None:
         """Train a round with the clients that have not left, and count its cost."""
         self._look()
-        in_progress = self._given.pop(trial)
+        in_progress = self._in_progress.pop(trial)
         plan = in_progress.plan.without(np.array(in_progress.left, dtype=np.int64))
         self.extras.dropped += len(in_progress.left)
         if trial:

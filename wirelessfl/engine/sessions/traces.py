@@ -91,10 +91,6 @@ def read_trace(path: Path, clients: int) -> Trace:
     Args:
         path: the file, in UTF-8.
         clients: number of clients in the run; they are numbered from 0.
-
-    Raises:
-        ConfigError: the file cannot be read, has no stays, or has an invalid line; the message
-            names file, line and value.
     """
     try:
         # utf-8-sig removes a spreadsheet's byte order mark before the first column's name.
@@ -136,7 +132,6 @@ def read_trace(path: Path, clients: int) -> Trace:
 
 
 def _stay(values: dict[str, str], name: str) -> Stay:
-    """Parse the stay in a line."""
     client, join, leave = (values[column] for column in COLUMNS)
     try:
         number = int(client)

@@ -76,7 +76,6 @@ class Asynchronous(TaskHandler):
         return event
 
     def _gave_up(self, task: int, number: int) -> None:
-        """Count an update that missed the cut-off."""
         self.late[task] += 1
         self.models[task].gave_up(number)
         self._late_in_a_row += 1

@@ -324,11 +324,7 @@ def joined(kind: str, rows: Iterable[State]) -> dict[str, Tensor]:
 
 
 def separated(kind: str, tensors: dict[str, Tensor], device: torch.device) -> list[State]:
-    """Split the tensors of ``kind`` into the rows that ``joined`` concatenated.
-
-    Raises:
-        ValueError: one of them has no rows, or the parameters are not float32.
-    """
+    """Split the tensors of ``kind`` into the rows that ``joined`` concatenated."""
     mark = f"{kind}."
     stacked = {n.removeprefix(mark): v for n, v in tensors.items() if n.startswith(mark)}
     for name, value in stacked.items():

@@ -75,11 +75,7 @@ class RequestSeconds:
         return RequestDurations(self, clients, size)
 
     def mean(self, clients: IntArray, shares: FloatArray) -> FloatArray:
-        """Mean seconds [..., clients] for fractions [..., clients] of the full model.
-
-        Raises:
-            ConfigError: the latency model gives none.
-        """
+        """Mean seconds [..., clients] for fractions [..., clients] of the full model."""
         seconds = self.delays.mean_seconds(self.task, clients, shares)
         if seconds is None:
             raise ConfigError(
@@ -134,19 +130,11 @@ class RequestDurations:
         return False
 
     def seconds_of(self, lengths: IntArray) -> FloatArray:
-        """Seconds [candidates, senders] for submodels [candidates, senders] of these lengths.
-
-        Raises:
-            ConfigError: the latency model gives no means.
-        """
+        """Seconds [candidates, senders] for submodels [candidates, senders] of these lengths."""
         return self.seconds.mean(self.clients, lengths / self.size)
 
     def client_seconds(self, lengths: IntArray) -> FloatArray:
-        """Seconds [senders, levels] for submodels of ``lengths`` [levels] parameters.
-
-        Raises:
-            ConfigError: as ``seconds_of``.
-        """
+        """Seconds [senders, levels] for submodels of ``lengths`` [levels] parameters."""
         if len(self.clients) == 1:
             return self.seconds.cached_mean(int(self.clients[0]), lengths / self.size)[None]
         return self.seconds_of(np.repeat(lengths[:, None], len(self.clients), 1)).T
@@ -191,11 +179,7 @@ class RequestSubmodels:
         return self.assigner.client_submodels(self._context(clients, version))
 
     def check(self) -> None:
-        """Check that every client can have a submodel.
-
-        Raises:
-            ConfigError: a client cannot; the message names it.
-        """
+        """Check that every client can have a submodel."""
         for start in range(0, self.clients, CHECKED):
             clients = np.arange(start, min(start + CHECKED, self.clients))
             self.assigner.check_senders(self._context(clients, 0))
@@ -240,7 +224,6 @@ class RequestSubmodels:
 
     @property
     def _size(self) -> int:
-        """Number of parameters of the full model."""
         return self.model.spec.size
 
     def shares(self, clients: IntArray, version: int) -> FloatArray:

@@ -66,7 +66,7 @@ class TaskRounds(TaskHandler):
         self.merged: dict[int, tuple[int, int]] = {}
         self._drop_outs = DropOuts(settings.drop_out, stream.child("drop-outs"))
         self._due: list[int] = []
-        self._given: dict[int, TaskRound] = {}
+        self._in_progress: dict[int, TaskRound] = {}
 
     def carry_out(self, decision: Decision) -> None:
         """Start a round, train and merge it, or end a task."""
@@ -74,7 +74,9 @@ class TaskRounds(TaskHandler):
             case Give(number):
                 self._due.append(number)
             case Merge(number):
-                self._merge(self._given.pop(number))
+                plan = self._in_progress.pop(number)
+                self._count(plan)
+                self._train(plan)
             case Cancel(task):
                 self.running.remove(task)
 
@@ -82,7 +84,7 @@ class TaskRounds(TaskHandler):
         """Plan the issued rounds, with the models after all events at this time."""
         for number in self._due:
             plan = self.plan(number)
-            self._given[number] = plan
+            self._in_progress[number] = plan
             self.clock.after(plan.times.length, Arrived(number))
         self._due = []
 
@@ -124,13 +126,7 @@ class TaskRounds(TaskHandler):
         load = self.models[task].air_load_of_round(clients, chosen)
         return self.uploads.upload(task, self.versions[task], clients, load)
 
-    def _merge(self, plan: TaskRound) -> None:
-        """Train and merge a round, and count its costs."""
-        self._count(plan)
-        self._train(plan)
-
     def _count(self, plan: TaskRound) -> None:
-        """Count the clients, energy and traffic of a round."""
         self.spent.include(np.concatenate(plan.chosen), plan.times.spent)
         if self.records is not None:
             self.records.spans.extend(plan.spans(self.clock.now))
@@ -199,7 +195,7 @@ class TaskRounds(TaskHandler):
 
     def under_way(self, now: float) -> list[Span]:
         """Spans of the work in progress, for a timeline that ends at ``now``."""
-        return [span for plan in self._given.values() for span in plan.spans(now)]
+        return [span for plan in self._in_progress.values() for span in plan.spans(now)]
 
     def tensors(self) -> dict[str, Tensor]:
         """State of the assignment and energy of the clients, for a checkpoint."""

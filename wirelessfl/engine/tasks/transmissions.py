@@ -69,9 +69,6 @@ class GroupUploads:
             merge: number of merges of its model before this one.
             clients: [clients], senders, sorted.
             load: what each of them sends.
-
-        Raises:
-            ConfigError: the access cannot serve the load, or an update does not arrive.
         """
         draw = self.network.draw(self.streams[task], merge, clients)
         title = f"uplink {self.uplink.title!r}"
@@ -244,9 +241,6 @@ def check_gathering(
         requests: [tasks], R_m, active requests of each task.
         clients: N, number of clients.
         busy_clients: maximum number of busy clients; None for no limit.
-
-    Raises:
-        ConfigError: a buffer may never fill; the message names the limit.
     """
     busy = busy_at_once(requests, clients, busy_clients)
     limits = f"min({sum(requests)} requests, {clients} clients"

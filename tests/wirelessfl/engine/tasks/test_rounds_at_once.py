@@ -148,7 +148,7 @@ def test_an_ended_task_does_not_transmit():
     handler.carry_out(Cancel(0))
     handler.carry_out(Give(0))
     handler.settle()
-    plan = handler._given[0]
+    plan = handler._in_progress[0]
     assert plan.tasks == (1,)
     assert plan.times.length == pytest.approx(max(TRAINING) + 1.0)
     assert clock.upcoming == plan.times.length
