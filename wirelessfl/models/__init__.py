@@ -82,14 +82,10 @@ def build_model(
     Args:
         name: a key of ``MODELS``, or the import path of a callable with the same arguments.
         input_shape: shape of one sample.
-        classes: number of outputs.
         stream: randomness of the initial weights.
         options: settings of the model, see ``wirelessfl.models.choice.SETTINGS``; None, and a
             dropout of 0, mean the model's default. The facts of the data set in ``FACTS`` are
             passed on to models that accept them.
-
-    Raises:
-        ConfigError: the model is unknown, or does not fit the input.
     """
     factory = by_name("model", name, MODELS)
     parameters = parameters_of(factory)

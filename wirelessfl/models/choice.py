@@ -50,7 +50,6 @@ DEFAULTS = {"dropout": 0.0}
 
 
 def _names(names: Any) -> Any:
-    """Parse a list, or a comma-separated string, of names; return other values unchanged."""
     listed = [names] if isinstance(names, str) else names
     if not isinstance(listed, list | tuple) or not all(isinstance(entry, str) for entry in listed):
         return names
@@ -68,9 +67,8 @@ SPLIT_LAYERS = Needs(
 class ModelChoice(Choice):
     """A model, by name or import path, with the settings that it accepts.
 
-    Args:
-        layers: fully connected layers that HIST splits, in order; or linear layers and
-            convolutions that submodels of clients narrow. None for the model's own list, or all.
+    ``layers`` are the fully connected layers that HIST splits, in order, or the linear layers and
+    convolutions that submodels of clients narrow; None for the model's own list, or all.
     """
 
     name = ""
@@ -123,11 +121,7 @@ def _chosen(name: str, settings: Mapping[str, Any]) -> ModelChoice:
 
 @once
 def model_choice(name: str) -> type[ModelChoice]:
-    """The class of a model's settings.
-
-    Raises:
-        ConfigError: the model is unknown.
-    """
+    """The class of a model's settings."""
     factory = by_name("model", name, MODELS)
     parameters = parameters_of(factory)
     any_option = any(p.kind is Parameter.VAR_KEYWORD for p in parameters.values())
@@ -155,11 +149,7 @@ class ModelKind(Kind[ModelChoice]):
         return {name: model_choice(name) for name in MODELS}
 
     def find(self, name: str) -> type[ModelChoice]:
-        """The model called ``name``, or the user's callable at that import path.
-
-        Raises:
-            ConfigError: the model is unknown.
-        """
+        """The model called ``name``, or the user's callable at that import path."""
         by_name("model", name, MODELS)  # before the cache, which needs a hashable name
         return model_choice(name)
 

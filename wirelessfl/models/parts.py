@@ -65,13 +65,9 @@ def check_images(model: str, input_shape: Sequence[int], side: int, fitting: str
     """Raise unless samples are square images of the size that a model needs.
 
     Args:
-        model: name of the model.
         input_shape: shape of one sample, (channels, height, width).
         side: required height and width, in pixels.
         fitting: names of data sets with such images, for the message.
-
-    Raises:
-        ConfigError: the samples have another shape.
     """
     if tuple(input_shape[1:]) != (side, side):
         raise ConfigError(

@@ -35,7 +35,6 @@ def known_shapes(
     Args:
         name: a name of ``wirelessfl.models.MODELS``.
         input_shape: shape of one sample.
-        classes: number of outputs.
         hidden: widths of hidden layers; None for the model's default.
     """
     if name in _HIDDEN:

@@ -45,11 +45,7 @@ class Augmentation:
 
     @classmethod
     def of(cls, function: object) -> Augmentation:
-        """The augmentation by a given function.
-
-        Raises:
-            ConfigError: it is not a function.
-        """
+        """The augmentation by a given function."""
         if not callable(function) or isinstance(function, type):
             raise ConfigError(
                 f"augment is {shown(function)}: give {WANTED}. Its import path, module:function, "
@@ -59,11 +55,7 @@ class Augmentation:
 
     @classmethod
     def find(cls, path: str) -> Augmentation:
-        """The augmentation by the function at an import path.
-
-        Raises:
-            ConfigError: there is no such function.
-        """
+        """The augmentation by the function at an import path."""
         if not is_import_path(path):
             raise ConfigError(
                 f"augment is {path!r}: give the import path, module:function or file.py:function, "
@@ -84,10 +76,6 @@ class Augmentation:
 
         Returns:
             [clients, batch, ...].
-
-        Raises:
-            ConfigError: the function returns something else than changed samples.
-            TrainingError: the function fails.
         """
         generator, augmented = torch.Generator(x.device), x.clone()
         for client, (size, seed) in enumerate(zip(sizes, seeds, strict=True)):
@@ -108,11 +96,8 @@ class Augmentation:
     def check(self, x: torch.Tensor) -> None:
         """Try the function on a few samples ``x`` [batch, ...].
 
-        Raises:
-            ConfigError: it returns something else than changed samples, or values that are not
-                finite; or it draws from other generators than its argument, or keeps state, so that
-                results could not be repeated.
-            TrainingError: it fails.
+        It must return finite samples, keep no state, and draw from its generator alone, so that
+        results can be repeated.
         """
         before, others = torch_state(x), other_states()
         try:

@@ -118,7 +118,6 @@ class Terms:
     """Terms of the clients' loss in addition to that of the samples.
 
     Args:
-        penalties: the terms.
         anchors: for each penalty, the parameters of the models that it compares with, for all
             clients of a cohort or for one client.
         factors: factors of the inputs of weights, for all clients or for one.
@@ -159,7 +158,6 @@ def total(
     """The sum of ``penalties`` for each sample, [batch].
 
     Args:
-        penalties: the terms, at least one.
         outputs: outputs of the model in training.
         anchors: for each penalty, the outputs of its anchors.
         y: [batch], labels.
@@ -224,11 +222,7 @@ def _cosine(outputs: Outputs, anchor: Outputs) -> torch.Tensor:
 
 @dataclass(frozen=True)
 class LogitDistillation(Penalty):
-    """``weight`` times KL(softmax(teacher) || softmax(student)), at temperature 1.
-
-    Args:
-        weight: weight of the term.
-    """
+    """``weight`` times KL(softmax(teacher) || softmax(student)), at temperature 1."""
 
     of_classes: ClassVar[bool] = True
 
@@ -261,7 +255,6 @@ class RelationDistillation(Penalty):
     the divergence, as in distillation.
 
     Args:
-        weight: weight of the term.
         old: labels of the classes that the teacher knows.
     """
 

@@ -73,14 +73,9 @@ def measured(
     models that mix the samples of a batch (batch normalisation).
 
     Args:
-        objective: model and loss.
         params: parameters [P].
-        samples: the samples.
         measures: further metrics.
         batch: samples per batch; None for the objective's ``test_batch``.
-
-    Raises:
-        ConfigError, TrainingError: as for ``logits_of``.
     """
     if batch is None:
         batch = objective.test_batch
@@ -106,12 +101,7 @@ def measured(
 
 
 def logits_of(objective: Objective, params: Mapping[str, Tensor], x: Tensor, y: Tensor) -> Tensor:
-    """Outputs of ``x`` [batch, ...] with labels ``y`` [batch, ...] in evaluation.
-
-    Raises:
-        ConfigError: the model does not return one row per sample.
-        TrainingError: the model has raised an exception.
-    """
+    """Outputs of ``x`` [batch, ...] with labels ``y`` [batch, ...] in evaluation."""
     name = type(objective.module).__name__
     with calling(f"model {name}, evaluation of {len(x)} samples"):
         logits = objective.call(params, x)
@@ -203,7 +193,6 @@ class ClientLosses:
     """Evaluates models on the samples of clients.
 
     Args:
-        objective: model and loss.
         data: training data of all clients.
         tested: the submodel that is evaluated; None for the full model.
     """
@@ -223,9 +212,6 @@ class ClientLosses:
             clients: client numbers.
             samples: largest number of samples of a client, evenly spaced among its own; None for
                 all.
-
-        Raises:
-            ConfigError, TrainingError: as for ``logits_of``.
         """
         objective, flat = deployed(self.objective, params, self.tested)
         tensors = objective.spec.views(flat)

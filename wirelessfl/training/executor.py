@@ -211,11 +211,7 @@ class Chunk:
 def after_training(
     rule: ClientRule, params: Tensor, state: State, cohort: Cohort
 ) -> dict[str, Tensor]:
-    """Payloads of the clients after their local steps, and their state with the prefix ``KEPT``.
-
-    Raises:
-        ConfigError: the rule's ``keep`` or ``send`` does not return tensors by name.
-    """
+    """Payloads of the clients after their local steps, and their state with the prefix ``KEPT``."""
     kept = rule.keep(params, state, cohort)
     sent = rule.send(params, state, cohort)
     for method, tensors in (("keep", kept), ("send", sent)):
@@ -231,8 +227,6 @@ class Executor(ABC):
     """Trains the clients of a job, in client order.
 
     Args:
-        objective: model and loss.
-        data: training data.
         chunk: number of clients trained at once. It bounds memory and affects results only by
             rounding.
     """
@@ -250,12 +244,7 @@ class Executor(ABC):
             yield Chunk.of(part, self.results(job.of(part)))
 
     def results(self, job: Job) -> dict[str, Tensor]:
-        """Train the clients of ``job`` as one chunk; returns payloads and state, [clients, P].
-
-        Raises:
-            ConfigError: the results differ from the algorithm's declared payloads, state or shapes.
-            TrainingError: the model or the algorithm failed; the message says where.
-        """
+        """Train the clients of ``job`` as one chunk; returns payloads and state, [clients, P]."""
         with calling(job.title):
             results = self._train(job)
         chunk, rule = Chunk.of(slice(0), results), job.rule

@@ -109,7 +109,6 @@ def convolved(
     """The convolution of images with each client's weights.
 
     Args:
-        windows: the windows.
         x: images.
         weight: [clients, outputs, channels, height, width].
         bias: [clients, outputs], or None.
@@ -136,7 +135,6 @@ def gradients(
     """Gradients of input, weight and bias.
 
     Args:
-        windows: the windows.
         grad: gradient of the output images.
         pixels: the second result of ``convolved``.
         weight: the weights given to it.

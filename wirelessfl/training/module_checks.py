@@ -65,11 +65,7 @@ def trial_pass(objective: Objective, x: Tensor) -> tuple[Tensor, bool]:
 
 
 def output_of(module: nn.Module, x: Tensor) -> Tensor:
-    """Output of ``module`` for samples ``x`` [batch, ...], without gradients.
-
-    Raises:
-        ConfigError: the module does not run, or does not return a tensor with a row per sample.
-    """
+    """Output of ``module`` for samples ``x`` [batch, ...], without gradients."""
     output, _ = _run(module, x)
     if not isinstance(output, Tensor) or output.shape[:1] != (len(x),):
         raise ConfigError(
@@ -187,12 +183,8 @@ def check_registered(module: nn.Module, loss: Tensor, again: Tensor) -> None:
     """Raise if the loss depends on a trainable tensor that is not a parameter of ``module``.
 
     Args:
-        module: the model.
         loss: its loss, with the graph of its gradients.
         again: the loss of a second forward pass. A tensor of one pass alone is none to be trained.
-
-    Raises:
-        ConfigError: names the tensor if it is found in an attribute of the module.
     """
     registered = {id(parameter) for parameter in module.parameters()}
     lasting = {id(leaf) for leaf in _leaves(again)} - registered

@@ -32,8 +32,6 @@ class VmapExecutor(TensorExecutor):
     """Trains the clients of a chunk by vmap; a single client trains without vmap.
 
     Args:
-        objective: model and loss.
-        data: training data.
         chunk: number of clients trained at once.
         recorded: see ``TensorExecutor``.
         flat: whether to record each step as a flat list of tensor operations, which on a CPU saves
@@ -121,7 +119,6 @@ class VmapExecutor(TensorExecutor):
         return after_training(rule, params, state, cohort)
 
     def _gradients(self, loss: Tensor, leaves: Sequence[Tensor]) -> list[Tensor]:
-        """The gradients at the module's own parameters."""
         try:
             grads = list(torch.autograd.grad(loss, leaves, materialize_grads=True))
         except RuntimeError as error:

@@ -102,7 +102,6 @@ class Objective:
 
         Args:
             params: parameters by name.
-            batch: samples [batch, ...].
             terms: further terms of that client's loss.
         """
         params = scaled(params, terms.factors)
@@ -136,12 +135,8 @@ class Objective:
         """The model's outputs for ``x`` [batch, ...].
 
         Args:
-            x: samples.
             params: parameters by name; None for the module's parameters.
             features: whether to return features in addition to logits.
-
-        Raises:
-            ConfigError: features are requested, but the model runs no ``nn.Linear``.
         """
         if not features:
             return Outputs(self._logits(x, params))

@@ -204,8 +204,6 @@ class TensorExecutor(Executor):
     On a GPU the H steps are recorded as a CUDA graph and replayed without Python between steps.
 
     Args:
-        objective: model and loss.
-        data: training data.
         chunk: number of clients trained at once.
         recorded: whether to record; None means on GPUs only. On a CPU, a recording runs the program
             on copies of the inputs (for tests).
@@ -247,7 +245,6 @@ class TensorExecutor(Executor):
         return recording(tensors)
 
     def _kept(self, key: object, make: Callable[[], Any]) -> Any:
-        """The recording for ``key``, created on first use."""
         recording = self._recordings.pop(key, None)
         if recording is None:
             while len(self._recordings) >= RECORDINGS:

@@ -35,9 +35,6 @@ class Payload:
             means 1. For another unit, override ``Algorithm.unit``.
         senders: ``all`` clients of a round, or only its ``tracking`` clients
             (``tracking_clients``).
-
-    Raises:
-        ValueError: the unit is unknown.
     """
 
     name: str
@@ -117,11 +114,7 @@ UPDATE = (Payload("update", unit="lr"),)
 
 @dataclass(frozen=True)
 class ClientRule(Choice, ABC):
-    """Local steps and payloads of clients that train together; tensors are [clients, P].
-
-    Args:
-        lr: step size gamma of the clients' SGD.
-    """
+    """Local steps and payloads of clients that train together; tensors are [clients, P]."""
 
     name = "rules"
 
@@ -169,11 +162,7 @@ class ClientRule(Choice, ABC):
     def step(
         self, params: torch.Tensor, grads: torch.Tensor, state: State, cohort: Cohort
     ) -> tuple[torch.Tensor, State]:
-        """Take one local step; ``params`` may be updated in place.
-
-        Raises:
-            ConfigError: ``gradient`` or ``direction`` returns no tensor [clients, P].
-        """
+        """Take one local step; ``params`` may be updated in place."""
         corrected = self.gradient(grads, params, cohort)
         check_result(self, "gradient", corrected, grads.shape)
         direction = self.direction(corrected, state)
@@ -193,7 +182,7 @@ class ClientRule(Choice, ABC):
         return self._steps_like(ClientRule)  # type: ignore[type-abstract]  # only its methods
 
     def _steps_like(self, base: type[ClientRule]) -> bool:
-        """Whether this class inherits its local steps from ``other`` without overriding them."""
+        """Whether this class inherits its local steps from ``base`` without overriding them."""
         kind = type(self)
         return (
             kind.gradient is base.gradient
@@ -221,17 +210,11 @@ class ClientRule(Choice, ABC):
 def check_result(
     rule: ClientRule, method: str, value: object, shape: Sequence[int], name: str = ""
 ) -> None:
-    """Check a tensor that a method of a rule returned.
+    """Raise unless a method of a rule returned a tensor of ``shape``.
 
     Args:
-        rule: the rule.
         method: name of the method.
-        value: the tensor.
-        shape: the shape that it must have.
         name: its name, if the method returns several values.
-
-    Raises:
-        ConfigError: it is not a tensor of this shape.
     """
     if isinstance(value, torch.Tensor) and value.shape == shape:
         return
@@ -246,11 +229,7 @@ def check_result(
 def checked_step(
     rule: ClientRule, params: torch.Tensor, grads: torch.Tensor, state: State, cohort: Cohort
 ) -> tuple[torch.Tensor, State]:
-    """Take one local step of a rule, and check its result.
-
-    Raises:
-        ConfigError: ``step`` returns no pair of parameters [clients, P] and a state.
-    """
+    """Take one local step of a rule, and check its result."""
     result = rule.step(params, grads, state, cohort)
     if not isinstance(result, tuple) or len(result) != 2:
         raise ConfigError(

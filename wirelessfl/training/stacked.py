@@ -169,7 +169,6 @@ def _layers(name: str, module: nn.Module, before: list[Layer], spec: ParamSpec) 
 
 
 def _terms(cohort: Cohort, spec: ParamSpec) -> Terms:
-    """The further terms of the cohort's loss."""
     if need_features(cohort.penalties):
         raise ConfigError(
             'executor "stacked" does not compute features, which a term of the loss compares: '
@@ -183,9 +182,6 @@ class StackedExecutor(TensorExecutor):
 
     Args:
         layers: the layers of ``objective``'s module, if they are already known.
-
-    Raises:
-        ConfigError: the model is not a chain of supported layers.
     """
 
     name = "stacked"

@@ -47,7 +47,6 @@ def estimated_step_seconds(objective: Objective, x: Tensor, batch_size: int) -> 
     as many.
 
     Args:
-        objective: model and loss.
         x: [batch, ...], any samples.
         batch_size: samples per step.
     """
@@ -84,7 +83,6 @@ def estimated_sample_bytes(objective: Objective, x: Tensor) -> float:
     The rule: eight times the tensors that autograd stores, and the windows of convolutions.
 
     Args:
-        objective: model and loss.
         x: [batch, ...], any samples, on the device.
     """
     if declared := objective.bytes_per_sample:
@@ -133,7 +131,6 @@ def default_chunk(
 
     Args:
         kind: class of the executor.
-        objective: model and loss.
         clients: clients that train in a round.
         batch_size: samples per step.
         seconds: duration of a client's step, see ``estimated_step_seconds``.

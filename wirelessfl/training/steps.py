@@ -36,9 +36,6 @@ class StepCounts:
             passes: passes over a client's own samples, > 0; fractions are allowed.
             sizes: n_k, number of samples of each client, [clients].
             batch_size: b; a pass has ceil(n_k / b) batches.
-
-        Raises:
-            ConfigError: a client would have more than 10^9 steps.
         """
         few = sizes[:1] if sizes.strides == (0,) else sizes  # equal sizes take no memory
         steps = np.maximum(np.floor(passes * -(-few // batch_size) + 0.5), 1.0)

@@ -24,7 +24,6 @@ def check_model(
     """Try a model on a few samples, and raise if it cannot be trained.
 
     Args:
-        objective: the objective to check.
         x: [batch, ...], a few samples.
         y: [batch, ...], their labels.
         classes: number of outputs of the data set.
@@ -70,7 +69,6 @@ def check_model(
 
 
 def _takes(loss: Loss, y: Tensor, shape: tuple[int, ...]) -> bool:
-    """Whether a loss takes outputs of this shape for the labels."""
     shapes = loss.shapes(y, shape[1]) if len(shape) > 1 else None
     return loss.fits(y) and shapes is not None and shape in shapes
 
@@ -79,7 +77,6 @@ def probabilities(objective: Objective, x: Tensor) -> list[str]:
     """A line if the model's outputs for samples ``x`` are probabilities, but its loss needs logits.
 
     Args:
-        objective: model and loss.
         x: [batch, ...], a few samples.
     """
     if not isinstance(objective.criterion, CrossEntropy):
@@ -227,9 +224,6 @@ def check_partition(objective: Objective, partition: Partition, x: Tensor) -> No
     """Raise if submodels of a model do not work, e.g. for an activation with act(0) != 0.
 
     Compares a submodel with the same submodel padded with idle neurons on ``x`` [batch, ...].
-
-    Raises:
-        ConfigError: their gradients differ, or the submodel cannot be evaluated.
     """
     half = [np.arange(max(layer.width // 2, 1)) for layer in partition.layers]
     whole = [np.arange(layer.width) for layer in partition.layers]
@@ -263,9 +257,6 @@ def check_neurons(objective: Objective, neurons: NeuronMap, x: Tensor) -> str | 
     """Why submodels of different widths cannot train in one batch; None if they can.
 
     Compares a submodel with the same submodel padded with idle neurons on ``x`` [batch, ...].
-
-    Raises:
-        ConfigError: the model does not run with fewer neurons.
     """
     flat, name = objective.spec.from_module(objective.module), type(objective.module).__name__
     few = [

@@ -15,10 +15,10 @@ from wirelessfl.models.parts import StreamDropout, check_images
 class CifarCNN(nn.Module):
     """Convolutions 3-16-32-64 (3x3, each with ReLU and 2x2 max-pool), then 1024-500-classes.
 
+    Dropout follows the hidden fully connected layer.
+
     Args:
         input_shape: (channels, 32, 32).
-        classes: number of outputs.
-        dropout: dropout probability after the hidden fully connected layer, in training.
     """
 
     fully_connected = ("fc1", "fc2")
@@ -45,10 +45,10 @@ class CifarCNN(nn.Module):
 class FedASTCNN(nn.Module):
     """Two convolutions 64@5x5 (no padding, ReLU, 2x2 max-pool), then 1600-384-192-classes.
 
+    Dropout follows the two hidden fully connected layers.
+
     Args:
         input_shape: (channels, 32, 32).
-        classes: number of outputs.
-        dropout: dropout probability after the two hidden fully connected layers, in training.
     """
 
     fully_connected = ("fc1", "fc2", "fc3")
@@ -89,10 +89,6 @@ class GroupNormCNN(nn.Module):
 
     Args:
         input_shape: (channels, height, width), at least 8x8.
-        classes: number of outputs.
-
-    Raises:
-        ConfigError: the samples are no images, or are too small.
     """
 
     def __init__(self, input_shape: Sequence[int], classes: int) -> None:
@@ -119,10 +115,10 @@ class GroupNormCNN(nn.Module):
 class LeNet5(nn.Module):
     """Convolutions 6@5x5 and 16@5x5, each with ReLU and 2x2 max-pool, then 256-120-84-classes.
 
+    Dropout follows the two hidden fully connected layers.
+
     Args:
         input_shape: (channels, 28, 28).
-        classes: number of outputs.
-        dropout: dropout probability after the two hidden fully connected layers, in training.
     """
 
     fully_connected = ("fc1", "fc2", "fc3")
@@ -182,8 +178,6 @@ class ResNet18(nn.Module):
 
     Args:
         input_shape: (channels, 32, 32) or (channels, 64, 64).
-        classes: number of outputs.
-        norm: ``group`` or ``batch``.
         width: channels of the first stage, even; 64 for ResNet-18, fewer for a smaller network.
     """
 
@@ -231,7 +225,6 @@ class BasicBlock(nn.Module):
         inputs: channels of x.
         outputs: channels of f(x).
         stride: stride of the first convolution.
-        norm: as for ``ResNet18``.
     """
 
     def __init__(self, inputs: int, outputs: int, stride: int, norm: Norm) -> None:

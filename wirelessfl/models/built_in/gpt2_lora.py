@@ -30,21 +30,11 @@ class GPT2LoRA(nn.Module):
 
     Adapters and head are trained and sent; all other parameters are frozen. With the default rank
     1.9 % of the parameters are trained, as in the FAdamGC paper, which does not state its rank.
+    Dropout acts at the adapters' inputs; GPT-2's own is off.
 
     Args:
         input_shape: (length,), token ids of a text, padded on the right.
-        classes: number of outputs.
-        dropout: dropout probability at the adapters' inputs, in training; GPT-2's own dropout is
-            off.
-        pretrained: the base model: a folder with config.json and model.safetensors, or a name on
-            the Hugging Face hub.
-        lora_rank: rank r of each adapter of the attention's joint query, key and value projection.
-        lora_alpha: adapters are scaled by lora_alpha / lora_rank; None for a scale of 1.
         pad_id: id of the padding token; None for that of the base's configuration.
-
-    Raises:
-        ConfigError: the base cannot be loaded or is not a GPT-2, or the samples are not texts or
-            are too long.
     """
 
     test_batch = 64

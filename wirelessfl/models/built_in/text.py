@@ -64,10 +64,6 @@ class LSTM(nn.Module):
     Args:
         input_shape: (length,), token ids below ``classes``.
         classes: number of outputs, one per token id.
-        hidden: width of each LSTM layer.
-
-    Raises:
-        ConfigError: the samples are not texts, or ``hidden`` is empty.
     """
 
     test_batch = 256
@@ -109,16 +105,8 @@ class TextMean(nn.Module):
 
     Args:
         input_shape: (length,), token ids of a text.
-        classes: number of outputs.
-        hidden: width of each hidden layer.
-        dropout: dropout probability after each hidden layer, in training.
-        embedding: size E of the embeddings.
         vocabulary: number of token ids of the data set.
         pad_id: id of the padding token; None if texts are not padded.
-
-    Raises:
-        ConfigError: the samples are not texts, the data set does not state its vocabulary, or there
-            is dropout without hidden layers.
     """
 
     default_tokenizer = WORDS

@@ -25,7 +25,8 @@ class CrossEntropy(Loss):
     """Cross-entropy of outputs [batch, classes] with labels [batch], int64.
 
     For labels [batch, H, W, ...] and outputs [batch, classes, H, W, ...] it is the mean over the
-    pixels of a sample.
+    pixels of a sample. With ``label_smoothing`` s the target is 1 - s + s / C for the label and
+    s / C for the other C - 1 classes (Szegedy et al., CVPR 2016).
 
     >>> import torch
     >>> from wirelessfl.losses import CrossEntropy
@@ -33,10 +34,6 @@ class CrossEntropy(Loss):
     >>> values = loss.values(torch.tensor([[0.0, 0.0], [9.0, 0.0]]), torch.tensor([0, 0]))
     >>> [round(value, 3) for value in values.tolist()]
     [0.693, 0.45]
-
-    Args:
-        label_smoothing: weight s of the uniform distribution in the target, which is 1 - s + s / C
-            for the label and s / C for the other C - 1 classes (Szegedy et al., CVPR 2016).
     """
 
     name = "cross-entropy"
@@ -159,10 +156,7 @@ class L1(Regression):
 class Huber(Regression):
     """Huber loss, the mean over the labels of a sample (Huber, Ann. Math. Statist., 1964).
 
-    It is e^2 / 2 for errors |e| <= d, and d (|e| - d / 2) for larger ones.
-
-    Args:
-        huber_delta: d, the error at which the loss becomes linear, in the unit of the labels.
+    It is e^2 / 2 for errors |e| <= d, and d (|e| - d / 2) for larger ones; d is ``huber_delta``.
     """
 
     name = "huber"
@@ -210,11 +204,7 @@ class LossKind(Kind[Loss]):
         return classes_in(self.package, Loss)
 
     def find(self, name: str) -> type[Loss]:
-        """The loss called ``name``, or the user's function or class at that import path.
-
-        Raises:
-            ConfigError: it does not exist, or is neither a function nor a loss.
-        """
+        """The loss called ``name``, or the user's function or class at that import path."""
         choice = by_name("loss", name, self.classes())
         if isinstance(choice, type) and issubclass(choice, Loss):
             loss: type[Loss] = subclass("loss", name, choice, Loss)
@@ -255,12 +245,7 @@ def check_labels(loss: Loss, labels: torch.Tensor, data: str) -> None:
     loss "cross-entropy" does not take the l
 
     Args:
-        loss: the loss.
-        labels: all training labels.
         data: name of the data set.
-
-    Raises:
-        ConfigError: the loss does not fit; the message names those that do.
     """
     if loss.fits(labels):
         return

@@ -125,11 +125,7 @@ class FunctionLoss(Loss):
     """The function; None if it is given as an object."""
 
     def values(self, outputs: torch.Tensor, labels: torch.Tensor) -> torch.Tensor:
-        """Not available.
-
-        Raises:
-            ConfigError: always; ``ready`` gives the loss to use.
-        """
+        """Not available: ``ready`` gives the loss to use."""
         raise ConfigError(f"loss {self.title!r} must be tried on samples first, by ready().")
 
 
@@ -165,7 +161,6 @@ class OwnLoss(Loss):
     [1.0, 4.0]
 
     Args:
-        function: the function.
         called: its name, for messages.
         way: how it is called.
         right: what counts as right; None if outputs are neither right nor wrong.
@@ -237,14 +232,9 @@ def ready(
         function: the function given as an object, if any.
         outputs: [batch, ...], outputs of the model for a few samples.
         y: [batch, ...], their labels.
-        labels: all training labels.
 
     Returns:
         The loss, and a message for the user, if any.
-
-    Raises:
-        ConfigError, TrainingError: the function fails, or returns neither a loss per sample nor a
-            scalar that depends on the outputs.
     """
     if not isinstance(loss, FunctionLoss):
         return loss, None

@@ -195,9 +195,6 @@ def check_name(name: object) -> str:
     >>> from wirelessfl.metrics import check_name
     >>> check_name("f1")
     'f1'
-
-    Raises:
-        ConfigError: it is not a name, or that of a field that rows have anyway.
     """
     if not isinstance(name, str) or not name.strip():
         raise ConfigError(f"a metric is called {shown(name)}: give a name, such as 'f1'.")
@@ -212,10 +209,6 @@ def find_metric(name: object) -> Metric:
     >>> from wirelessfl.metrics import find_metric
     >>> find_metric("macro-f1").field, find_metric("torch.nn.functional:l1_loss").field
     ('macro_f1', 'l1_loss')
-
-    Raises:
-        ConfigError: it does not exist, is neither a function nor a metric, or has the name of a
-            field of rows.
     """
     built_in = METRICS.classes()
     choice = by_name("metric", name, built_in)

@@ -156,7 +156,6 @@ class OwnMetric(Metric):
 
     Args:
         called: name of the field of rows.
-        function: the function.
     """
 
     name = ""
@@ -216,10 +215,6 @@ class Measures:
         """The metrics by field of rows; None for values that are not finite.
 
         Without outputs that are all finite, no metric is computed.
-
-        Raises:
-            ConfigError: a metric is neither a number nor a list of numbers.
-            TrainingError: a metric has raised an exception.
         """
         if not bool(outputs.isfinite().all()):
             return {metric.field: None for metric in self.metrics}
@@ -259,11 +254,7 @@ def label_shares(
 
     Args:
         labels: [samples], int64.
-        client_samples: indices of each client's samples.
         classes: number of classes.
-
-    Raises:
-        ConfigError: there are too many clients to hold their shares in memory.
     """
     if len(client_samples) * classes > MOST_SHARES:
         raise ConfigError(

@@ -51,9 +51,6 @@ class Levels:
 
         Args:
             share: width ratio in (0, 1].
-
-        Raises:
-            ConfigError: ``share`` is out of range.
         """
         if not 0 < share <= 1:
             raise ConfigError(
@@ -72,10 +69,6 @@ class Levels:
                 multiplication by a weight).
             amount: a value up to 1 is a fraction of the full model's cost; a value above 1 is in
                 bytes or FLOPs.
-
-        Raises:
-            ConfigError: ``amount`` is not positive, is above 1 for ``width``, or is below the cost
-                of the smallest submodel.
         """
         if budget == "width":
             return self.at(amount)
@@ -108,9 +101,6 @@ def levels_of(neurons: NeuronMap) -> Levels:
     The ratios are k/W, k = 1..W, for the width W of every layer (or of its blocks); at each ratio a
     layer gains a neuron. If the widest layer's width is a multiple of all other widths, there is
     one level per neuron of that layer.
-
-    Raises:
-        ConfigError: the model has no removable neurons.
     """
     if not neurons.layers:
         raise ConfigError(
@@ -141,10 +131,6 @@ def dealt_capacities(
         clients: number of clients, >= 1.
         stream: the run's random stream.
         who: [who], clients whose capacities are returned; None for all.
-
-    Raises:
-        ConfigError: ``capacities`` is empty.
-        ValueError: ``clients`` is below 1.
     """
     if not len(capacities):
         raise ConfigError("capacities is empty: give fractions of the full model, e.g. 1,0.5,0.25.")
@@ -178,7 +164,6 @@ def submodel_costs(neurons: NeuronMap, widths: IntArray) -> tuple[IntArray, IntA
     """Compute the costs of submodels with given widths; thousands take milliseconds.
 
     Args:
-        neurons: neurons of the full model.
         widths: [submodels, layers], number of neurons that each submodel keeps.
 
     Returns:

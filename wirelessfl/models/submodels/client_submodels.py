@@ -168,7 +168,6 @@ def weight_coverage_bound(neurons: NeuronMap, widths: IntArray) -> tuple[int, st
     masks therefore cover some weight at most floor(sum_n w_n v_n / (W V)) times.
 
     Args:
-        neurons: neurons of the full model.
         widths: [clients, layers], number of neurons of each client.
 
     Returns:
@@ -205,10 +204,6 @@ def check_weight_coverage(
         number: round number, from 1, for the message.
         cell: the clients' cell, for the message; None without cells.
         advice: a choice of masks that cover weights more evenly, for the message.
-
-    Raises:
-        ConfigError: the coverage is too low; the message names the parameter, and its bound for
-            masks of these widths if that is too low as well.
     """
     clients, spec = len(submodels.chosen), submodels.neurons.spec
     node = np.zeros(clients, dtype=np.int64)

@@ -143,7 +143,6 @@ class Submodels:
         return None if exchanged.all() else exchanged
 
     def _slices(self) -> list[slice]:
-        """Slices of the parameters that are not exchanged."""
         starts, shapes = self.spec.offsets, self.spec.shapes
         return [slice(starts[n], starts[n] + math.prod(shapes[n])) for n in self.kept]
 
@@ -205,7 +204,6 @@ class Submodels:
 
         Args:
             full: [P].
-            node: index of the node.
             out: [P_max].
         """
         if self.index is None:

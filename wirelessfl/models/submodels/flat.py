@@ -131,7 +131,6 @@ def call_with(
     """The module's output for ``inputs`` with the parameters ``params``.
 
     Args:
-        module: the model.
         params: parameters by name; tied parameters appear once.
         aliases: additional attributes of tied parameters, from ``slots``.
         inputs: [batch, ...].
@@ -144,7 +143,6 @@ def call_with(
 
 
 def _check_initialised(module: torch.nn.Module) -> None:
-    """Raise if a parameter or buffer has no values."""
     for name, tensor in [*module.named_parameters(), *module.named_buffers()]:
         if torch.nn.parameter.is_lazy(tensor):
             raise ConfigError(
@@ -159,7 +157,6 @@ def _check_initialised(module: torch.nn.Module) -> None:
 
 
 def _check_memory(module: torch.nn.Module, trainable: Mapping[str, torch.nn.Parameter]) -> None:
-    """Raise if a trainable parameter shares memory."""
     owners: dict[int, dict[str, torch.Tensor]] = {}
     for name, tensor in [*module.named_parameters(), *module.named_buffers()]:
         if tensor.numel():
@@ -182,7 +179,6 @@ def _check_memory(module: torch.nn.Module, trainable: Mapping[str, torch.nn.Para
 
 
 def _overlap(first: torch.Tensor, second: torch.Tensor) -> bool:
-    """Whether two tensors in one storage share an element."""
     (low, high), (begin, end) = _span(first), _span(second)
     if high <= begin or end <= low:
         return False

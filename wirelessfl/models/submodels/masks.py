@@ -103,9 +103,6 @@ def deal_masks(
     Returns:
         Per client, per layer, the sorted neuron indices. In a ``partition``, if a layer (or block)
         has fewer neurons than there are clients, some clients have none of them.
-
-    Raises:
-        ValueError: the kind is unknown, or ``counts`` has a wrong shape or range.
     """
     if kind not in get_args(Masks):
         raise ValueError(f"masks is {kind!r}: choose one of {', '.join(get_args(Masks))}.")
@@ -154,10 +151,6 @@ def check_coverage(
         clients: number of participating clients, for the message.
         number: round number, from 1, for the message.
         cell: the clients' cell, for the message; None without cells.
-
-    Raises:
-        ConfigError: a neuron's coverage is too low; the message names the layer with the lowest
-            coverage and its least covered neurons.
     """
     held = coverage(chosen, layers)
     lowest = [int(times.min()) for times in held]

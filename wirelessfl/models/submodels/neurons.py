@@ -152,12 +152,7 @@ class Group:
 
 
 class NeuronFinder:
-    """Records the groups of neurons of a model, layer by layer.
-
-    Args:
-        module: the model.
-        spec: its parameters.
-    """
+    """Records the groups of neurons of a model, layer by layer."""
 
     def __init__(self, module: torch.nn.Module, spec: ParamSpec) -> None:
         self.module, self.spec = module, spec

@@ -164,7 +164,6 @@ def axis_after(node: fx.Node, kind: str, before: tuple[int, ...], axis: int) -> 
 
 
 def _axes(node: fx.Node) -> Sequence[Any]:
-    """The axes on which an operation acts; none if they are not given."""
     axes = node.kwargs.get("dim", node.args[1] if len(node.args) > 1 else None)
     if axes is None:
         return ()

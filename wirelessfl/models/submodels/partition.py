@@ -98,7 +98,6 @@ def make_partition(
 
     Args:
         module: a model whose partitioned layers are ``nn.Linear`` with elementwise maps in between.
-        spec: its parameters.
         scheme: see ``Partition``.
         chain: names of the fully connected layers in order, from input to output; None for the
             module's attribute ``fully_connected``.
@@ -178,7 +177,6 @@ def partition_of(spec: ParamSpec, names: Sequence[str], scheme: Scheme) -> Parti
 
 
 def _check_sliceable(name: str, slots: Sequence[Slot], finder: NeuronFinder) -> None:
-    """Raise if a layer has a parameter that cannot be sliced."""
     why = finder.why_not_sliced(slots)
     if why:
         raise ConfigError(

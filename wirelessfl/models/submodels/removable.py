@@ -41,7 +41,6 @@ def find_neurons(
         module: model of linear layers, convolutions without groups, group norms, batch norms
             without running statistics, activations, pooling, flattening and sums. It is not
             changed.
-        spec: its parameters.
         sample: [batch, ...], a few inputs on the module's device; the values do not matter.
         layers: names of the linear layers and convolutions whose neurons may be omitted. All other
             neurons are kept, so the rest of the model may contain any layers. None for all.
@@ -79,7 +78,6 @@ class _Explored:
 
     Args:
         name: name of the model.
-        module: the model.
         finder: recorded the groups.
         uses: by parameter, multiplications per sample with each entry.
         opaque: names of modules that could not be traced.
@@ -164,7 +162,6 @@ class _Explored:
         ]
 
     def _why_not(self, group: Group) -> str:
-        """Why neurons of a group cannot be omitted; empty if they can."""
         return group.refusal or self.finder.why_not_sliced(group.slots)
 
     def _why_not_named(self, name: str) -> str:
@@ -200,12 +197,10 @@ class _Explored:
         return f" Do you mean {ends[0]!r}?" if ends else suggestion(name, self.narrowable)
 
     def _choices(self) -> str:
-        """The layers that can be narrowed, for messages."""
         layers = self.narrowable
         return f" Choose from {_listed(layers)}." if layers else f" It has none. {REMEDY}"
 
 
 def _listed(names: Sequence[str]) -> str:
-    """The first names, and the number of the others."""
     more = f" and {len(names) - LISTED} more" if len(names) > LISTED else ""
     return ", ".join(names[:LISTED]) + more

@@ -116,7 +116,6 @@ class NeuronTracker(fx.Interpreter):
     def _produce(
         self, name: str, layer: nn.Module, lanes: Sequence[_Lane], shape: tuple[int, ...]
     ) -> _Lane:
-        """Start a group for a layer that reads the neurons of ``lanes``."""
         weight, groups = layer.get_parameter("weight"), getattr(layer, "groups", 1)
         axis = len(shape) - 1 if isinstance(layer, nn.Linear) else 1
         new = _Lane(self.finder.begin(name, len(weight)), shape, axis=axis)

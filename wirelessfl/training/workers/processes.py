@@ -30,11 +30,7 @@ def cores() -> int:
 
 
 def launched(environment: Mapping[str, str] = os.environ) -> tuple[int, int]:
-    """Rank of this process and number of processes started by ``torchrun``; (0, 1) without it.
-
-    Raises:
-        ConfigError: its environment variables are not whole numbers, or do not fit together.
-    """
+    """Rank of this process and number of processes started by ``torchrun``; (0, 1) without it."""
     rank, count = environment.get("RANK"), environment.get("WORLD_SIZE")
     if not (rank and count):
         return 0, 1
@@ -191,5 +187,4 @@ def _set(thresholds: dict[int, int]) -> None:
 
 
 def _function(name: str) -> ctypes._NamedFuncPointer | None:
-    """A function of the C library; None if it has none of this name."""
     return getattr(ctypes.CDLL(None), name, None) if os.name == "posix" else None

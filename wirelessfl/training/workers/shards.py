@@ -38,11 +38,7 @@ class Shards:
         return slice(clients * self.rank // self.count, clients * (self.rank + 1) // self.count)
 
     def sum(self, tensor: torch.Tensor) -> torch.Tensor:
-        """Sum ``tensor`` over the processes, in place.
-
-        Raises:
-            TrainingError: a process has ended.
-        """
+        """Sum ``tensor`` over the processes, in place."""
         if self.count > 1:
             with _connection_errors(self.count):
                 torch.distributed.all_reduce(tensor)

@@ -88,7 +88,6 @@ def serve(pipe: Connection, executor: Executor, threads: int) -> None:
 
 
 def _take_orders(pipe: Connection, executor: Executor) -> None:
-    """Train and reply until the pipe is closed."""
     memory = SharedMemory(torch.empty(0), torch.empty(0))
     executor.warm_up()
     pipe.send(True)  # ready

@@ -115,11 +115,7 @@ class WorkersExecutor(Executor):
             done[number] = worker, slot, shapes
 
     def start(self) -> None:
-        """Start the processes if they are not running.
-
-        Raises:
-            ConfigError: the processes cannot start.
-        """
+        """Start the processes if they are not running."""
         if self._workers:
             return
         try:
