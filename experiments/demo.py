@@ -174,7 +174,7 @@ def designed(
     console.print(str(found), markup=False, highlight=False, soft_wrap=True)
     bars = Progress(Console(stderr=True), "the design", lines=False)
     result = run(found.value.config.with_run({"out": scratch / "design"}), observers=[bars])
-    realised = predictions(result)
+    realised = predictions(result.settings, result.rows)
     assert realised is not None, "designs have predictions"
     console.print(predictions_table(realised))
     return found.value, realised

@@ -198,7 +198,7 @@ def _summary(result: RunResult) -> dict[str, Any]:
     summary, changes = result.summary(), _changes(result)
     if changes:
         summary["transitions"] = [vars(change) for change in changes]
-    predicted = predictions(result)
+    predicted = predictions(result.settings, result.rows)
     if predicted is not None:
         summary["predicted"] = predicted
     return summary

@@ -117,7 +117,7 @@ def overview(run: RunResult, *, trust: bool = False) -> dict[str, Any]:
         "without_defaults": compared,
         "computed_with": {k: run.settings[k] for k in MACHINE if k in run.settings},
         "summaries": run.summaries() if run.rows else [],
-        "predicted": predictions(run),
+        "predicted": predictions(run.settings, run.rows),
         "clients": client_lines(run.directory),
         "last_rows": [run.rows_of(task)[-1] for task in run.tasks] or run.rows[-1:],
         "versions": {key: about[key] for key in VERSIONS if about.get(key) is not None},

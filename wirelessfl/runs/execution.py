@@ -88,13 +88,13 @@ class Execution:
         """Load the checkpoint, check that it belongs to this run, and remove later rows."""
         checkpoint = self.directory.load()
         if checkpoint is None:
-            self.directory.cut_rows(0)
+            self.directory.rows_file.cut(0)
             return None
         _, state = checkpoint
         check_fingerprint(self.directory, state, self.fingerprint)
         self.rows += self.directory.check_rows(state)
         self.covered = len(self.rows)
-        self.directory.cut_rows(state["rows_bytes"])
+        self.directory.rows_file.cut(state["rows_bytes"])
         return checkpoint
 
     def _restore(self, tensors: dict[str, Tensor], state: dict[str, Any]) -> None:
@@ -189,7 +189,7 @@ class Execution:
 
     def note(self, text: str) -> None:
         """Give a note on the run, and store it."""
-        self.directory.add_note(text)
+        self.directory.about_file.add_note(text)
         self._notes(text)
 
     def wall_seconds(self) -> float:

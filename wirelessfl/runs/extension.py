@@ -113,8 +113,8 @@ class Extension:
                 tensors, state = self.checkpoint
                 fingerprint = state["fingerprint"] | fingerprint_of(tomllib.loads(text))
                 changes = {**self.state, "finished": False, "fingerprint": fingerprint}
-                directory.prepare_extension(tensors, state, text, changes)
-            directory.note_extended(entry)
+                directory.checkpoint_file.prepare_extension(tensors, state, text, changes)
+            directory.about_file.note_extended(entry)
             directory.replace_config(text)
 
 
@@ -161,7 +161,7 @@ def extended(
         elif by_time or done % (config.evaluation.eval_every or 1):
             _check_best(directory, rows[-1])
             rows = rows[:-1]  # the longer run does not evaluate here
-        size, checksum = directory.extent(len(rows))
+        size, checksum = directory.rows_file.extent(len(rows))
         changes |= {"rows_bytes": size, "rows_checksum": checksum}
     _check_not_reached(changed, rows)
     return Extension(changed, old, new, checkpoint, changes)

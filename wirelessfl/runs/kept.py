@@ -39,6 +39,7 @@ from wirelessfl.runs.folder.fingerprints import (
     settings_fingerprint,
     settings_hash,
 )
+from wirelessfl.runs.folder.new_directory import create
 from wirelessfl.runs.observers import Observer
 from wirelessfl.runs.pricing.price import Priced, priced
 from wirelessfl.runs.pricing.radio import check_independent, of_radio, repriced
@@ -100,7 +101,7 @@ def price_run(config: Config, source: Path, folder: Path) -> list[Row]:
     draft = Path(tempfile.mkdtemp(prefix=".priced-", dir=folder.parent))
     try:
         draft.chmod(folder.parent.stat().st_mode)
-        directory = RunDirectory.create(draft, there, entries=entries)
+        directory = create(draft, there, entries=entries)
         for file in (*trained.logs(), *source.glob(f"{PARTITION}*.npz")):
             copy_stored(file, draft / file.name)
         for row in found.rows:

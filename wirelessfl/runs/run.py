@@ -38,7 +38,7 @@ from wirelessfl.runs.folder.given_files import (
     not_stored,
     with_stored,
 )
-from wirelessfl.runs.folder.new_directory import new_directory
+from wirelessfl.runs.folder.new_directory import check_free, new_directory
 from wirelessfl.runs.observers import Observer, default_observers
 from wirelessfl.runs.observers.watching import check_observers, configured_observers
 from wirelessfl.runs.result import RunResult
@@ -96,7 +96,7 @@ def run(
         settings = fewer_workers(settings)
     out = settings.run.out
     if out is not None:
-        shards.by_first(partial(RunDirectory.check_free, out))
+        shards.by_first(partial(check_free, out))
     hashes = given_hashes(objects)  # before anything is called
     with closing(_build(settings, objects, shards)) as setup:
         notes = [*setup.notes, *unnoticed(setup.config), *not_stored(objects)]
@@ -266,7 +266,7 @@ def _go(
             raise
         if resumed is not None:
             entry = about(setup.config.run.device)
-            shards.by_first(lambda: directory.note_resumed(entry, resumed))
+            shards.by_first(lambda: directory.about_file.note_resumed(entry, resumed))
         if not execution.finished:
             try:
                 execution.run()

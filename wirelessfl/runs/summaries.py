@@ -6,15 +6,12 @@ import statistics
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from wirelessfl.air.links import EQUAL_SHARES
 from wirelessfl.base.rows import as_mean_value, has_diverged
 from wirelessfl.runs.folder.directory import Row
 from wirelessfl.runs.targets import Monitor, ToTarget, cost_to
-
-if TYPE_CHECKING:
-    from wirelessfl.runs.result import RunResult
 
 Fields = Mapping[str, Any]
 FIELDS = ("session", "session_round", "accuracy")
@@ -233,26 +230,29 @@ TITLES = {
 }
 
 
-def predictions(run: RunResult) -> dict[str, dict[str, float | None]] | None:
+def predictions(
+    settings: Mapping[str, Any], rows: Sequence[Mapping[str, Any]]
+) -> dict[str, dict[str, float | None]] | None:
     """Predicted and realised rounds, seconds, joules per client and validation accuracy.
 
     The realised ones are those at the target, None if it is not reached; without a target, those at
     the end of the run.
 
     Args:
-        run: a run of one model.
+        settings: settings of the run by the names of their flags.
+        rows: its rows.
 
     Returns:
         ``predicted`` and ``realised`` by name, see ``NAMES``; None if nothing has been predicted.
     """
-    predicted = run.settings.get("predicted")
-    if predicted is None or not run.rows or len(run.tasks) > 1:
+    predicted = settings.get("predicted")
+    if predicted is None or len({row.get("task") for row in rows}) != 1:
         return None
-    target = run.settings.get("target")
-    monitor = Monitor.of(run.settings.get("monitor"), run.rows[-1])
-    costs = ToTarget(run.rows, len(run.rows) - 1)
+    target = settings.get("target")
+    monitor = Monitor.of(settings.get("monitor"), rows[-1])
+    costs = ToTarget(rows, len(rows) - 1)
     if target is not None:
-        costs = cost_to(run.rows, target, monitor=monitor)
+        costs = cost_to(rows, target, monitor=monitor)
     realised: list[float | None] = [None] * len(NAMES)
     if costs.reached:
         row = costs.row

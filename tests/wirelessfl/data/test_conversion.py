@@ -296,7 +296,12 @@ WRONG = {
     "no pairs": ((Items([X[0]]), Items([X[0]])), DataError, "[0] is float32 [5]: give samples"),
     "sizes": ((SIZES, SIZES), DataError, "[1] has shape [3], but data: train[0] [2]"),
     "empty": ((Items([]), Items([])), DataError, "has no samples"),
-    "broken": ((Broken([1]), Broken([1])), DataError, "train[0]: KeyError", "test_conversion.py, line"),
+    "broken": (
+        (Broken([1]), Broken([1])),
+        DataError,
+        "train[0]: KeyError",
+        "test_conversion.py, line",
+    ),
     "columns": (splits(a=X, b=Y), DataError, "has the columns a, b: name those"),
     "texts": (splits(x=["a"], y=[1]), DataError, "text in column 'x'"),
     "text labels": (splits(x=[1.0], y=["a"]), DataError, "class_encode_column('y')"),

@@ -5,7 +5,7 @@ import torch
 
 from wirelessfl.config import Config
 from wirelessfl.runs.folder.about import CHECKPOINT_LAYOUT, NUMERICS, ROWS_SCHEMA
-from wirelessfl.runs.folder.directory import RunDirectory
+from wirelessfl.runs.folder.new_directory import create
 
 FLAGS = {"clients": 4, "rounds": 3, "lr": 0.1}
 
@@ -29,7 +29,7 @@ def stored(tmp_path):
     def write(algorithm, accuracies, *, step=1.0, finished=True, rows=None, **flags):
         made.append(algorithm)
         path = tmp_path / "runs" / f"{algorithm}-{len(made)}"
-        directory = RunDirectory.create(path, Config.from_flags(algorithm, **(FLAGS | flags)))
+        directory = create(path, Config.from_flags(algorithm, **(FLAGS | flags)))
         for row in rows_of(accuracies, step) if rows is None else rows:
             directory.append(row)
         state = {

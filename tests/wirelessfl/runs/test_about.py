@@ -14,7 +14,7 @@ import torch
 
 import wirelessfl
 from wirelessfl.runs.folder.about import NUMERICS, ROWS_SCHEMA, commit
-from wirelessfl.runs.folder.directory import RunDirectory
+from wirelessfl.runs.folder.new_directory import create
 
 
 def read(folder):
@@ -108,11 +108,11 @@ def test_damage_and_unknown_entries_of_about_json_do_not_stay(config, toy):
     "junk", ["", "{", "[]", "3", '{"resumed": 4}', '{"notes": [4]}', "[" * 100_000, "\udcff"]
 )
 def test_a_damaged_about_json_is_named(tmp_path, config, junk):
-    directory = RunDirectory.create(tmp_path / "run", config())
+    directory = create(tmp_path / "run", config())
     file = directory.path / "about.json"
     file.write_text(junk, errors="surrogateescape")
     with pytest.raises(wirelessfl.ConfigError, match=r"about\.json is damaged: .*Restore it, or"):
-        directory.note_resumed({}, [])
+        directory.about_file.note_resumed({}, [])
     assert file.read_bytes() == junk.encode(errors="surrogateescape")
 
 

@@ -18,6 +18,7 @@ from wirelessfl.config import Config
 from wirelessfl.runs.folder.client_log import ClientLogFile
 from wirelessfl.runs.folder.directory import RunDirectory
 from wirelessfl.runs.folder.fingerprints import fingerprint_of
+from wirelessfl.runs.folder.new_directory import create
 
 CHECKPOINT = "checkpoint.safetensors"
 
@@ -35,7 +36,7 @@ def refused(act, file):
 
 def test_every_flipped_bit_of_a_checkpoint_is_noticed(tmp_path, config):
     """One of each byte: in the header's length, the header with its metadata, and the payload."""
-    directory = RunDirectory.create(tmp_path / "run", config())
+    directory = create(tmp_path / "run", config())
     file = directory.path / CHECKPOINT
     tensors = {"params": torch.arange(3.0), "who": torch.tensor([4]), "on": torch.tensor(True)}
     directory.save(tensors, {"layout": 5, "rounds": 2})

@@ -11,6 +11,7 @@ from safetensors.torch import save_file
 import wirelessfl
 from wirelessfl.base.errors import ConfigError
 from wirelessfl.runs.folder.directory import RunDirectory
+from wirelessfl.runs.folder.new_directory import create
 from wirelessfl.runs.folder.rows import RowsFile
 
 FILES = ("checkpoint.safetensors", "rows.jsonl", "config.toml")
@@ -48,7 +49,7 @@ def test_a_checkpoint_without_state_is_named(config, toy, note):
 
 
 def test_a_full_disk_is_reported_with_the_way_to_go_on(tmp_path, config, monkeypatch):
-    directory = RunDirectory.create(tmp_path / "run", config())
+    directory = create(tmp_path / "run", config())
 
     def full(*_, **__):
         raise SafetensorError("No space left on device")

@@ -15,8 +15,9 @@ from wirelessfl.runs.build import build
 from wirelessfl.runs.build.given import NOTHING
 from wirelessfl.runs.engine import Engine
 from wirelessfl.runs.execution import Execution
+from wirelessfl.runs.folder import new_directory as new_folder
 from wirelessfl.runs.folder.directory import RunDirectory
-from wirelessfl.runs.folder.new_directory import new_directory
+from wirelessfl.runs.folder.new_directory import create, new_directory
 from wirelessfl.training.workers.shards import Shards
 
 NEVER = {"checkpoint_seconds": 1e6}  # no checkpoint but the first, the last, and those asked for
@@ -173,7 +174,7 @@ class OfTwo(Shards):
 def test_processes_that_share_clients_end_together(config, toy):
     """The first one writes a checkpoint when another one has been asked to end."""
     setup = build(config(**NEVER), data=toy)
-    directory = RunDirectory.create(setup.config.run.out, setup.config)
+    directory = create(setup.config.run.out, setup.config)
     execution = Execution(Engine(setup), directory, None)
     execution.shards = OfTwo()
     with pytest.raises(TrainingError, match="process 1 of 2 has ended the run"):
@@ -200,19 +201,19 @@ def test_runs_that_start_at_once_get_folders_of_their_own(tmp_path, config, toy,
 
 def test_one_of_several_runs_gets_the_same_folder(tmp_path, config, toy, monkeypatch):
     settings, barrier = build(config(), data=toy).config, threading.Barrier(4)
-    check = RunDirectory.check_free
+    check = new_folder.check_free
 
     def slow(path):
         check(path)
         time.sleep(0.02)  # all have found it free before one of them writes
 
-    monkeypatch.setattr(RunDirectory, "check_free", slow)
+    monkeypatch.setattr(new_folder, "check_free", slow)
     errors = []
 
     def start(number):
         barrier.wait()
         try:
-            RunDirectory.create(tmp_path / "shared", settings.with_run({"seed": number}))
+            create(tmp_path / "shared", settings.with_run({"seed": number}))
         except ConfigError as error:
             errors.append(str(error))
             return None

@@ -15,6 +15,7 @@ from wirelessfl.runs.build import build
 from wirelessfl.runs.build.computing import Computing
 from wirelessfl.runs.folder.about import CHECKPOINT_LAYOUT, ROWS_SCHEMA
 from wirelessfl.runs.folder.directory import RunDirectory
+from wirelessfl.runs.folder.new_directory import create
 from wirelessfl.runs.kept import is_finished, kept_run
 from wirelessfl.runs.targets import Monitor
 
@@ -67,7 +68,7 @@ def test_a_run_that_began_on_a_gpu_continues_on_a_cpu(config, toy, same, monkeyp
 def test_resume_without_a_checkpoint_starts_again(config, toy, same):
     reference = wirelessfl.run(config(rounds=2), data=toy)
     settings = build(config(rounds=2), data=toy).config
-    RunDirectory.create(settings.run.out, settings)
+    create(settings.run.out, settings)
     same(wirelessfl.resume(settings.run.out, data=toy), reference)
 
 
@@ -81,7 +82,7 @@ def test_resuming_a_finished_run_changes_nothing(config, toy, same):
 
 def test_a_failed_checkpoint_keeps_the_old_one(config, toy, monkeypatch):
     settings = config(rounds=2)
-    directory = RunDirectory.create(settings.run.out, settings)
+    directory = create(settings.run.out, settings)
     directory.save({"x": torch.ones(3)}, {"note": 1})
 
     def fail(*args):

@@ -17,7 +17,7 @@ from wirelessfl.models import FCNN
 from wirelessfl.runs.build import build
 from wirelessfl.runs.engine import Engine
 from wirelessfl.runs.execution import Execution
-from wirelessfl.runs.folder.directory import RunDirectory
+from wirelessfl.runs.folder.new_directory import create
 from wirelessfl.training.workers.shards import Shards
 
 
@@ -267,7 +267,7 @@ def test_rows_and_end_at_simulated_times(config, toy, uneven):
     def rows(**flags):
         made = config("hfedavg", network=True, **under(1), **flags)
         setup = build(made, data=toy, network=uneven)
-        return setup, go(setup, RunDirectory.create(made.run.out, setup.config)).rows
+        return setup, go(setup, create(made.run.out, setup.config)).rows
 
     setup, ticks = rows(rounds=99, max_seconds=0.045, eval_seconds=0.01)
     assert [row["sim_seconds"] for row in ticks] == pytest.approx(

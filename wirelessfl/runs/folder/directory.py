@@ -7,19 +7,16 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import torch
 
 from wirelessfl.base.errors import ConfigError
 from wirelessfl.base.files import (
     NotWrittenError,
-    check_writable,
-    is_draft,
     open_stored,
     reading,
     remove_drafts,
@@ -34,7 +31,7 @@ from wirelessfl.config.named import Trust, import_paths
 from wirelessfl.config.stored import check_stored
 from wirelessfl.config.tables import read_toml
 from wirelessfl.engine.server.client_states import LOG, check_log
-from wirelessfl.runs.folder.about import NOTES, ROWS_SCHEMA, AboutFile, about, hashes_at_start
+from wirelessfl.runs.folder.about import NOTES, ROWS_SCHEMA, AboutFile, hashes_at_start
 from wirelessfl.runs.folder.checkpoint import CHECKPOINT as CHECKPOINT
 from wirelessfl.runs.folder.checkpoint import RunCheckpoint
 from wirelessfl.runs.folder.rows import RowsFile
@@ -65,7 +62,7 @@ class InUseError(ConfigError):
 
 
 @contextmanager
-def _alone_in(path: Path) -> Iterator[None]:
+def alone_in(path: Path) -> Iterator[None]:
     """Wait until no other process starts a run in the folder ``path``, where locks are possible."""
     with ExitStack() as stack:
         if fcntl is not None:
@@ -76,7 +73,7 @@ def _alone_in(path: Path) -> Iterator[None]:
         yield
 
 
-def _array_files(path: Path) -> list[Path]:
+def array_files(path: Path) -> list[Path]:
     """Files of arrays in a folder, also unfinished ones."""
     return [*path.glob(f"{NETWORK}.npz*"), *path.glob(f"{PARTITION}*.npz*")]
 
@@ -91,90 +88,30 @@ class RunDirectory:
     def __init__(self, path: Path) -> None:
         self.path = path
         self._remedy = f"Restore it, or start a new run: {self.command}"
-        self._about = AboutFile(path / "about.json", self._remedy)
-        self._checkpoint = RunCheckpoint(path, self._remedy)
-        self._rows = RowsFile(path / "rows.jsonl", self._remedy)
-        self._made = False
-
-    @classmethod
-    def check_free(cls, path: Path) -> None:
-        """Check that a folder is empty or missing, and writable.
-
-        ``about.json`` and drafts are ignored without ``config.toml``, which is written last: the
-        process that wrote them was killed before the run began.
-
-        Raises:
-            ConfigError: it is a file, not empty, or not writable.
-        """
-        check_writable(path)
-        if cls.holds_run(path):
-            raise InUseError(
-                f"out is {path}, which contains a run. Choose another folder, or resume this run: "
-                f"wirelessfl resume {path}"
-            )
-        about = path / "about.json"
-        begun = {about, *(_array_files(path) if about.exists() else [])}
-        if path.exists() and not all(f in begun or is_draft(f.name) for f in path.iterdir()):
-            raise ConfigError(
-                f"out is {path}: it is not an empty folder. Choose another folder, or empty it."
-            )
+        self.about_file = AboutFile(path / "about.json", self._remedy)
+        self.checkpoint_file = RunCheckpoint(path, self._remedy)
+        self.rows_file = RowsFile(path / "rows.jsonl", self._remedy)
+        self.new = False
+        """Whether the folder was created for this run."""
 
     @staticmethod
     def holds_run(path: Path) -> bool:
         """Whether a folder is that of a run."""
         return os.path.isfile(path / "config.toml")  # False, too, for a path that cannot be
 
-    @classmethod
-    def create(
-        cls,
-        path: Path,
-        config: Config,
-        *,
-        new: bool = False,
-        entries: Mapping[str, Any] | None = None,
-        arrays: Mapping[str, Mapping[str, Any]] | None = None,
-    ) -> RunDirectory:
-        """Create the folder of a new run, with ``config.toml`` and ``about.json``.
-
-        Args:
-            path: the folder; created if it is missing.
-            config: the configuration to store.
-            new: whether the folder must not exist yet.
-            entries: further entries of ``about.json``, such as counted step costs.
-            arrays: arrays to store in further files, by stem of the file and name.
-
-        Raises:
-            ConfigError: the folder is not empty, or cannot be created.
-            FileExistsError: ``new`` is set, and the folder exists.
-        """
-        text, told = config.to_toml(), about(config.run.device) | dict(entries or {})
-        check_writable(path)
-        directory = cls(path)
-        directory._made = not path.exists()
-        try:
-            path.mkdir(parents=True, exist_ok=not new)
-            with _alone_in(path):
-                cls.check_free(path)
-                directory._about.write(told)
-                for stem, named in (arrays or {}).items():
-                    with replacing(path / f"{stem}.npz") as draft, draft.open("wb") as file:
-                        np.savez_compressed(file, **named)
-                with replacing(path / "config.toml") as draft:
-                    draft.write_text(text, encoding="utf-8")
-        except FileExistsError:
-            raise
-        except OSError as error:
-            raise ConfigError(f"out is {path}: {error.strerror}. Choose another folder.") from error
-        return directory
-
     def remove(self) -> None:
         """Remove the files of a run that has failed at its start, and its folder if it was new."""
-        own = (self.path / "config.toml", self._about.path, self._rows.path, self._checkpoint.path)
+        own = (
+            self.path / "config.toml",
+            self.about_file.path,
+            self.rows_file.path,
+            self.checkpoint_file.path,
+        )
         best = self.path.glob("*best.safetensors")
-        for file in (*own, *_array_files(self.path), *self.logs(), *best):
+        for file in (*own, *array_files(self.path), *self.logs(), *best):
             file.unlink(missing_ok=True)
         shutil.rmtree(self.path / "tensorboard", ignore_errors=True)
-        if self._made:
+        if self.new:
             with suppress(OSError):  # another program has written into it
                 self.path.rmdir()
 
@@ -202,7 +139,7 @@ class RunDirectory:
                 "printed at its end."
             )
         # Other versions may have other settings.
-        directory._checkpoint.check_version(directory.command)
+        directory.checkpoint_file.check_version(directory.command)
         tables = read_toml(file, trust, stored=True)
         check_stored(tables, file)
         tables = directory._with_code_here(tables)
@@ -245,7 +182,7 @@ class RunDirectory:
         Raises:
             ConfigError: the file is missing or damaged.
         """
-        return self._about.entries()
+        return self.about_file.entries()
 
     def notes(self) -> tuple[str, ...]:
         """The notes on the run, or that ``about.json`` is missing or damaged."""
@@ -253,18 +190,6 @@ class RunDirectory:
             return tuple(self.about().get(NOTES, ()))
         except ConfigError as error:
             return (str(error),)
-
-    def add_note(self, note: str) -> None:
-        """Add a note to ``about.json``, see ``AboutFile``."""
-        self._about.add_note(note)
-
-    def note_resumed(self, told: dict[str, Any], notes: Sequence[str]) -> None:
-        """Add an entry to the list ``resumed`` in ``about.json``, see ``AboutFile``."""
-        self._about.note_resumed(told, notes)
-
-    def note_extended(self, entry: dict[str, Any]) -> None:
-        """Add an entry to the list ``extended`` in ``about.json``, see ``AboutFile``."""
-        self._about.note_extended(entry)
 
     @contextmanager
     def at_work(self) -> Iterator[None]:
@@ -296,13 +221,13 @@ class RunDirectory:
         Raises:
             NotWrittenError: the file cannot be written, or files of the run are gone.
         """
-        with writing(self._rows.path, self.path):
+        with writing(self.rows_file.path, self.path):
             self._check_kept()
-            self._rows.append(row)
+            self.rows_file.append(row)
 
     def _check_kept(self) -> None:
         """Check that the folder of a run that is training is still there, with all its rows."""
-        if not self.holds_run(self.path) or self._rows.length != self._rows.covered[0]:
+        if not self.holds_run(self.path) or self.rows_file.length != self.rows_file.covered[0]:
             raise NotWrittenError(
                 f"the folder {self.path} has been removed, moved or changed while its run was "
                 "training. Restore the folder and resume the run, or start a new run."
@@ -315,12 +240,12 @@ class RunDirectory:
             NotWrittenError: it cannot be written, and the last one remains; or files of the run are
                 gone.
         """
-        with writing(self._checkpoint.path, self.path):
+        with writing(self.checkpoint_file.path, self.path):
             self._check_kept()
-            self._rows.to_disk()
-            size, checksum = self._rows.covered
+            self.rows_file.to_disk()
+            size, checksum = self.rows_file.covered
             told = {**state, "rows_bytes": size, "rows_checksum": checksum}
-            self._checkpoint.write(tensors, told)
+            self.checkpoint_file.write(tensors, told)
 
     def load(self) -> tuple[dict[str, torch.Tensor], dict[str, Any]] | None:
         """Tensors and state of the checkpoint; None if none has been written yet.
@@ -328,19 +253,19 @@ class RunDirectory:
         Raises:
             ConfigError: the checkpoint is damaged, or missing although the run has made progress.
         """
-        if not self._checkpoint.exists():
-            for file in (self._rows.path, *self.logs()):
+        if not self.checkpoint_file.exists():
+            for file in (self.rows_file.path, *self.logs()):
                 if not os.path.lexists(file):
                     continue
                 with reading(file, self._remedy):
                     size = stored_size(file)
                 if size:
                     raise ConfigError(
-                        f"{self._checkpoint.path} is missing, but there is {file.name}, which "
+                        f"{self.checkpoint_file.path} is missing, but there is {file.name}, which "
                         f"cannot be continued without it. {self._remedy}"
                     )
             return None
-        return self._checkpoint.read()
+        return self.checkpoint_file.read()
 
     def load_params(
         self, wanted: Callable[[str], bool]
@@ -353,10 +278,10 @@ class RunDirectory:
         Raises:
             ConfigError: there is no checkpoint, it is damaged, or of another version.
         """
-        if not self._checkpoint.exists():
+        if not self.checkpoint_file.exists():
             raise ConfigError(f"the run in {self.path} has no checkpoint yet, so no parameters.")
-        self._checkpoint.check_version(self.command)
-        return self._checkpoint.read_some(wanted)
+        self.checkpoint_file.check_version(self.command)
+        return self.checkpoint_file.read_some(wanted)
 
     def snapshot(self) -> tuple[dict[str, Any] | None, list[Row]]:
         """State of the checkpoint and all rows, also of a run that is training; changes nothing.
@@ -364,7 +289,7 @@ class RunDirectory:
         Raises:
             ConfigError: a file is damaged, or another version of the package wrote the rows.
         """
-        state = self._checkpoint.state()  # before the rows, which only grow
+        state = self.checkpoint_file.state()  # before the rows, which only grow
         if state is None:
             return None, self.rows()
         if state.get("schema") != ROWS_SCHEMA:
@@ -374,18 +299,8 @@ class RunDirectory:
             )
         covered = state.get("rows_bytes"), state.get("rows_checksum")
         if covered[0] is not None and covered[1] is not None:  # not in early versions
-            self._rows.check(covered[0], covered[1], whole=state["finished"])
+            self.rows_file.check(covered[0], covered[1], whole=state["finished"])
         return state, self.rows()
-
-    def prepare_extension(
-        self,
-        tensors: dict[str, torch.Tensor],
-        state: dict[str, Any],
-        config: str,
-        changes: Mapping[str, Any],
-    ) -> None:
-        """Write the last checkpoint again, see ``RunCheckpoint.prepare_extension``."""
-        self._checkpoint.prepare_extension(tensors, state, config, changes)
 
     def replace_config(self, text: str) -> None:
         """Replace ``config.toml`` atomically."""
@@ -393,17 +308,13 @@ class RunDirectory:
         with writing(file, self.path), replacing(file) as draft:
             draft.write_text(text, encoding="utf-8")
 
-    def extent(self, rows: int) -> tuple[int, int]:
-        """Bytes of the first ``rows`` rows, and their checksum."""
-        return self._rows.extent(rows)
-
     def rows(self) -> list[Row]:
         """All rows, without an incomplete last line.
 
         Raises:
             ConfigError: the file or a line is damaged.
         """
-        return self._rows.read()
+        return self.rows_file.read()
 
     def check_rows(self, state: Mapping[str, Any]) -> list[Row]:
         """Check and read the rows that a checkpoint covers.
@@ -416,7 +327,7 @@ class RunDirectory:
                 has written.
         """
         covered = state["rows_bytes"], state["rows_checksum"]
-        return self._rows.check(*covered, whole=state["finished"])
+        return self.rows_file.check(*covered, whole=state["finished"])
 
     def check_logs(self, tensors: Mapping[str, torch.Tensor], *, titled: bool) -> None:
         """Check the client states on disk that a checkpoint refers to.
@@ -435,9 +346,5 @@ class RunDirectory:
                 own = {
                     n.removeprefix(prefix): v for n, v in tensors.items() if n.startswith(prefix)
                 }
-                with reading(self._checkpoint.path, self._remedy):  # or else of the log
+                with reading(self.checkpoint_file.path, self._remedy):  # or else of the log
                     check_log(self.path, mark, own)
-
-    def cut_rows(self, size: int) -> None:
-        """Truncate the file of rows to ``size`` bytes."""
-        self._rows.cut(size)

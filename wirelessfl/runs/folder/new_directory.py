@@ -11,13 +11,17 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from channels.notes import of_each_kind
+from wirelessfl.base.errors import ConfigError
+from wirelessfl.base.files import check_writable, is_draft, replacing
 from wirelessfl.base.import_paths import short
 from wirelessfl.config import Config
 from wirelessfl.runs.build.given import GivenObjects
 from wirelessfl.runs.build.setups import Setup
-from wirelessfl.runs.folder.about import NOTES
-from wirelessfl.runs.folder.directory import RunDirectory
+from wirelessfl.runs.folder.about import NOTES, about
+from wirelessfl.runs.folder.directory import InUseError, RunDirectory, alone_in, array_files
 from wirelessfl.runs.folder.fingerprints import NAMED, SETTINGS, named_hashes, settings_hash
 from wirelessfl.runs.folder.given_files import GIVEN, stored_arrays
 
@@ -45,7 +49,7 @@ def new_directory(
         entries[NOTES] = of_each_kind(notes)
     arrays = stored_arrays(setup, given)
     if config.run.out is not None:
-        return RunDirectory.create(config.run.out, setup.config, entries=entries, arrays=arrays)
+        return create(config.run.out, setup.config, entries=entries, arrays=arrays)
     return _stamped_directory(setup.config, entries, arrays)
 
 
@@ -82,5 +86,70 @@ def _stamped_directory(
     for number in itertools.count(1):
         path = Path("runs", name if number == 1 else f"{name}-{number}")
         with suppress(FileExistsError):
-            return RunDirectory.create(path, config, new=True, entries=entries, arrays=arrays)
+            return create(path, config, new=True, entries=entries, arrays=arrays)
     raise AssertionError("unreachable: the loop over names does not end")
+
+
+def check_free(path: Path) -> None:
+    """Check that a folder is empty or missing, and writable.
+
+    ``about.json`` and drafts are ignored without ``config.toml``, which is written last: the
+    process that wrote them was killed before the run began.
+
+    Raises:
+        ConfigError: it is a file, not empty, or not writable.
+    """
+    check_writable(path)
+    if RunDirectory.holds_run(path):
+        raise InUseError(
+            f"out is {path}, which contains a run. Choose another folder, or resume this run: "
+            f"wirelessfl resume {path}"
+        )
+    about = path / "about.json"
+    begun = {about, *(array_files(path) if about.exists() else [])}
+    if path.exists() and not all(f in begun or is_draft(f.name) for f in path.iterdir()):
+        raise ConfigError(
+            f"out is {path}: it is not an empty folder. Choose another folder, or empty it."
+        )
+
+
+def create(
+    path: Path,
+    config: Config,
+    *,
+    new: bool = False,
+    entries: Mapping[str, Any] | None = None,
+    arrays: Mapping[str, Mapping[str, Any]] | None = None,
+) -> RunDirectory:
+    """Create the folder of a new run, with ``config.toml`` and ``about.json``.
+
+    Args:
+        path: the folder; created if it is missing.
+        config: the configuration to store.
+        new: whether the folder must not exist yet.
+        entries: further entries of ``about.json``, such as counted step costs.
+        arrays: arrays to store in further files, by stem of the file and name.
+
+    Raises:
+        ConfigError: the folder is not empty, or cannot be created.
+        FileExistsError: ``new`` is set, and the folder exists.
+    """
+    text, content = config.to_toml(), about(config.run.device) | dict(entries or {})
+    check_writable(path)
+    directory = RunDirectory(path)
+    directory.new = not path.exists()
+    try:
+        path.mkdir(parents=True, exist_ok=not new)
+        with alone_in(path):
+            check_free(path)
+            directory.about_file.write(content)
+            for stem, named in (arrays or {}).items():
+                with replacing(path / f"{stem}.npz") as draft, draft.open("wb") as file:
+                    np.savez_compressed(file, **named)
+            with replacing(path / "config.toml") as draft:
+                draft.write_text(text, encoding="utf-8")
+    except FileExistsError:
+        raise
+    except OSError as error:
+        raise ConfigError(f"out is {path}: {error.strerror}. Choose another folder.") from error
+    return directory

@@ -1,15 +1,16 @@
-"""The protocol of observers: three hooks, at a run's start, after each row, and at its end."""
+"""Observers: what they see of a run, its monitored field, and three hooks."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 import torch
 
 from wirelessfl.config import Config
+from wirelessfl.runs.targets import Monitor
 
 Row = dict[str, Any]
 
@@ -23,24 +24,6 @@ class EndOfTask(str):
     >>> EndOfTask("accuracy has not improved in 5 evaluations")
     'accuracy has not improved in 5 evaluations'
     """
-
-
-class Scores(Protocol):
-    """The values of one field of rows, as scores of which larger ones are better."""
-
-    @property
-    def field(self) -> str:
-        """Name of the field, e.g. "accuracy"."""
-
-    def score(self, row: Row) -> float:
-        """The score of a row; minus infinity if its model has diverged."""
-
-
-class MonitorOf(Protocol):
-    """Finds the monitored field of a row."""
-
-    def __call__(self, row: Row, field: str | None = None) -> Scores:
-        """The monitored field of the row's task, or the given field."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -66,7 +49,8 @@ class Running:
             ``row`` they are those that the row evaluates.
         covered: returns the number of rows that the last checkpoint covers; if the process is
             killed now, the run resumes after them.
-        monitor: returns the scores of the field by which rows are compared, see ``--monitor``.
+        monitor: returns the monitored field of a row's task, or that with a given name: its method
+            ``score`` has scores of rows, of which larger ones are better, see ``--monitor``.
         note: shows a message to the user, one line.
     """
 
@@ -75,7 +59,7 @@ class Running:
     rows: Sequence[Row]
     params: Callable[[], dict[str, torch.Tensor]]
     covered: Callable[[], int]
-    monitor: MonitorOf
+    monitor: Callable[..., Monitor]
     note: Callable[[str], None]
 
 

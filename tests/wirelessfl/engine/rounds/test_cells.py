@@ -15,7 +15,7 @@ from wirelessfl.models import FCNN
 from wirelessfl.runs.build import build
 from wirelessfl.runs.engine import Engine
 from wirelessfl.runs.execution import Execution
-from wirelessfl.runs.folder.directory import RunDirectory
+from wirelessfl.runs.folder.new_directory import create
 
 CELL_OF = [0, 0, 0, 1, 1, 2, 3]
 CPU_HZ = [1e9, 2e9, 1.1e9, 3e8, 4e8, 7e8, 9e8]
@@ -53,7 +53,7 @@ def ran(config, data, *, model=None, network=None):
     """Run ``config`` to the end."""
     setup = build(config, model=model, data=data, network=network)
     engine = Engine(setup)
-    directory = RunDirectory.create(config.run.out, setup.config)
+    directory = create(config.run.out, setup.config)
     start = setup.training.server.cloud["params"].clone()
     Execution(engine, directory, None).run()
     return SimpleNamespace(

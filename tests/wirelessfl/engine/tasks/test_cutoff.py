@@ -13,7 +13,7 @@ from wirelessfl.engine.tasks.clients import DropOuts
 from wirelessfl.runs.build import build
 from wirelessfl.runs.engine import Engine
 from wirelessfl.runs.execution import Execution
-from wirelessfl.runs.folder.directory import RunDirectory
+from wirelessfl.runs.folder.new_directory import create
 
 CLIENTS = 6
 FLAGS = {
@@ -47,7 +47,7 @@ def ran(data, out, algorithm="fedavg", **flags):
     if config.schedule.name == "buffered":
         requests = setup.handler.requests
         requests.choose = lambda number: next(c for c in range(CLIENTS) if c not in requests.queues)
-    engine, directory = Engine(setup), RunDirectory.create(out, setup.config)
+    engine, directory = Engine(setup), create(out, setup.config)
     Execution(engine, directory, None).run()
     return SimpleNamespace(rows=directory.rows(), setup=setup, params=engine.params())
 
@@ -128,7 +128,7 @@ def test_requests_that_wait_in_a_queue_are_dropped(toy, tmp_path):
     setup = build(config, data=toy)
     handler = setup.handler
     handler.requests.choose = lambda number: 0
-    engine, directory = Engine(setup), RunDirectory.create(config.run.out, setup.config)
+    engine, directory = Engine(setup), create(config.run.out, setup.config)
     Execution(engine, directory, None).run()
     assert [row["sim_seconds"] for row in directory.rows()] == pytest.approx([0, each, 2 * each])
     assert handler.late == [0]

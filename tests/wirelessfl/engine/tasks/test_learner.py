@@ -20,7 +20,7 @@ from wirelessfl.models import FCNN
 from wirelessfl.runs.build import build
 from wirelessfl.runs.engine import Engine
 from wirelessfl.runs.execution import Execution
-from wirelessfl.runs.folder.directory import RunDirectory
+from wirelessfl.runs.folder.new_directory import create
 
 SEED, STEPS, BATCH, LR, DECAY, SERVER_LR, STEP_SECONDS = 5, 3, 8, 0.2, 0.01, 0.7, 0.1
 COMMON = {
@@ -59,7 +59,7 @@ def ran(tmp_path, toy):
         train = executor.train
         executor.train = lambda job: (jobs.append(job), train(job))[1]
         watch(engine)
-        execution = Execution(engine, RunDirectory.create(config.run.out, config), None)
+        execution = Execution(engine, create(config.run.out, config), None)
         execution.run()
         layers = [p.detach().clone() for p in small_model().parameters()]
         client_samples = [np.asarray(part) for part in engine.setup.models[0].client_samples]

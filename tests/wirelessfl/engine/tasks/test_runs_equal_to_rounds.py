@@ -8,7 +8,7 @@ from wirelessfl.models import FCNN
 from wirelessfl.runs.build import build
 from wirelessfl.runs.engine import Engine
 from wirelessfl.runs.execution import Execution
-from wirelessfl.runs.folder.directory import RunDirectory
+from wirelessfl.runs.folder.new_directory import create
 
 CLIENTS, MERGES = 6, 4
 FLAGS = {
@@ -44,7 +44,7 @@ def ran(algorithm, schedule, data, out, **flags):
     setup = build(config, model=model, data=data)
     if schedule == "buffered":
         setup.handler.requests.choose = lambda number: number % CLIENTS
-    engine, directory = Engine(setup), RunDirectory.create(out, setup.config)
+    engine, directory = Engine(setup), create(out, setup.config)
     start = torch.cat([value.detach().reshape(-1) for value in model.parameters()])
     Execution(engine, directory, None).run()
     params = torch.cat([value.reshape(-1) for value in engine.params().values()])

@@ -21,7 +21,7 @@ from wirelessfl.models import FCNN
 from wirelessfl.runs.build import build
 from wirelessfl.runs.engine import Engine
 from wirelessfl.runs.execution import Execution
-from wirelessfl.runs.folder.directory import RunDirectory
+from wirelessfl.runs.folder.new_directory import create
 from wirelessfl.training.rules import Received
 
 ALONE = {
@@ -45,7 +45,7 @@ def engine_run(config, data, choose=None):
     engine = Engine(build(config, data=data))
     if choose is not None:
         engine.setup.handler.requests.choose = choose
-    execution = Execution(engine, RunDirectory.create(config.run.out, config), None)
+    execution = Execution(engine, create(config.run.out, config), None)
     execution.run()
     return engine, execution.directory.rows()
 
@@ -248,7 +248,7 @@ def test_updates_trained_ahead_are_bounded(tmp_path, monkeypatch):
         ready.append(len(updates._ready))
 
     updates._train = watched
-    Execution(engine, RunDirectory.create(tmp_path / "run", engine.setup.config), None).run()
+    Execution(engine, create(tmp_path / "run", engine.setup.config), None).run()
     assert len(ready) == 20
     assert max(ready) <= 4 + 3
 
@@ -346,7 +346,7 @@ def test_clients_of_many_tasks_take_little_memory(tmp_path):
     assert len({id(model.client_samples) for model in setup.models}) == 1
     assert len(pickle.dumps(setup.models[0].client_samples)) < 4e6
     engine = Engine(setup)
-    execution = Execution(engine, RunDirectory.create(tmp_path / "run", setup.config), None)
+    execution = Execution(engine, create(tmp_path / "run", setup.config), None)
     execution.run()
     rows = execution.directory.rows()
     assert len(rows) == 8

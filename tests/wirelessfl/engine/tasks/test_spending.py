@@ -8,7 +8,7 @@ from wirelessfl.engine.server.ledger import Spending
 from wirelessfl.runs.build import build
 from wirelessfl.runs.engine import Engine
 from wirelessfl.runs.execution import Execution
-from wirelessfl.runs.folder.directory import RunDirectory
+from wirelessfl.runs.folder.new_directory import create
 
 
 def test_a_checkpoint_holds_only_clients_that_have_used_energy():
@@ -64,7 +64,7 @@ def test_joules_of_clients_sum_to_the_mean_of_rows(config, toy, name):
         return found
 
     engine.row = watched
-    directory = RunDirectory.create(settings.run.out, settings)
+    directory = create(settings.run.out, settings)
     Execution(engine, directory, None).run()
     rows = directory.rows()
     assert len(rows) == len(seen) == 5

@@ -12,6 +12,7 @@ from wirelessfl.runs.build import build
 from wirelessfl.runs.engine import Engine
 from wirelessfl.runs.execution import Execution
 from wirelessfl.runs.folder.directory import RunDirectory
+from wirelessfl.runs.folder.new_directory import create
 from wirelessfl.training.workers.shards import Shards
 
 NEVER = {"checkpoint_seconds": 1e6}
@@ -245,7 +246,7 @@ class Second(Shards):
 def test_only_the_first_process_has_observers(config, toy):
     setup = build(config(), data=toy)
     object.__setattr__(setup, "shards", Second(None))
-    directory = RunDirectory.create(setup.config.run.out, setup.config)
+    directory = create(setup.config.run.out, setup.config)
     watcher = Watcher()
     execution = Execution(Engine(setup), directory, None, observers=[watcher])
     assert execution.observers.of_rows == []
