@@ -11,6 +11,7 @@ from wirelessfl.base.errors import ConfigError
 from wirelessfl.cli import main
 from wirelessfl.observers import Observer
 from wirelessfl.runs.extension import Extension
+from wirelessfl.runs.folder.about import AboutFile
 from wirelessfl.runs.folder.directory import RunDirectory
 
 
@@ -158,7 +159,8 @@ def test_a_run_that_is_killed_while_it_is_extended_can_be_resumed(
     """Before ``config.toml`` changes, the run is as it was; afterwards it is to be resumed."""
     first = wirelessfl.run(config(rounds=2), data=toy)
     longer = wirelessfl.run(config(rounds=4), data=toy)
-    work, begin, begun = getattr(RunDirectory, step), Extension.begin, []
+    owner = AboutFile if step == "note_extended" else RunDirectory
+    work, begin, begun = getattr(owner, step), Extension.begin, []
 
     def killed(*args):
         if step != "at_work" or begun:
@@ -169,7 +171,7 @@ def test_a_run_that_is_killed_while_it_is_extended_can_be_resumed(
         begin(*args)
         begun.append(True)
 
-    monkeypatch.setattr(RunDirectory, step, killed)
+    monkeypatch.setattr(owner, step, killed)
     monkeypatch.setattr(Extension, "begin", counted)
     with pytest.raises(Killed):
         wirelessfl.resume(first.directory, rounds=4, data=toy)

@@ -435,14 +435,15 @@ def test_a_finished_run_with_another_trace_is_not_reused(tmp_path):
 
 
 def test_a_run_killed_while_its_settings_were_written_is_started_again(tmp_path):
-    """An incomplete config.toml.part does not block the folder; other files do."""
+    """An unfinished file does not block the folder; other files do."""
     (config,) = configs(rounds=1, seeds=(1,))
     folder = kept_folder(config, tmp_path)
     folder.mkdir()
-    (folder / "config.toml.part").write_text("[algor")
+    draft = folder / ".0123456789abcdef.part"
+    draft.write_text("[algor")
     (result,) = sweep([config], tmp_path)
     assert result.directory == folder
-    assert not (folder / "config.toml.part").exists()
+    assert not draft.exists()
     assert is_finished(config, tmp_path)
     (tmp_path / "other").mkdir()
     (tmp_path / "other/notes.part").write_text("")
