@@ -69,7 +69,7 @@ MORE = {
     "queued transmissions": one(
         "fedast", **OVER_THE_AIR, task=("digits,hidden=20,name=a", "digits,hidden=20"),
         beamformer="random", requests=6, buffer=2, cpu_hz=(5e8, 2e9), cycles_per_step=1e6,
-        bandwidth_hz=2e5, eval_seconds=0.02, rounds=5,
+        bandwidth_hz=2e5, eval_seconds=0.02, rounds=5, max_seconds=0.5,
     ),
     "cut-off": one("fedavg", path_gain_db=(-20.0, 10.0), cutoff_seconds=0.04),
     "cut-off of tasks": one(
