@@ -16,7 +16,7 @@ from wirelessfl.config.choices import KINDS, TASK_CHOICES, TASK_SETTINGS
 from wirelessfl.config.kinds import chosen_classes, owners_of
 from wirelessfl.config.sections import SECTIONS
 from wirelessfl.config.settings import Place, Settings
-from wirelessfl.engine.tasks.transmissions import check_gathering
+from wirelessfl.engine.tasks.clients import check_gathering
 
 INHERITED = "dataset"
 """The kind of choices of which another one in a task has the run's settings."""

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right, insort
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
 from channels.indexed import Draws, uniform
 from channels.streams import Stream
+from wirelessfl.base.errors import ConfigError
 from wirelessfl.engine.tasks.request import Request
 
 
@@ -81,6 +82,54 @@ class BusyClients:
         self._index = {client: index for index, client in enumerate(self.all)}
         self._sorted = sorted(self.all)
         self._requests = Counter((request.task, request.client) for request in requests)
+
+
+def busy_at_once(requests: Sequence[int], clients: int, busy_clients: int | None) -> int:
+    """Number of clients that are always busy if requests go to idle clients first.
+
+    Args:
+        requests: [tasks], R_m, active requests of each task.
+        clients: N, number of clients.
+        busy_clients: maximum number of busy clients; None for no limit.
+    """
+    return min(sum(requests), clients, clients if busy_clients is None else busy_clients)
+
+
+def check_gathering(
+    buffers: Sequence[int], requests: Sequence[int], clients: int, busy_clients: int | None
+) -> None:
+    """Check that buffers can always fill if each client holds its update until it transmits.
+
+    A task needs b_m clients that hold an update of it. If sum (b_m - 1) is less than the number of
+    busy clients, then some task has enough of them once all busy clients hold an update.
+
+    Args:
+        buffers: [tasks], b_m, updates that are transmitted together.
+        requests: [tasks], R_m, active requests of each task.
+        clients: N, number of clients.
+        busy_clients: maximum number of busy clients; None for no limit.
+    """
+    busy = busy_at_once(requests, clients, busy_clients)
+    limits = f"min({sum(requests)} requests, {clients} clients"
+    limits += ")" if busy_clients is None else f", busy_clients {busy_clients})"
+    for buffer, count in zip(buffers, requests, strict=True):
+        if buffer > min(count, busy):
+            why, remedy = f"its task has only {count} requests", "requests"
+            if busy <= count:
+                why = f"only {limits} = {busy} clients are busy"
+                remedy = "the smallest of these numbers"
+            raise ConfigError(
+                f"buffer is {buffer}: {buffer} clients must transmit together, and {why}. Lower "
+                f"buffer to {min(count, busy)}, or raise {remedy}."
+            )
+    if sum(buffer - 1 for buffer in buffers) >= busy:
+        shown = " + ".join(map(str, buffers))
+        limit = busy + len(buffers) - 1
+        raise ConfigError(
+            f"buffer is {shown} = {sum(buffers)} over all tasks: with {limits} = {busy} busy "
+            "clients, all of them may wait for other clients to transmit together. Lower the sum "
+            f"of the buffers to {limit}, or raise the smallest of these numbers."
+        )
 
 
 @dataclass(frozen=True, eq=False)

@@ -18,11 +18,12 @@ from wirelessfl.engine.events import Scheduler
 from wirelessfl.engine.schedules import Clock, Scope
 from wirelessfl.engine.server.ledger import Traffic
 from wirelessfl.engine.tasks.asynchronous import Asynchronous
+from wirelessfl.engine.tasks.clients import busy_at_once
 from wirelessfl.engine.tasks.handler import Records, TaskHandler, TaskModel
 from wirelessfl.engine.tasks.requests import Requests
 from wirelessfl.engine.tasks.round_times import TaskRoundSettings
 from wirelessfl.engine.tasks.task_rounds import TaskRounds
-from wirelessfl.engine.tasks.transmissions import GroupUploads, Transmissions, busy_at_once
+from wirelessfl.engine.tasks.transmissions import GroupUploads, Transmissions
 from wirelessfl.runs.build.computing import step_counts
 from wirelessfl.runs.build.structure import StepCost
 from wirelessfl.training.steps import StepCounts

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from channels.streams import Stream
 from tests.wirelessfl.engine.tasks.groups import Listed, Watched, simulated
 from wirelessfl.base.errors import ConfigError
-from wirelessfl.engine.tasks.transmissions import busy_at_once, check_gathering
+from wirelessfl.engine.tasks.clients import busy_at_once, check_gathering
 
 
 @st.composite

@@ -20,12 +20,13 @@ from wirelessfl.engine.server.ledger import Traffic
 from wirelessfl.engine.server.server import Server
 from wirelessfl.engine.server.weights import Weights
 from wirelessfl.engine.tasks.asynchronous import Asynchronous
+from wirelessfl.engine.tasks.clients import busy_at_once
 from wirelessfl.engine.tasks.learner import TaskLearner
 from wirelessfl.engine.tasks.request import RequestSeconds, RequestSubmodels
 from wirelessfl.engine.tasks.requests import Requests
 from wirelessfl.engine.tasks.round_times import TaskRoundSettings
 from wirelessfl.engine.tasks.task_rounds import TaskRounds
-from wirelessfl.engine.tasks.transmissions import GroupUploads, Transmissions, busy_at_once
+from wirelessfl.engine.tasks.transmissions import GroupUploads, Transmissions
 from wirelessfl.runs.build import build
 from wirelessfl.runs.build.setups import Goal
 from wirelessfl.runs.build.structure import Structure
