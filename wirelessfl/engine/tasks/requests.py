@@ -26,8 +26,13 @@ from wirelessfl.engine.server.ledger import Spending
 from wirelessfl.engine.tasks.clients import BusyClients, DropOuts
 from wirelessfl.engine.tasks.handler import Records, Span
 from wirelessfl.engine.tasks.request import Request
-from wirelessfl.engine.tasks.transmissions import RequestGroup, TransmissionOver, Transmissions
-from wirelessfl.engine.tasks.uploads import Uploaded, Uploads
+from wirelessfl.engine.tasks.uploads import (
+    RequestGroup,
+    TransmissionOver,
+    Transmissions,
+    Uploaded,
+    Uploads,
+)
 
 
 class ClientDone(NamedTuple):

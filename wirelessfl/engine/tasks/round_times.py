@@ -14,8 +14,7 @@ from wirelessfl.air.delays import Delays, Wireless
 from wirelessfl.engine.server.ledger import Spending
 from wirelessfl.engine.tasks.clients import DropOuts
 from wirelessfl.engine.tasks.handler import Span
-from wirelessfl.engine.tasks.transmissions import GroupUpload
-from wirelessfl.engine.tasks.uploads import UploadBand
+from wirelessfl.engine.tasks.uploads import GroupUpload, UploadBand
 
 
 @dataclass(frozen=True, eq=False)

@@ -21,7 +21,7 @@ from wirelessfl.engine.server.ledger import Spending, Traffic
 from wirelessfl.engine.tasks.clients import DropOuts
 from wirelessfl.engine.tasks.handler import Merged, Records, Span, Sums, TaskHandler, TaskModel
 from wirelessfl.engine.tasks.round_times import TaskRound, TaskRoundSettings, round_times
-from wirelessfl.engine.tasks.transmissions import GroupUpload, GroupUploads
+from wirelessfl.engine.tasks.uploads import GroupUpload, GroupUploads
 
 
 class TaskRounds(TaskHandler):

@@ -23,7 +23,7 @@ from wirelessfl.engine.tasks.handler import Records, TaskHandler, TaskModel
 from wirelessfl.engine.tasks.requests import Requests
 from wirelessfl.engine.tasks.round_times import TaskRoundSettings
 from wirelessfl.engine.tasks.task_rounds import TaskRounds
-from wirelessfl.engine.tasks.transmissions import GroupUploads, Transmissions
+from wirelessfl.engine.tasks.uploads import GroupUploads, Transmissions
 from wirelessfl.runs.build.computing import step_counts
 from wirelessfl.runs.build.structure import StepCost
 from wirelessfl.training.steps import StepCounts

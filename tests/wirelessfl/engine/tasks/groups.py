@@ -11,7 +11,7 @@ from wirelessfl.engine.tasks.asynchronous import Asynchronous
 from wirelessfl.engine.tasks.clients import busy_at_once
 from wirelessfl.engine.tasks.handler import Records, TaskModel
 from wirelessfl.engine.tasks.requests import Requests
-from wirelessfl.engine.tasks.transmissions import GroupUploads, Transmissions
+from wirelessfl.engine.tasks.uploads import GroupUploads, Transmissions
 
 BAND_HZ, SUBCARRIER_HZ, SYMBOL_SECONDS = 1e6, 1e4, 1e-3
 SYMBOLS = BAND_HZ / SUBCARRIER_HZ  # sent in parallel

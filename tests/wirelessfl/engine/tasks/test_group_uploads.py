@@ -26,7 +26,7 @@ from wirelessfl.engine.tasks.request import RequestSeconds, RequestSubmodels
 from wirelessfl.engine.tasks.requests import Requests
 from wirelessfl.engine.tasks.round_times import TaskRoundSettings
 from wirelessfl.engine.tasks.task_rounds import TaskRounds
-from wirelessfl.engine.tasks.transmissions import GroupUploads, Transmissions
+from wirelessfl.engine.tasks.uploads import GroupUploads, Transmissions
 from wirelessfl.runs.build import build
 from wirelessfl.runs.build.setups import Goal
 from wirelessfl.runs.build.structure import Structure

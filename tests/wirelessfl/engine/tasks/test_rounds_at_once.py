@@ -17,7 +17,7 @@ from wirelessfl.engine.schedules import Clock, SimultaneousScheduler
 from wirelessfl.engine.tasks.handler import Records, TaskModel
 from wirelessfl.engine.tasks.round_times import TaskRoundSettings, round_times
 from wirelessfl.engine.tasks.task_rounds import TaskRounds
-from wirelessfl.engine.tasks.transmissions import GroupUploads
+from wirelessfl.engine.tasks.uploads import GroupUploads
 
 WATT = 0.1 * np.arange(1, 9)
 NETWORK = Network.from_snr(

@@ -29,7 +29,7 @@ from wirelessfl.engine.loop import simulate
 from wirelessfl.engine.schedules import Clock
 from wirelessfl.engine.tasks.handler import TaskModel
 from wirelessfl.engine.tasks.request import Request
-from wirelessfl.engine.tasks.transmissions import GroupUploads, RequestGroup, Transmissions
+from wirelessfl.engine.tasks.uploads import GroupUploads, RequestGroup, Transmissions
 from wirelessfl.models import FCNN
 from wirelessfl.models.submodels import ParamSpec, Submodels
 from wirelessfl.training.steps import StepCounts
