@@ -133,36 +133,36 @@ def certified(
     solve = _Solver(costs, space, sizes, rounds, goal.weights[1] / costs.planner.network.clients)
     try:
         if goal.max_seconds is None or not goal.weights[1]:
-            found = [solve.certified(solve(goal.weights[0]), goal.weights[0])]
+            designs = [solve.certified(solve(goal.weights[0]), goal.weights[0])]
         else:
-            found = _within(solve, goal, goal.max_seconds)
+            designs = _within(solve, goal, goal.max_seconds)
     except ValueError as error:
         raise ConfigError(f"design over ofdma: {error}") from error
-    return [each for each in found if each is not None]
+    return [design for design in designs if design is not None]
 
 
 def _within(solve: _Solver, goal: Goal, limit: float) -> list[Certified | None]:
     """Designs within a limit on seconds; one whose rounds are free to end comes last."""
     second = goal.weights[0]
-    least, found = np.inf, []
+    least, designs = np.inf, []
     if not second:
         strict = solve(0.0, limit=limit)
         if strict.value is None:
             return []
-        found, least = [solve.certified(strict, np.nan)], strict.objective
+        designs, least = [solve.certified(strict, np.nan)], strict.objective
         guess = strict.objective / limit
     else:
-        every = solve(second)
-        if every.value is None or every.value.total_seconds <= limit:
-            return [solve.certified(every, second)]
-        guess = solve.joule * every.value.total_joules / limit
+        unlimited = solve(second)
+        if unlimited.value is None or unlimited.value.total_seconds <= limit:
+            return [solve.certified(unlimited, second)]
+        guess = solve.joule * unlimited.value.total_joules / limit
     shape = solve.rounds.shape[1:]
     free = FreeEnds(solve, (second, solve.joule), limit, least, np.full(shape, -np.inf))
     with suppress(ArithmeticError):
         free.search(max(guess, np.finfo(float).tiny))
     if free.plan is None:
-        return found
-    return [*found, solve.design(free.plan, free.bound, free.per_second)]
+        return designs
+    return [*designs, solve.design(free.plan, free.bound, free.per_second)]
 
 
 @dataclass(frozen=True, eq=False)
@@ -246,19 +246,19 @@ def _sizes(costs: SampledRounds, vary: bool) -> Sizes | None:
     assigner, cells = planner.assigner, planner.network.cells
     if assigner.sized != "cells":
         return Sizes(0.0, float(planner.model.spec.size))
-    own = costs.submodels
-    units = sizes_of(own)
+    equal = costs.submodels
+    units = sizes_of(equal)
     if not units or not divides(assigner, cells):
         return None
     if not vary:  # lengths do not matter one by one if all sizes are equal
         if len(set(units)) > 1:
             return None
-        return Sizes(0.0, float(own.lengths[0]))
+        return Sizes(0.0, float(equal.lengths[0]))
     total = sum(units)
     ramp = np.linspace(1.5, 0.5, cells) / cells
-    other = costs.with_assigner(assigner.with_sizes(tuple(map(float, ramp)))).submodels
-    x = np.array([*units, *sizes_of(other)], dtype=np.float64)
-    y = np.array([*own.lengths, *other.lengths], dtype=np.float64)
+    ramped = costs.with_assigner(assigner.with_sizes(tuple(map(float, ramp)))).submodels
+    x = np.array([*units, *sizes_of(ramped)], dtype=np.float64)
+    y = np.array([*equal.lengths, *ramped.lengths], dtype=np.float64)
     slope, offset = np.polyfit(x, y, 1)
     if np.abs(slope * x + offset - y).max() > EXACT * y.max():
         return None
@@ -267,16 +267,17 @@ def _sizes(costs: SampledRounds, vary: bool) -> Sizes | None:
         return None
     partition, size_cap = limit
     problem = mask_size_problem(partition, _unused, cells, size_cap=size_cap)
-    found = Sizes(max(float(offset), 0.0), float(slope), total, problem.cap, problem.granularity)
-    every = _all_sizes(found, cells)
-    places = np.unique(np.linspace(0, len(every) - 1, min(len(every), MOST)).round().astype(int))
-    relative = np.array(every) * found.granularity * cells / total
+    result = Sizes(max(float(offset), 0.0), float(slope), total, problem.cap, problem.granularity)
+    multiples = _all_sizes(result, cells)
+    count = len(multiples)
+    places = np.unique(np.linspace(0, count - 1, min(count, MOST)).round().astype(int))
+    relative = np.array(multiples) * result.granularity * cells / total
     first = np.array([0, *(places[:-1] + 1)])
-    counted = np.where(np.arange(len(every)) == 0, 1.0, relative)
+    counted = np.where(np.arange(count) == 0, 1.0, relative)
     limits, ends, starts = (
         tuple(map(float, x)) for x in (relative[places], counted[places], counted[first])
     )
-    return replace(found, largest=limits, counted=ends, least=starts)
+    return replace(result, largest=limits, counted=ends, least=starts)
 
 
 def _unused(sizes: Any) -> Any:
@@ -287,7 +288,7 @@ def _problem(costs: SampledRounds, sizes: Sizes) -> TrainingProblem:
     planner = costs.planner
     settings = replace(planner.settings, local_steps=1, edge_rounds=1)
     pricing = replace(planner.pricing, settings=settings)
-    found: dict[str, list[FloatArray]] = {}
+    columns: dict[str, list[FloatArray]] = {}
     for who, draws in costs.rounds:
         draws = draws.in_bands()
         network, blocks = draws.network, len(draws.h)
@@ -305,19 +306,19 @@ def _problem(costs: SampledRounds, sizes: Sizes) -> TrainingProblem:
             "max_cpu_hz": network.cpu_hz,
             "kappa": network.switched_capacitance,
         }
-        for name, each in values.items():
-            rows = cell_rows(network, np.asarray(each))
-            found.setdefault(name, []).append(np.broadcast_to(rows, (blocks, *rows.shape[-2:])))
+        for name, numbers in values.items():
+            rows = cell_rows(network, np.asarray(numbers))
+            columns.setdefault(name, []).append(np.broadcast_to(rows, (blocks, *rows.shape[-2:])))
         bands = np.broadcast_to(network.bandwidth_hz, (blocks, network.cells))
-        found.setdefault("bandwidth_hz", []).append(bands)
+        columns.setdefault("bandwidth_hz", []).append(bands)
         for load, length, end in ((rest, sizes.offset, ""), (unit, sizes.slope, "_per_unit")):
-            each = np.broadcast_to(load.start_seconds, network.clients)
-            start = np.maximum(network.over_cells(np.maximum, each), 0.0)  # -inf in empty cells
+            starts = np.broadcast_to(load.start_seconds, network.clients)
+            start = np.maximum(network.over_cells(np.maximum, starts), 0.0)  # -inf in empty cells
             extra = pricing.backhaul_seconds(np.full(network.cells, length))
             for name, seconds in (("start_seconds", start), ("extra_seconds", extra)):
                 rows = np.broadcast_to(seconds, (blocks, network.cells))
-                found.setdefault(f"{name}{end}", []).append(rows)
-    arrays: Any = {name: np.concatenate(_padded(parts)) for name, parts in found.items()}
+                columns.setdefault(f"{name}{end}", []).append(rows)
+    arrays: Any = {name: np.concatenate(_padded(parts)) for name, parts in columns.items()}
     return TrainingProblem(
         **arrays,
         total=sizes.total,

@@ -48,8 +48,8 @@ class Family:
     @property
     def sizes(self) -> bool:
         """Whether mask sizes can be chosen: the curve must know how rounds depend on them."""
-        known = "largest" in getattr(self.curve, "varies", ("largest",))
-        return known and divides(self.planner.assigner, self.planner.network.cells)
+        varies = "largest" in getattr(self.curve, "varies", ("largest",))
+        return varies and divides(self.planner.assigner, self.planner.network.cells)
 
     def edges(self, space: Space) -> tuple[int, ...]:
         """The numbers of edge rounds of a space; with one server there are no edge rounds."""
@@ -166,8 +166,9 @@ class DesignChoice:
     @property
     def title(self) -> str:
         """What has been chosen, in one line."""
-        some = "all clients" if self.clients is None else f"{self.clients} clients per round"
-        parts = [self.family.algorithm, f"H = {self.local_steps}", f"E = {self.edge_rounds}", some]
+        clients = "all clients" if self.clients is None else f"{self.clients} clients per round"
+        numbers = f"H = {self.local_steps}", f"E = {self.edge_rounds}"
+        parts = [self.family.algorithm, *numbers, clients]
         parts += [f"masks {self.mask_text}"] if self.masks else []
         return ", ".join([*parts, self.way.title])
 
@@ -194,12 +195,12 @@ class DesignChoice:
 
     def assigner(self) -> Assigner:
         """Who trains which neurons, with the chosen mask sizes."""
-        own = self.family.planner.assigner
+        assigner = self.family.planner.assigner
         if self.masks == OPTIMIZED:
-            return own.with_optimized_sizes()
-        if own.sized == "cells":
-            return own.with_sizes(self.shares)
-        return own
+            return assigner.with_optimized_sizes()
+        if assigner.sized == "cells":
+            return assigner.with_sizes(self.shares)
+        return assigner
 
     def costs(self, costs: SampledRounds) -> Costs:
         """What its global rounds cost.
@@ -215,10 +216,10 @@ class DesignChoice:
         best = alternatives.best()
         return best is not None and best.same(self)
 
-    def same(self, other: DesignChoice) -> bool:
+    def same(self, choice: DesignChoice) -> bool:
         """Whether two designs are equal."""
-        mine, theirs = vars(self) | {"way": None}, vars(other) | {"way": None}
-        return mine == theirs and self.way == other.way
+        mine, theirs = vars(self) | {"way": None}, vars(choice) | {"way": None}
+        return mine == theirs and self.way == choice.way
 
     @property
     def order(self) -> tuple[float, float, float]:
@@ -232,9 +233,9 @@ def order_of(choice: DesignChoice) -> tuple[float, float, float]:
     return choice.order
 
 
-def best_of(found: Sequence[DesignChoice]) -> DesignChoice | None:
+def best_of(choices: Sequence[DesignChoice]) -> DesignChoice | None:
     """The best of some designs; None without any."""
-    return min(found, key=order_of, default=None)
+    return min(choices, key=order_of, default=None)
 
 
 def noise_of(way: Way) -> dict[str, float]:
@@ -242,17 +243,20 @@ def noise_of(way: Way) -> dict[str, float]:
     return {"noise": way.noise} if way.noise else {}
 
 
-def unreachable(goal: Goal, families: Sequence[Family], found: Sequence[Alternatives]) -> str:
+def unreachable(
+    goal: Goal, families: Sequence[Family], alternatives: Sequence[Alternatives]
+) -> str:
     """Why no design meets the goal."""
     if goal.target is None:
         return f"no design trains a round within {goal.limits}: raise the limit."
-    reached = [each for each in found if np.isfinite(each.rounds).any()]
+    reached = [designs for designs in alternatives if np.isfinite(designs.rounds).any()]
     if reached:
+        seconds = min(_least(designs.rounds * designs.seconds) for designs in reached)
+        joules = min(_least(designs.rounds * designs.joules) for designs in reached)
         return (
             f"no design reaches {goal.target:g} within {goal.limits}: the soonest takes "
-            f"{min(_least(each.rounds * each.seconds) for each in reached):.4g} s, and the most "
-            f"frugal {min(_least(each.rounds * each.joules) for each in reached):.4g} J per "
-            "client. Raise the limit, or lower the target."
+            f"{seconds:.4g} s, and the most frugal {joules:.4g} J per client. Raise the limit, or "
+            "lower the target."
         )
     largest = max(_largest(family.curve) for family in families)
     return (

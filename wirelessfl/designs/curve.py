@@ -105,13 +105,13 @@ class RoundsCurve:
             return {term.name: values for term, values in terms}
         assert isinstance(self.fitted, PowerLaw)
         law = self.fitted
-        found = {"a": np.array(law.limit)}
-        found |= {
+        coefficients = {"a": np.array(law.limit)}
+        coefficients |= {
             k: np.exp(v) for k, v in zip("bcd", (law.log_b, law.log_c, law.log_d), strict=True)
         }
         symbols = zip(("H", "E", "K", "m", "1 + sigma^2"), law.powers, strict=True)
         kept = zip(symbols, self.observed.varies, strict=True)
-        return found | {f"exponent of {s}": np.array(p) for (s, p), varies in kept if varies}
+        return coefficients | {f"exponent of {s}": np.array(p) for (s, p), varies in kept if varies}
 
     def rounds(
         self,
@@ -165,8 +165,8 @@ class RoundsCurve:
         if not self.replicates:
             raise ConfigError("the curve was fitted with bootstrap=0: give at least 100.")
         drawn = zip(self.replicates, self.residuals, strict=True)
-        found = np.stack([fit.rounds(float(target), points) * np.exp(-r) for fit, r in drawn])
-        return np.asarray(np.maximum(found, 1.0))
+        draws = np.stack([fit.rounds(float(target), points) * np.exp(-r) for fit, r in drawn])
+        return np.asarray(np.maximum(draws, 1.0))
 
     def interval(
         self,
@@ -190,10 +190,10 @@ class RoundsCurve:
         """
         if not isinstance(level, int | float) or not 0 < level < 1:
             raise ConfigError(f"level is {shown(level)}: give a number between 0 and 1.")
-        found = self.draws(target, local_steps, edge_rounds, clients, largest, noise)
+        draws = self.draws(target, local_steps, edge_rounds, clients, largest, noise)
         # Between two draws of which one is infinite, linear interpolation gives NaN.
-        low = np.quantile(found, (1 - level) / 2, axis=0, method="lower")
-        high = np.quantile(found, (1 + level) / 2, axis=0, method="higher")
+        low = np.quantile(draws, (1 - level) / 2, axis=0, method="lower")
+        high = np.quantile(draws, (1 + level) / 2, axis=0, method="higher")
         return np.asarray(low), np.asarray(high)
 
     def accuracy(
@@ -217,15 +217,15 @@ class RoundsCurve:
         Raises:
             ConfigError: see ``rounds``.
         """
-        given = _numbers("rounds", rounds, 0.0)
+        numbers = _numbers("rounds", rounds, 0.0)
         points = self._points(local_steps, edge_rounds, clients, largest, noise)
-        shape = np.broadcast_shapes(given.shape, points.shape[:-1])
-        given = np.broadcast_to(given, shape)
+        shape = np.broadcast_shapes(numbers.shape, points.shape[:-1])
+        numbers = np.broadcast_to(numbers, shape)
         points = np.broadcast_to(points, (*shape, points.shape[-1]))
-        found = self.fitted.accuracy(given, points)
+        accuracies = self.fitted.accuracy(numbers, points)
         low, high = self.targets[0], self.targets[-1]
-        reached = given >= self.fitted.rounds(float(low), points)
-        return np.asarray(np.where(reached, np.clip(found, low, high), 0.0))
+        reached = numbers >= self.fitted.rounds(float(low), points)
+        return np.asarray(np.where(reached, np.clip(accuracies, low, high), 0.0))
 
     def table(self) -> str:
         """The errors of all forms, the coefficients, and each pilot beside its prediction."""
@@ -296,14 +296,14 @@ def draw_rounds(axes: Axes, curve: RoundsCurve) -> None:
     Open marks are bounds: triangles up for pilots that end before the target, triangles down for
     those that reach it before their first evaluation.
     """
-    observed, found = curve.observed, curve.left_out
+    observed, predicted = curve.observed, curve.left_out
     for t, target in enumerate(curve.observed.targets):
         colour = COLOURS[t % len(COLOURS)]
         kinds = (observed.exact, None), (observed.censored, "^"), (observed.early, "v")
         for kind, sign in kinds:
-            chosen = kind[:, t] & np.isfinite(found[:, t])
+            chosen = kind[:, t] & np.isfinite(predicted[:, t])
             axes.plot(
-                found[chosen, t],
+                predicted[chosen, t],
                 observed.rounds[chosen, t],
                 linestyle="none",
                 marker=sign or MARKERS[t % len(MARKERS)],
@@ -312,7 +312,7 @@ def draw_rounds(axes: Axes, curve: RoundsCurve) -> None:
                 color=colour,
                 label=None if sign else f"target {100 * target:.3g} %",
             )
-    finite = found[np.isfinite(found)]
+    finite = predicted[np.isfinite(predicted)]
     low = min(finite.min(initial=np.inf), observed.rounds.min())
     high = max(finite.max(initial=0.0), observed.rounds.max())
     axes.plot([low, high], [low, high], color="0.5", linewidth=0.8)
@@ -355,10 +355,10 @@ def draw_accuracies(axes: Axes, curve: RoundsCurve) -> None:
 
 def figure(curve: RoundsCurve) -> Figure:
     """Both panels."""
-    found, (left, right) = new_figure(2, height=3.0)
+    drawing, (left, right) = new_figure(2, height=3.0)
     draw_rounds(left, curve)
     draw_accuracies(right, curve)
-    return found
+    return drawing
 
 
 def table(curve: RoundsCurve) -> str:

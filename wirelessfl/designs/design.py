@@ -243,17 +243,17 @@ def design(
     count = _draws(draws)
     names = [uplinks] if isinstance(uplinks, str) else list(uplinks)
     objects: Given = {"model": model, "data": data, "network": network}
-    settings, given = configured_call(design, config, objects)
-    objects["network"] = given.network
+    settings, replaced = configured_call(design, config, objects)
+    objects["network"] = replaced.network
     if target is None:
         target = settings.evaluation.target
     if max_seconds is None:
         max_seconds = settings.training.max_seconds
-    every = settings.evaluation.eval_every or 1
-    goal = Goal.of(target, objective, max_seconds, max_client_joules, every, statistic)
+    interval = settings.evaluation.eval_every or 1
+    goal = Goal.of(target, objective, max_seconds, max_client_joules, interval, statistic)
     base = base_config(settings)
     configs = {name: with_algorithm(base, name) for name in names_of(among, base)}
-    planners = {name: plan_without_data(some, given).planner for name, some in configs.items()}
+    planners = {name: plan_without_data(configs[name], replaced).planner for name in configs}
     first = next(iter(planners.values())).network
     notes = Notes(on_note)
     notes(*implausible(settings, first))
@@ -272,12 +272,12 @@ def design(
         for name, settled in configs.items():
             if air is not None:
                 table = air_table(settings)
-                settled = pilot_config(settled, table, given=given.network is not None)
+                settled = pilot_config(settled, table, replaced=replaced.network is not None)
             trained[name] = _pilots(search, planners[name], settled, options)
             if on_note is not None:
                 wall = trained[name].wall_seconds
                 on_note(f"{name}: {trained[name]}, {wall:.1f} s of wall-clock time")
-        curves = {name: _curve(some) for name, some in trained.items()}
+        curves = {name: _curve(runs) for name, runs in trained.items()}
     else:
         curves = _given_curves(curve, list(configs))
     if air is not None:
@@ -333,7 +333,7 @@ def _solved(
         choice=best,
         predicted=prediction,
         trainings=sum(map(len, pilots)),
-        wall_seconds=sum(some.wall_seconds for some in pilots),
+        wall_seconds=sum(runs.wall_seconds for runs in pilots),
         reports=Reports(search, alternatives, best),
     )
     wall = time.perf_counter() - started
@@ -346,15 +346,15 @@ def _several(name: str, numbers: Sequence[int]) -> dict[str, Sequence[int]]:
     return {} if len(numbers) < 2 else {name: numbers}
 
 
-def _air_snr_db(given: Any, air: Way | None, curve: object) -> Sequence[float]:
+def _air_snr_db(snr_db: Any, air: Way | None, curve: object) -> Sequence[float]:
     """SNR of the pilots over the air; none without this uplink, or if the curve is known."""
-    if given is not None and (air is None or curve is not None):
+    if snr_db is not None and (air is None or curve is not None):
         why = f"has no effect without uplink {AIR!r}" if air is None else "conflicts with curve"
-        raise ConfigError(f"air_snr_db={shown(given)} {why}: leave it out.")
+        raise ConfigError(f"air_snr_db={shown(snr_db)} {why}: leave it out.")
     if air is None or curve is not None:
         return ()
     # Rounded, so that pilots of the same network are found again.
-    return [round(-10 * math.log10(air.noise), 3)] if given is None else given
+    return [round(-10 * math.log10(air.noise), 3)] if snr_db is None else snr_db
 
 
 def _draws(draws: Any) -> int:

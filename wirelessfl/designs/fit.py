@@ -104,7 +104,7 @@ def fit_rounds(
     observed = Observed.of(pilots, _targets(pilots, targets))
     _check_targets(pilots, observed)
     left_out = {name: _left_out(fit, observed) for name, fit in FITS.items()}
-    errors = {name: observed.mean_error(found) for name, found in left_out.items()}
+    errors = {name: observed.mean_error(predictions) for name, predictions in left_out.items()}
     among = [name for name in FITS if form in ("auto", name.partition(",")[0])]
     chosen = min(among, key=lambda name: errors[name])
     fitted = FITS[chosen](observed, None)
@@ -128,9 +128,9 @@ def _pilots(runs: Iterable[PilotRun | Pilot]) -> list[Pilot]:
         raise ConfigError(
             f"runs is {shown(runs)}: give runs, such as wirelessfl.load_all({str(runs)!r})."
         )
-    given = list(runs) if isinstance(runs, Iterable) else [runs]
+    candidates = list(runs) if isinstance(runs, Iterable) else [runs]
     pilots = []
-    for i, run in enumerate(given):
+    for i, run in enumerate(candidates):
         if not isinstance(run, Pilot) and not (hasattr(run, "rows") and hasattr(run, "settings")):
             raise ConfigError(f"runs[{i}] is {shown(run)}: give a run or a wirelessfl.Pilot.")
         pilots.append(run if isinstance(run, Pilot) else Pilot.of(run))
@@ -163,31 +163,31 @@ def _targets(pilots: Sequence[Pilot], targets: Sequence[float] | None) -> FloatA
             low, high = low - 0.5 * (low - pilots[0].best[0]), min(high, 0.999)
         return spread_targets(low, high)
     try:
-        found = np.unique(np.array([float(t) for t in np.atleast_1d(targets)]))
+        values = np.unique(np.array([float(t) for t in np.atleast_1d(targets)]))
     except (TypeError, ValueError):
-        found = np.array([])
-    if not found.size or not ((found > 0) & (found < 1)).all():
+        values = np.array([])
+    if not values.size or not ((values > 0) & (values < 1)).all():
         raise ConfigError(
             f"targets is {shown(targets)}: give validation accuracies between 0 and 1, such as "
             "[0.7, 0.8]."
         )
-    return found
+    return values
 
 
 def _check_targets(pilots: Sequence[Pilot], observed: Observed) -> None:
     """Refuse targets at which too few pilots say how many rounds they need."""
     for t, target in enumerate(observed.targets):
-        known = int(observed.exact[:, t].sum())
-        if known >= REACHING:
+        count = int(observed.exact[:, t].sum())
+        if count >= REACHING:
             continue
         if observed.censored[:, t].sum() >= observed.early[:, t].sum():
             best = sorted(float(pilot.best[-1]) for pilot in pilots)[-REACHING]
             raise ConfigError(
-                f"target {target:g} is reached by {known} of {len(pilots)} pilots: train them for "
+                f"target {target:g} is reached by {count} of {len(pilots)} pilots: train them for "
                 f"more rounds, or give a target of at most {best:.3g}."
             )
         raise ConfigError(
-            f"target {target:g} is reached before the first evaluation by all but {known} of "
+            f"target {target:g} is reached before the first evaluation by all but {count} of "
             f"{len(pilots)} pilots: give a higher target, or train them with a smaller "
             "--eval-every."
         )
@@ -195,14 +195,14 @@ def _check_targets(pilots: Sequence[Pilot], observed: Observed) -> None:
 
 def _left_out(fit: Fit, observed: Observed) -> FloatArray:
     """Rounds of each pilot as predicted from the pilots with other settings, [pilots, targets]."""
-    found = np.empty(observed.rounds.shape)
+    predictions = np.empty(observed.rounds.shape)
     groups = observed.groups
     for group in range(groups.max() + 1):
         out = groups == group
         fitted = fit(observed.take(np.flatnonzero(~out)), None)
         points = observed.points[out]
-        found[out] = np.stack([fitted.rounds(t, points) for t in observed.targets], axis=-1)
-    return found
+        predictions[out] = np.stack([fitted.rounds(t, points) for t in observed.targets], axis=-1)
+    return predictions
 
 
 def _resampled(
@@ -219,7 +219,7 @@ def _resampled(
     """
     groups = observed.groups
     members = [np.flatnonzero(groups == group) for group in range(groups.max() + 1)]
-    found, drawn = [], []
+    fits, drawn = [], []
     for i in range(count):
         generator = Stream(seed, ("design", "bootstrap")).generator(i)
         for _ in range(ATTEMPTS):
@@ -229,6 +229,6 @@ def _resampled(
                 break
         else:
             sample = observed
-        found.append(fit(sample, fitted))
+        fits.append(fit(sample, fitted))
         drawn.append(generator.choice(residuals))
-    return tuple(found), np.array(drawn)
+    return tuple(fits), np.array(drawn)

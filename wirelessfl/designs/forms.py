@@ -83,8 +83,8 @@ def fit_power(observed: Observed, start: PowerLaw | None) -> PowerLaw:
     def residuals(values: FloatArray, first: FloatArray) -> FloatArray:
         limit, log_b, log_c, log_d = _unpacked(values)
         shifted = np.logaddexp(log_rounds + logs @ values[4:], log_d)
-        found = _accuracy(limit, log_b, log_c, shifted)
-        return np.concatenate([(found - best) * weights, PRIOR * (values - first)])
+        accuracies = _accuracy(limit, log_b, log_c, shifted)
+        return np.concatenate([(accuracies - best) * weights, PRIOR * (values - first)])
 
     def slopes(values: FloatArray, first: FloatArray) -> FloatArray:
         limit, log_b, log_c, log_d = _unpacked(values)
@@ -93,9 +93,9 @@ def fit_power(observed: Observed, start: PowerLaw | None) -> PowerLaw:
         missing = limit - _accuracy(limit, log_b, log_c, shifted)
         steep = np.exp(log_c) * missing
         share = expit(log_x - log_d)  # x / (x + d)
-        own = [np.full_like(missing, limit * (1 - limit)), -missing, steep * shifted]
-        own += [steep * (1 - share), *(steep * share * column for column in logs.T)]
-        rows = np.stack(own, axis=1) * weights[:, None]
+        columns = [np.full_like(missing, limit * (1 - limit)), -missing, steep * shifted]
+        columns += [steep * (1 - share), *(steep * share * column for column in logs.T)]
+        rows = np.stack(columns, axis=1) * weights[:, None]
         return np.concatenate([rows, PRIOR * np.eye(len(values))])
 
     if start is None:
@@ -112,10 +112,10 @@ def fit_power(observed: Observed, start: PowerLaw | None) -> PowerLaw:
         least_squares(residuals, first, slopes, args=(first,), method="lm", max_nfev=EVALUATIONS)
         for first in firsts
     ]
-    found = min(fits, key=lambda fit: float(fit.cost)).x
+    solution = min(fits, key=lambda fit: float(fit.cost)).x
     powers = np.zeros(len(varies))
-    powers[varies] = found[4:]
-    return PowerLaw(*_unpacked(found), powers)
+    powers[varies] = solution[4:]
+    return PowerLaw(*_unpacked(solution), powers)
 
 
 def _logit(share: float) -> float:
@@ -213,29 +213,29 @@ class Posynomial:
 
     def rounds(self, target: float, points: FloatArray) -> FloatArray:
         """Rounds to a target; between two targets, log rounds are linear in the accuracy."""
-        found = self.at_targets(points)
+        rounds = self.at_targets(points)
         if len(self.targets) == 1:
-            return found[..., 0]
+            return rounds[..., 0]
         place = int(
-            np.searchsorted(self.targets, target, side="right").clip(1, found.shape[-1] - 1)
+            np.searchsorted(self.targets, target, side="right").clip(1, rounds.shape[-1] - 1)
         )
         first, last = self.targets[place - 1], self.targets[place]
         share = (target - first) / (last - first)
-        return np.asarray(found[..., place - 1] ** (1 - share) * found[..., place] ** share)
+        return np.asarray(rounds[..., place - 1] ** (1 - share) * rounds[..., place] ** share)
 
     def accuracy(self, rounds: FloatArray, points: FloatArray) -> FloatArray:
         """The largest accuracy that is reached within so many rounds; 0 below the first target."""
-        found = self.at_targets(points)
-        rounds = np.broadcast_to(rounds, found.shape[:-1])
-        result = np.where(rounds >= found[..., 0], self.targets[0], 0.0)
+        needed = self.at_targets(points)
+        rounds = np.broadcast_to(rounds, needed.shape[:-1])
+        result = np.where(rounds >= needed[..., 0], self.targets[0], 0.0)
         for i in range(1, len(self.targets)):
-            low, high = np.log(found[..., i - 1]), np.log(found[..., i])
+            low, high = np.log(needed[..., i - 1]), np.log(needed[..., i])
             with np.errstate(divide="ignore", invalid="ignore"):
                 share = (np.log(rounds) - low) / (high - low)
             between = self.targets[i - 1] + share * (self.targets[i] - self.targets[i - 1])
-            inside = (rounds >= found[..., i - 1]) & (rounds < found[..., i])
+            inside = (rounds >= needed[..., i - 1]) & (rounds < needed[..., i])
             result = np.where(inside, between, result)
-            result = np.where(rounds >= found[..., i], self.targets[i], result)
+            result = np.where(rounds >= needed[..., i], self.targets[i], result)
         return np.asarray(result)
 
 
@@ -248,11 +248,11 @@ def fit_each(terms: tuple[Term, ...], observed: Observed, start: Posynomial | No
     del start  # the solution is unique in its values: no start is needed
     kept = identified(terms, observed.varies)
     columns = np.stack([term(observed.points) for term in kept], axis=-1)
-    found = [
+    coefficients = [
         least(columns, observed.rounds[:, t], observed.censored[:, t], observed.early[:, t], w)
         for t, w in ((t, observed.weights) for t in range(len(observed.targets)))
     ]
-    return Posynomial(kept, observed.targets, np.array(found))
+    return Posynomial(kept, observed.targets, np.array(coefficients))
 
 
 def fit_scaled(terms: tuple[Term, ...], observed: Observed, start: Posynomial | None) -> Posynomial:
@@ -311,8 +311,8 @@ def least(
     slack = np.eye(len(rounds)) * np.where(censored, -1.0, 1.0) * root
     relative = np.hstack([columns / rounds[:, None] * root[:, None], slack[:, censored | early]])
     size = np.linalg.norm(relative, axis=0)
-    found, _ = nnls(relative / size, root, maxiter=50 * relative.shape[1])
-    return np.asarray((found / size)[: columns.shape[1]])
+    solution, _ = nnls(relative / size, root, maxiter=50 * relative.shape[1])
+    return np.asarray((solution / size)[: columns.shape[1]])
 
 
 def identified(terms: tuple[Term, ...], varies: BoolArray) -> tuple[Term, ...]:

@@ -107,14 +107,14 @@ class FreeEnds:
             guess = (low + high) / 2 if all(ends) else guess + (1.4 if ends[0] else -1.4)
         if not math.isfinite(high) or not math.isfinite(low):
             return
-        known: set[Place] = set()
+        searched: set[Place] = set()
         wide = math.log(_WIDER)
-        while self.open and len(known) < _PAIRS:
+        while self.open and len(searched) < _PAIRS:
             h, e = np.unravel_index(int(self.bounds.argmin()), self.bounds.shape)
             place = int(h), int(e)
-            if place in known:
+            if place in searched:
                 break
-            known.add(place)
+            searched.add(place)
             self._late.clear()
             end = self._root(low - wide, high + wide, at=place)
             if self.open and self._late:  # sizes may change where the limit is met
@@ -124,12 +124,12 @@ class FreeEnds:
         """The price between two with which the seconds meet the limit, or the nearer one."""
         from scipy.optimize import brentq  # SciPy loads slowly
 
-        known: dict[float, float] = {}
+        excesses: dict[float, float] = {}
 
         def excess(price: float) -> float:
-            if price not in known:
-                known[price] = self.excess(price, **where)
-            return known[price]
+            if price not in excesses:
+                excesses[price] = self.excess(price, **where)
+            return excesses[price]
 
         if excess(low) <= 0 or excess(high) >= 0:
             return low if excess(low) <= 0 else high

@@ -143,12 +143,12 @@ class Goal:
     @property
     def limits(self) -> str:
         """The limits in words; empty if there are none."""
-        found = []
+        limits = []
         if self.max_seconds is not None:
-            found.append(f"{self.max_seconds:g} s")
+            limits.append(f"{self.max_seconds:g} s")
         if self.max_client_joules is not None:
-            found.append(f"{self.max_client_joules:g} J per client")
-        return " and ".join(found)
+            limits.append(f"{self.max_client_joules:g} J per client")
+        return " and ".join(limits)
 
     @property
     def statistic(self) -> str:

@@ -159,8 +159,8 @@ class Pilot:
     @property
     def settings(self) -> tuple[float, ...]:
         """H, E, K, m and sigma^2."""
-        found = self.local_steps, self.edge_rounds, self.clients, self.largest, self.noise
-        return tuple(map(float, found))
+        settings = self.local_steps, self.edge_rounds, self.clients, self.largest, self.noise
+        return tuple(map(float, settings))
 
     @property
     def best(self) -> FloatArray:
@@ -281,13 +281,13 @@ class Observed:
     @classmethod
     def of(cls, pilots: Sequence[Pilot], targets: FloatArray) -> Observed:
         """Where the pilots reach the targets."""
-        found = [[pilot.reached(target) for target in targets] for pilot in pilots]
+        reached = [[pilot.reached(target) for target in targets] for pilot in pilots]
         return cls(
             points_of(pilots),
             np.array(targets, float),
-            np.array([[one.rounds for one in row] for row in found]),
-            np.array([[one.kind == CENSORED for one in row] for row in found]),
-            np.array([[one.kind == EARLY for one in row] for row in found]),
+            np.array([[entry.rounds for entry in row] for row in reached]),
+            np.array([[entry.kind == CENSORED for entry in row] for row in reached]),
+            np.array([[entry.kind == EARLY for entry in row] for row in reached]),
             np.ones(len(pilots)),
             tuple(_track(pilot) for pilot in pilots),
         )
@@ -342,6 +342,6 @@ def _track(pilot: Pilot) -> FloatArray:
     """Rows of a pilot at rounds whose logarithms are about equally far apart, [2, rows]."""
     trained = pilot.rounds > 0
     rounds, best = pilot.rounds[trained].astype(float), pilot.best[trained]
-    wanted = np.geomspace(rounds[0], rounds[-1], TRACK)
-    kept = np.unique(np.searchsorted(rounds, wanted).clip(0, len(rounds) - 1))
+    even = np.geomspace(rounds[0], rounds[-1], TRACK)
+    kept = np.unique(np.searchsorted(rounds, even).clip(0, len(rounds) - 1))
     return np.stack([np.log(rounds[kept]), best[kept]])

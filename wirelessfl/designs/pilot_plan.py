@@ -97,8 +97,8 @@ def of_pilot(
     star = config.algorithm.topology == "star"
     tables = _tables(config)
     allowed = given_places(tables)
-    each = steps / (point.local_steps * point.edge_rounds)
-    rounds = max(math.ceil(min(each, most_rounds)), FEWEST_ROUNDS)
+    affordable = steps / (point.local_steps * point.edge_rounds)
+    rounds = max(math.ceil(min(affordable, most_rounds)), FEWEST_ROUNDS)
     training = _without(tables, "training", OWN_TRAINING)
     training |= {"local_steps": point.local_steps, "rounds": rounds}
     if not star:
@@ -128,10 +128,10 @@ def of_pilot(
     tables.pop("uplink", None)
     if plain is not None:
         tables = {k: v for k, v in tables.items() if k not in TABLES} | {"network": dict(plain)}
-    made = Config.of(tables, loose=allowed)
-    for reason in dependences(made):
+    pilot = Config.of(tables, loose=allowed)
+    for reason in dependences(pilot):
         raise ConfigError(f"pilots train without a radio, but {reason}. Leave it out for pilots.")
-    return made
+    return pilot
 
 
 def plain_network(config: Config, network: Network | None = None) -> dict[str, Any] | None:
@@ -287,10 +287,10 @@ def _numbers(name: str, values: object, default: tuple[int, int, int]) -> tuple[
     """Different whole numbers >= 1 in increasing order."""
     if values is None:
         return levels(*default)
-    found = sorted({whole(name, value, 1) for value in _list(name, values)})
-    if not found:
+    numbers = sorted({whole(name, value, 1) for value in _list(name, values)})
+    if not numbers:
         raise ConfigError(f"{name} has no values: give at least one.")
-    return tuple(found)
+    return tuple(numbers)
 
 
 def _edge_rounds(config: Config, values: object) -> tuple[int, ...]:
@@ -305,12 +305,12 @@ def _edge_rounds(config: Config, values: object) -> tuple[int, ...]:
 
 
 def _participants(values: object, clients: int) -> tuple[int, ...]:
-    found = sorted({whole("clients", value, 1) for value in _list("clients", values)})
-    if found and found[-1] > clients:
+    counts = sorted({whole("clients", value, 1) for value in _list("clients", values)})
+    if counts and counts[-1] > clients:
         raise ConfigError(
-            f"clients is {found[-1]}, and the network has {clients}: give at most {clients}."
+            f"clients is {counts[-1]}, and the network has {clients}: give at most {clients}."
         )
-    return tuple(found)
+    return tuple(counts)
 
 
 def _shares(
@@ -333,12 +333,12 @@ def _shares(
 
 
 def _snr_db(values: object, network: Network | None) -> tuple[float, ...]:
-    found = _list("snr_db", values)
-    if found and network is not None:
+    numbers = _list("snr_db", values)
+    if numbers and network is not None:
         raise ConfigError(
             "snr_db conflicts with network=..., whose gains are given: leave one out."
         )
-    for value in found:
+    for value in numbers:
         if isinstance(value, bool) or not isinstance(value, int | float | np.number):
             raise ConfigError(f"snr_db is {shown(value)}: give numbers in dB.")
-    return tuple(float(value) for value in found)
+    return tuple(float(value) for value in numbers)

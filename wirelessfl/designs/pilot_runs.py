@@ -74,7 +74,7 @@ def by_settings(
 
 
 def by_objects(
-    configs: Sequence[Config], root: Path, given: GivenObjects, watch: Watch
+    configs: Sequence[Config], root: Path, objects: GivenObjects, watch: Watch
 ) -> Sequence[RunResult]:
     """Pilots with given objects, one after the other in this process.
 
@@ -83,22 +83,22 @@ def by_objects(
         DataError: the data cannot be used.
         TrainingError: the training of a client failed.
     """
-    marked = [configured(config, given) for config in configs]  # all, before the first one trains
+    marked = [configured(config, objects) for config in configs]  # all, before the first one trains
     check_writable(root)
-    objects = object_hash(given, marked[0])
-    folders = [root / f"{_title(config)}-{digest(_key(config), objects)}" for config in marked]
+    fingerprint = object_hash(objects, marked[0])
+    folders = [root / f"{_title(config)}-{digest(_key(config), fingerprint)}" for config in marked]
     states = [_finished(folder) for folder in folders]
     finished = [place for place, state in enumerate(states) if state]
     watch.found(finished, [place for place, state in enumerate(states) if not state])
-    arguments = {name: value for name, value in vars(given).items() if value is not None}
+    arguments = {name: value for name, value in vars(objects).items() if value is not None}
     results, notes = [], Notes(watch.on_note)
     for place, (config, folder) in enumerate(zip(configs, folders, strict=True)):
         on_row = None if states[place] else _telling(watch, place)
-        told = {"on_row": on_row, "on_note": lambda note: None, **arguments}
+        options = {"on_row": on_row, "on_note": lambda note: None, **arguments}
         if RunDirectory.holds_run(folder):
-            results.append(resume(folder, trust=config.code, **told))
+            results.append(resume(folder, trust=config.code, **options))
         else:
-            results.append(run(config.with_run({"out": folder}), **told))
+            results.append(run(config.with_run({"out": folder}), **options))
         if not states[place]:
             notes(*results[-1].notes)
         if watch.on_end is not None:
@@ -106,15 +106,15 @@ def by_objects(
     return results
 
 
-def object_hash(given: GivenObjects, config: Config) -> str:
+def object_hash(objects: GivenObjects, config: Config) -> str:
     """Hash of given objects: of their code, data, initial weights, and the network's values."""
-    parts: list[object] = [sorted(given_hashes(given).items())]
-    if given.model is not None:
-        for name, tensor in sorted(given.model.state_dict().items()):
+    parts: list[object] = [sorted(given_hashes(objects).items())]
+    if objects.model is not None:
+        for name, tensor in sorted(objects.model.state_dict().items()):
             parts += [name, tensor.detach().cpu().contiguous().numpy()]
-    if given.network is not None:
-        parts.append(network_fingerprint(given.network, Stream(config.run.seed)))
-    parts += [tuple(map(int, lists)) for lists in given.split or ()]
+    if objects.network is not None:
+        parts.append(network_fingerprint(objects.network, Stream(config.run.seed)))
+    parts += [tuple(map(int, lists)) for lists in objects.split or ()]
     return digest(*parts)
 
 
@@ -220,10 +220,10 @@ class Pilots:
         ]
         if targets is None and self.target is not None:
             lower = [share * self.target for share in LOWER]
-            known = [
+            exact = [
                 t for t in lower if sum(p.reached(t).kind == "exact" for p in seen) >= FEWEST_EXACT
             ]
-            targets = [*known, self.target]
+            targets = [*exact, self.target]
         return fit_rounds(seen, targets, **options)
 
     def rows(self) -> list[dict[str, Any]]:
@@ -234,11 +234,11 @@ class Pilots:
             equal ones), ``snr_db``, ``rounds``, ``validation_accuracy`` (the best),
             ``rounds_to_target`` and ``wall_seconds``.
         """
-        found = []
+        rows = []
         for point, result in zip(self.points, self.results, strict=True):
             last = result.rows[-1]
             scores = [row[SCORE] for row in result.rows if row[SCORE] is not None]
-            found.append(
+            rows.append(
                 {
                     "local_steps": point.local_steps,
                     "edge_rounds": point.edge_rounds,
@@ -252,7 +252,7 @@ class Pilots:
                     "directory": str(result.directory),
                 }
             )
-        return found
+        return rows
 
 
 @own_modes

@@ -54,10 +54,10 @@ class Point(NamedTuple):
     @property
     def label(self) -> str:
         """For example "H 7, E 2, 30 clients"."""
-        found = f"H {self.local_steps}, E {self.edge_rounds}"
-        found += f", {self.clients} clients" if self.clients else ""
-        found += f", largest mask {self.largest:.3g}" if self.shares else ""
-        return found + (f", {self.snr_db:g} dB" if self.snr_db is not None else "")
+        words = f"H {self.local_steps}, E {self.edge_rounds}"
+        words += f", {self.clients} clients" if self.clients else ""
+        words += f", largest mask {self.largest:.3g}" if self.shares else ""
+        return words + (f", {self.snr_db:g} dB" if self.snr_db is not None else "")
 
     @property
     def noise(self) -> float:
@@ -110,7 +110,7 @@ def chosen_points(choices: PilotChoices, count: int) -> list[Point]:
     grid = [Point(*pair) for pair in pairs]
     terms = _Terms(_centre(choices.local_steps), _centre(choices.edge_rounds), base or 1)
     first = [point._replace(clients=base) for point in _added([], grid, count, terms)]
-    found = list(first)
+    points = list(first)
     of_base = [point._replace(clients=base) for point in grid]
     factors: dict[str, list[list[Point]]] = {
         "clients": [[p._replace(clients=k) for p in of_base] for k in numbers[1:]],
@@ -123,12 +123,12 @@ def chosen_points(choices: PilotChoices, count: int) -> list[Point]:
         ],
     }
     for name, grids in factors.items():
-        each = math.ceil(PER_FACTOR / len(grids)) if grids else 0
+        per_grid = math.ceil(PER_FACTOR / len(grids)) if grids else 0
         of_factor = list(first)
         for candidates in grids:
-            of_factor = _added(of_factor, candidates, each, replace(terms, factor=name))
-        found += of_factor[len(first) :]
-    return found
+            of_factor = _added(of_factor, candidates, per_grid, replace(terms, factor=name))
+        points += of_factor[len(first) :]
+    return points
 
 
 @dataclass(frozen=True)
@@ -149,19 +149,19 @@ class _Terms:
 
     def rows(self, points: Sequence[Point]) -> FloatArray:
         """Relative contributions of the terms, [points, terms]."""
-        found = np.array([self._row(point) for point in points])
-        return np.asarray(found / found.sum(1, keepdims=True))
+        rows = np.array([self._row(point) for point in points])
+        return np.asarray(rows / rows.sum(1, keepdims=True))
 
     def _row(self, point: Point) -> list[float]:
         h, e = point.local_steps / self.h, point.edge_rounds / self.e
-        found = [1 / (h * e), 1.0, h, e]
+        row = [1 / (h * e), 1.0, h, e]
         if self.factor == "clients":
-            found.append(self.k / (point.clients or self.k))
+            row.append(self.k / (point.clients or self.k))
         if self.factor == "shares":
-            found.append(point.largest)
+            row.append(point.largest)
         if self.factor == "snr_db":
-            found.append(point.noise)
-        return found
+            row.append(point.noise)
+        return row
 
 
 def _centre(values: Sequence[int]) -> float:
@@ -172,18 +172,18 @@ def _added(
     chosen: Sequence[Point], candidates: Sequence[Point], count: int, terms: _Terms
 ) -> list[Point]:
     """The chosen points and ``count`` more, each with the largest increase of det(X'X)."""
-    found = list(chosen)
+    points = list(chosen)
     for _ in range(count):
-        rest = [point for point in candidates if point not in found]
+        rest = [point for point in candidates if point not in points]
         if not rest:
             break
         others = terms.rows(rest)
         information = RIDGE * np.eye(others.shape[1])
-        if found:
-            rows = terms.rows(found)
+        if points:
+            rows = terms.rows(points)
             information += rows.T @ rows
         # det(A + x x') = det(A) (1 + x' A^-1 x)
         gains = np.einsum("ij,ij->i", others, np.linalg.solve(information, others.T).T)
         # Rounded, so that the choice does not depend on the order of sums.
-        found.append(rest[int(np.argmax(np.round(gains, 9)))])
-    return found
+        points.append(rest[int(np.argmax(np.round(gains, 9)))])
+    return points

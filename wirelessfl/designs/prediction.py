@@ -130,17 +130,18 @@ def predicted(goal: Goal, best: DesignChoice, draws: int) -> Prediction:
         accuracy = float(curve.accuracy(rounds, **where))
     else:
         possible = _possible_rounds(goal, curve, accuracy, **where)
-    each, stream = _rounds(best, sample, WIDE * draws, costs), sample.planner.stream.child("runs")
-    sums = totals(np.full(RUNS, rounds), each, stream).T
+    per_round = _rounds(best, sample, WIDE * draws, costs)
+    stream = sample.planner.stream.child("runs")
+    sums = totals(np.full(RUNS, rounds), per_round, stream).T
     times, values = sums[0], [rounds * mean for mean in means]
     if goal.quantile is not None:
-        values = [quantile_of(some, goal.quantile) for some in sums]
+        values = [quantile_of(costs_of_runs, goal.quantile) for costs_of_runs in sums]
     seconds, joules = (_interval(value, None) for value in values)
     numbers = possible
     if goal.target is None and goal.max_seconds is None:  # the run has exactly these rounds
         numbers = np.array([rounds])
     if numbers is not None:
-        runs = totals(np.resize(numbers, RUNS), each, stream, uncertain=True).T
+        runs = totals(np.resize(numbers, RUNS), per_round, stream, uncertain=True).T
         seconds, joules = map(_interval, values, runs)
     if goal.target is None and goal.max_seconds is not None:  # the run ends within a round
         times = np.full(RUNS, goal.max_seconds)
@@ -157,7 +158,7 @@ def predicted(goal: Goal, best: DesignChoice, draws: int) -> Prediction:
     )
 
 
-def _rounds(best: DesignChoice, sample: SampledRounds, draws: int, known: Costs) -> FloatArray:
+def _rounds(best: DesignChoice, sample: SampledRounds, draws: int, costs: Costs) -> FloatArray:
     """Seconds and joules [draws, 2] of the rounds of which simulated runs consist.
 
     A run whose slowest round is slower than all of the sample is outside its interval: there are
@@ -166,8 +167,8 @@ def _rounds(best: DesignChoice, sample: SampledRounds, draws: int, known: Costs)
     most = min(MOST_ROUNDS, MOST_CHANNELS // best.family.planner.network.clients)
     most = max(most, sample.draws)
     if (wide := sample.wider(min(draws, most), best.way.uplink)) is not sample:
-        known = best.costs(wide)
-    return np.stack([known.seconds.ravel(), known.joules.ravel()], -1)
+        costs = best.costs(wide)
+    return np.stack([costs.seconds.ravel(), costs.joules.ravel()], -1)
 
 
 def _possible_rounds(goal: Goal, curve: Curve, target: float, **where: Any) -> FloatArray | None:
@@ -189,15 +190,15 @@ def _interval(value: float, samples: FloatArray | None) -> Interval:
 
 
 def _dominant(
-    goal: Goal, best: DesignChoice, draws: int, evaluation: SampledRounds, known: Costs
+    goal: Goal, best: DesignChoice, draws: int, evaluation: SampledRounds, evaluated: Costs
 ) -> tuple[Dominant, ...]:
     """The draws that make much of a mean, of the design's sample and of the evaluation."""
     counted = ["seconds", *([] if goal.seconds_only else ["joules"])]
-    own = best.family.sample(best.clients, draws)
-    found = []
+    designed = best.family.sample(best.clients, draws)
+    dominant = []
     for name, sample, costs in (
-        ("the design", own, best.costs(own)),
-        ("the evaluation", evaluation, known),
+        ("the design", designed, best.costs(designed)),
+        ("the evaluation", evaluation, evaluated),
     ):
         for cost in counted:
             values = getattr(costs, cost).ravel()
@@ -205,8 +206,9 @@ def _dominant(
             without = float(np.delete(values, worst).mean())
             if mean > 0 and (share := 1 - without / mean) > SHARE:
                 client = _slowest(best, sample, worst)
-                found.append(Dominant(cost, name, worst, len(values), client, share, mean, without))
-    return tuple(found)
+                numbers = len(values), client, share, mean, without
+                dominant.append(Dominant(cost, name, worst, *numbers))
+    return tuple(dominant)
 
 
 def _slowest(best: DesignChoice, sample: SampledRounds, draw: int) -> int:
@@ -260,11 +262,11 @@ def quantiles(rounds: FloatArray, costs: FloatArray, part: float, stream: Stream
         generator, draws = stream.child("rounds", number).generator(), len(costs)
         return generator.multinomial(np.full(RUNS, number), np.full(draws, 1 / draws))
 
-    found = np.full(rounds.shape, np.inf)
+    result = np.full(rounds.shape, np.inf)
     for h, e in np.argwhere(np.isfinite(rounds)):
         sums = _sums(counts(int(rounds[h, e])), costs[:, h, e, None])
-        found[h, e] = quantile_of(sums[:, 0], part)
-    return found
+        result[h, e] = quantile_of(sums[:, 0], part)
+    return result
 
 
 def quantile_of(values: FloatArray, part: float) -> float:
@@ -278,5 +280,5 @@ def _sums(counts: IntArray, costs: FloatArray) -> FloatArray:
     if np.isfinite(costs).all():
         return np.asarray(counts @ costs)
     with np.errstate(invalid="ignore"):  # what does not occur may be infinite
-        each = counts[..., None] * costs
-        return np.asarray(np.where(counts[..., None] > 0, each, 0.0).sum(1))
+        products = counts[..., None] * costs
+        return np.asarray(np.where(counts[..., None] > 0, products, 0.0).sum(1))

@@ -76,7 +76,7 @@ class Reports:
         config, space = self.family.config, self.search.space
         steps = _nearest(space.local_steps, config.training.local_steps)
         edges = _nearest(self.family.edges(space), config.training.edge_rounds or 1)
-        relatives = [some for some in self.alternatives if some.family is self.family]
+        relatives = [designs for designs in self.alternatives if designs.family is self.family]
         first = space.clients[-1]
         equal = EQUAL if any(a.way.title == EQUAL for a in relatives) else relatives[0].way.title
         fixed = (
@@ -91,7 +91,7 @@ class Reports:
         rows.append(("H and E", (0,)))
         if len(space.clients) > 1:
             rows.append(("clients per round", (3,)))
-        choices = [choice for some in relatives for choice in some.choices()]
+        choices = [choice for designs in relatives for choice in designs.choices()]
         bought: list[Bought] = []
         for title, free in rows:
             tests = [test for place, test in enumerate(fixed) if place not in free]
@@ -112,7 +112,7 @@ class Reports:
             "masks": lambda c: c.family is best.family and c.masks != best.masks,
             "clients": lambda c: c.family is best.family and c.clients != best.clients,
         }
-        choices = [choice for some in self.alternatives for choice in some.choices()]
+        choices = [choice for designs in self.alternatives for choice in designs.choices()]
         rivals = [(name, _best(choices, [test])) for name, test in tests.items()]
         kept = [(name, choice) for name, choice in rivals if choice is not None]
         return sorted(kept, key=lambda entry: entry[1].order)
@@ -123,15 +123,17 @@ class Reports:
         space, family = self.search.space, self.family
         edges = family.edges(space)
         shape = len(space.local_steps), len(edges)
-        relatives = [some for some in self.alternatives if some.family is family]
-        least = np.min([some.score for some in relatives if some.score.shape == shape], axis=0)
-        for some in relatives:
-            if some.score.shape == (1, 1):
+        relatives = [designs for designs in self.alternatives if designs.family is family]
+        least = np.min(
+            [designs.score for designs in relatives if designs.score.shape == shape], axis=0
+        )
+        for designs in relatives:
+            if designs.score.shape == (1, 1):
                 place = (
-                    space.local_steps.index(some.local_steps[0]),
-                    edges.index(some.edge_rounds[0]),
+                    space.local_steps.index(designs.local_steps[0]),
+                    edges.index(designs.edge_rounds[0]),
                 )
-                least[place] = min(least[place], some.score[0, 0])
+                least[place] = min(least[place], designs.score[0, 0])
         return space.local_steps, edges, least
 
     @cached_property
@@ -143,17 +145,17 @@ class Reports:
         if self.goal.target is None:
             return []
         points = []
-        for some in [*self.alternatives, *self.search.traded(self.best)]:
+        for designs in [*self.alternatives, *self.search.traded(self.best)]:
             with np.errstate(invalid="ignore"):
-                time, energy = some.rounds * some.seconds, some.rounds * some.joules
+                time, energy = designs.rounds * designs.seconds, designs.rounds * designs.joules
             for h, e in np.argwhere(np.isfinite(time) & np.isfinite(energy)):
-                points.append((float(time[h, e]), float(energy[h, e]), some, int(h), int(e)))
+                points.append((float(time[h, e]), float(energy[h, e]), designs, int(h), int(e)))
         points.sort(key=lambda point: point[:2])
         front: list[DesignChoice] = []
         least = np.inf
-        for _, joules, some, h, e in points:
+        for _, joules, designs, h, e in points:
             if joules < least * (1 - 1e-6):
-                front.append(some.choice(h, e))
+                front.append(designs.choice(h, e))
                 least = joules
         return front
 
@@ -198,13 +200,13 @@ class Reports:
     def _columns(self) -> dict[str, Callable[[DesignChoice], str]]:
         """Columns of what has been chosen; those in which all designs are equal are left out."""
         columns: dict[str, Callable[[DesignChoice], str]] = {}
-        if len({some.family.algorithm for some in self.alternatives}) > 1:
+        if len({designs.family.algorithm for designs in self.alternatives}) > 1:
             columns["algorithm"] = lambda choice: choice.family.algorithm
         columns["H"] = lambda choice: str(choice.local_steps)
         columns["E"] = lambda choice: str(choice.edge_rounds)
         if len(self.search.space.clients) > 1:
             columns["K"] = lambda choice: "all" if choice.clients is None else str(choice.clients)
-        if any(some.masks for some in self.alternatives):
+        if any(designs.masks for designs in self.alternatives):
             columns["masks"] = _masks
         columns["uplink"] = lambda choice: choice.way.title
         return columns

@@ -97,16 +97,16 @@ class SampledRounds:
 
     def first(self, draws: int) -> SampledRounds:
         """The first rounds of the sample."""
-        some = min(draws, self.draws)
+        count = min(draws, self.draws)
         groups = self.rounds
         if self.planner.participation.per_round is not None:
-            return SampledRounds(self.planner, some, groups[:some])
+            return SampledRounds(self.planner, count, groups[:count])
         (who, channels), *_ = groups
         rise = channels.noise_rise
         few = ChannelDraw(
-            channels.network, channels.h[:some], None if rise is None else rise[:some]
+            channels.network, channels.h[:count], None if rise is None else rise[:count]
         )
-        return SampledRounds(self.planner, some, [SameParticipants(who, few)])
+        return SampledRounds(self.planner, count, [SameParticipants(who, few)])
 
     def wider(self, draws: int, uplink: Uplink) -> SampledRounds:
         """A sample of more rounds; the sample itself if the uplink needs beamformers in each."""
@@ -213,7 +213,7 @@ class SampledRounds:
         pricing = replace(planner.pricing, settings=settings)
         nodes, lengths = self._first.submodels.lengths.astype(np.float64), self._lengths
         backhaul = pricing.backhaul_seconds(nodes)
-        found = []
+        parts_of = []
         for number, (who, draws) in enumerate(self.rounds):
             if lengths is None:
                 load = pricing.load(who, nodes[draws.network.cell_of])
@@ -227,8 +227,8 @@ class SampledRounds:
             slowest = draws.network.over_cells(np.maximum, seconds)
             times = (edges[:, None, None, None] * slowest + backhaul).max(-1)
             energy = edges[:, None, None] * spent.sum(-1) / planner.network.clients
-            found.append((np.where(late, np.inf, times), energy))
-        parts = (np.concatenate(part, -1) for part in zip(*found, strict=True))
+            parts_of.append((np.where(late, np.inf, times), energy))
+        parts = (np.concatenate(part, -1) for part in zip(*parts_of, strict=True))
         times, energy = (part.transpose(2, 1, 0) for part in parts)
         return Costs(times, energy, np.full(times.shape[1:], self.largest))
 
@@ -289,13 +289,13 @@ def _planned(planner: Planner, steps: int, edges: int, number: int) -> Plan:
 
 def _loads(load: Load, steps: IntArray, edges: IntArray, deadline: FloatArray | None) -> Load:
     """Loads [E or 1, H, 1, senders] from that of one local step and one edge round."""
-    each = edges[:, None, None, None]
+    rounds = edges[:, None, None, None]
     ends = load.deadline_seconds if deadline is None else deadline.T[:, :, None, None]
     changes: dict[str, FloatArray] = {"cycles": steps[:, None, None] * load.cycles}
     if load.after_seconds.any():
-        changes["after_seconds"] = load.after_seconds / each
+        changes["after_seconds"] = load.after_seconds / rounds
     if np.isfinite(ends).any():
-        changes["deadline_seconds"] = ends / each
+        changes["deadline_seconds"] = ends / rounds
     return replace(load, **changes)  # type: ignore[arg-type]
 
 

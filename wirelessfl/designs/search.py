@@ -64,11 +64,11 @@ class Search:
         Raises:
             ConfigError: a round has no price.
         """
-        found: list[Alternatives] = []
+        alternatives: list[Alternatives] = []
         for family in families:
             for clients in self.space.clients:
-                found += self._of(family, clients)
-        return found
+                alternatives += self._of(family, clients)
+        return alternatives
 
     def _of(self, family: Family, clients: int | None) -> list[Alternatives]:
         costs = family.sample(clients, self.draws)
@@ -78,11 +78,11 @@ class Search:
             costs = costs.with_assigner(even)
         masks = EQUAL_MASKS if assigner.sized == "cells" else ""
         none: tuple[Shares, ...] = (None,) * len(self.space.local_steps)
-        found = [self._made(family, clients, masks, way, none, costs) for way in self.ways]
-        found += self._weighed(family, clients, masks, none, costs, found)
+        alternatives = [self._made(family, clients, masks, way, none, costs) for way in self.ways]
+        alternatives += self._weighed(family, clients, masks, none, costs, alternatives)
         if family.sizes:
-            found += self._with_sizes(family, clients, costs, found)
-        return found
+            alternatives += self._with_sizes(family, clients, costs, alternatives)
+        return alternatives
 
     def _with_sizes(
         self,
@@ -92,7 +92,7 @@ class Search:
         equal: Sequence[Alternatives],
     ) -> list[Alternatives]:
         """The designs with fixed masks of other sizes."""
-        found: list[Alternatives] = []
+        alternatives: list[Alternatives] = []
         by_access: dict[Access, tuple[Shares, ...]] = {}
         sized = []
         for way in self.ways:
@@ -101,11 +101,11 @@ class Search:
                 by_access[sizing] = self._sized(costs, way)
             sized.append(by_access[sizing])
         for way, shares in zip(self.ways, sized, strict=True):
-            found.append(self._made(family, clients, FIXED, way, shares, costs))
+            alternatives.append(self._made(family, clients, FIXED, way, shares, costs))
         with_bands = [shares for way, shares in zip(self.ways, sized, strict=True) if way.saves]
         if with_bands:
-            found += self._weighed(family, clients, FIXED, with_bands[0], costs, equal)
-        return found
+            alternatives += self._weighed(family, clients, FIXED, with_bands[0], costs, equal)
+        return alternatives
 
     def _weighed(
         self,
@@ -114,7 +114,7 @@ class Search:
         masks: str,
         shares: tuple[Shares, ...],
         costs: SampledRounds,
-        found: Sequence[Alternatives],
+        equal: Sequence[Alternatives],
     ) -> list[Alternatives]:
         """The same with powers and clocks at weights of energy.
 
@@ -124,23 +124,25 @@ class Search:
         saving = [way for way in self.ways if way.saves]
         if not saving or not self.goal.saves_energy:
             return []
-        own = self._own_weight(costs)
-        if own is not None:
-            way = saving[0].weighing(own)
+        stated = self._stated_weight(costs)
+        if stated is not None:
+            way = saving[0].weighing(stated)
             return [self._made(family, clients, masks, way, shares, costs)]
         few = costs.first(FEW)
-        first = found[0]
+        first = equal[0]
         even = float((first.seconds / first.joules).mean()) / costs.planner.network.clients
         ways = [saving[0].weighing(even * weight) for weight in WEIGHTS]
         tried = [self._made(family, clients, masks, way, shares, few) for way in ways]
         best: dict[tuple[int, int], DesignChoice] = {}
-        for choice in sorted((c for each in tried for c in each.choices()), key=order_of):
+        for choice in sorted(
+            (c for alternatives in tried for c in alternatives.choices()), key=order_of
+        ):
             best.setdefault((choice.local_steps, choice.edge_rounds), choice)
         return [
             alone for choice in [*best.values()][:SEVERAL] for alone in self.finer(choice, costs)
         ]
 
-    def _own_weight(self, costs: SampledRounds) -> float | None:
+    def _stated_weight(self, costs: SampledRounds) -> float | None:
         """The weight W of energy that the goal states, in seconds per joule of all clients."""
         time, energy = self.goal.weights
         if time == 0 or self.goal.limits:
@@ -189,10 +191,10 @@ class Search:
         """
         where = self._where(costs, clients, local_steps, edge_rounds) | noise_of(way)
         parts = []
-        for h, some in _runs(shares):
+        for h, sizes in _runs(shares):
             of = costs
-            if some is not None:
-                of = costs.with_assigner(costs.planner.assigner.with_sizes(some))
+            if sizes is not None:
+                of = costs.with_assigner(costs.planner.assigner.with_sizes(sizes))
             point = {**where, "local_steps": np.array(local_steps[h])[:, None]}
             parts.append(self._costs(family.curve, way, of, local_steps[h], edge_rounds, point))
         seconds, joules, largest = (np.concatenate(part) for part in zip(*parts, strict=True))
@@ -220,7 +222,7 @@ class Search:
         if not ways or not applies(self.goal):
             return Proof([])
         energy = self.goal.weights[1]
-        found = []
+        alternatives = []
         bounds: list[float] = []
         free: list[float] = []
         for family in families:
@@ -234,17 +236,17 @@ class Search:
                 assert self.goal.target is not None
                 rounds = partial(self.goal.rounds_to, self.goal.target, family.curve, **where)
                 space = replace(self.space, edge_rounds=edges)
-                known = certified(costs, self.goal, space, rounds, vary=family.sizes)
-                own = {np.isnan(each.per_second): each.bound for each in known}
-                free.append(own.get(False, np.nan))
-                bounds.append(own.get(True, free[-1]))
+                designs = certified(costs, self.goal, space, rounds, vary=family.sizes)
+                by_deadline = {np.isnan(design.per_second): design.bound for design in designs}
+                free.append(by_deadline.get(False, np.nan))
+                bounds.append(by_deadline.get(True, free[-1]))
                 number = costs.planner.network.clients
                 masks = EQUAL_MASKS if assigner.sized == "cells" else ""
-                for best in known:
+                for best in designs:
                     way = DEADLINE
                     if not np.isnan(best.per_second):
                         way = ways[0].weighing(energy / (best.per_second * number))
-                    found.append(
+                    alternatives.append(
                         self.priced(
                             family,
                             clients,
@@ -256,7 +258,7 @@ class Search:
                             costs,
                         )
                     )
-        return Proof(found, float(np.min(bounds)), float(np.min(free)))
+        return Proof(alternatives, float(np.min(bounds)), float(np.min(free)))
 
     @staticmethod
     def _where(
@@ -278,26 +280,26 @@ class Search:
         """
         weight = float(best.way.settings["energy_weight"])
         step = WEIGHTS[1] / WEIGHTS[0]
-        known: dict[float, Alternatives] = {}
+        tried_at: dict[float, Alternatives] = {}
 
         def at(weight: float) -> Alternatives:
-            if weight not in known:
-                known[weight] = self.alone(best, costs, best.way.weighing(weight))
-            return known[weight]
+            if weight not in tried_at:
+                tried_at[weight] = self.alone(best, costs, best.way.weighing(weight))
+            return tried_at[weight]
 
         while step > 1 + TOLERANCE:
             step **= 0.5
             tried = (weight / step, weight, weight * step)
-            weight = min(tried, key=lambda each: float(at(each).score[0, 0]))
+            weight = min(tried, key=lambda candidate: float(at(candidate).score[0, 0]))
         return [at(weight)]
 
     def optimized(self, best: DesignChoice) -> list[Alternatives]:
         """The best design with masks that are optimized in each round, if seconds alone count."""
-        own = best.family.planner.assigner
+        assigner = best.family.planner.assigner
         if not self.goal.seconds_only or not best.family.sizes:
             return []
         costs = best.family.sample(best.clients, self.draws)
-        costs = costs.with_assigner(own.with_optimized_sizes())
+        costs = costs.with_assigner(assigner.with_optimized_sizes())
         return [self.alone(best, costs, best.way, OPTIMIZED)]
 
     def traded(self, best: DesignChoice) -> list[Alternatives]:
@@ -335,17 +337,17 @@ class Search:
             limits = goal.max_seconds / self._rounds(curve, costs.largest, shape, where)
             limits = np.asarray(np.where(limits > 0, limits, 1e-9))
             uplink = way.ending(float(limits.max())).uplink
-        found: Costs = costs.of(uplink, steps, edges, deadline=limits)
+        sampled: Costs = costs.of(uplink, steps, edges, deadline=limits)
         if goal.quantile is None:
-            return *found.means, found.largest
-        rounds = self._rounds(curve, found.largest, shape, where)
+            return *sampled.means, sampled.largest
+        rounds = self._rounds(curve, sampled.largest, shape, where)
         stream = costs.planner.stream.child("runs")
         with np.errstate(invalid="ignore"):
             seconds, joules = (
-                quantiles(rounds, each, goal.quantile, stream) / rounds
-                for each in (found.seconds, found.joules)
+                quantiles(rounds, costs_of_rounds, goal.quantile, stream) / rounds
+                for costs_of_rounds in (sampled.seconds, sampled.joules)
             )
-        return seconds, joules, found.largest
+        return seconds, joules, sampled.largest
 
     def _rounds(
         self, curve: Curve, largest: FloatArray | float, shape: tuple[int, int], where: Any
@@ -379,12 +381,12 @@ def fixed_shares(
     links = replace(planner.links, uplink=uplink)
     planner = replace(planner, chosen=sizing, settings=settings, links=links)
     stream = planner.stream.child("round", 0)
-    found = []
+    sizes = []
     for who, draws in costs.rounds[:MANY]:
         durations = RoundDurations.of(planner.pricing, draws, who, 0)
         context = round_context(planner.model, stream, stream, durations)
-        found.append(sizes_of(sizing.submodels(context)))
-    mean = np.mean(found, axis=0)
+        sizes.append(sizes_of(sizing.submodels(context)))
+    mean = np.mean(sizes, axis=0)
     return tuple(float(share) for share in mean / mean.sum())
 
 

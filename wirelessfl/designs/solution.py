@@ -185,13 +185,13 @@ class Design:
         }
 
 
-def least_of(found: Sequence[Alternatives]) -> DesignChoice | None:
+def least_of(alternatives: Sequence[Alternatives]) -> DesignChoice | None:
     """The best design; None if none meets the goal."""
-    return best_of([choice for each in found if (choice := each.best()) is not None])
+    return best_of([choice for designs in alternatives if (choice := designs.best()) is not None])
 
 
 def chosen(
-    search: Search, found: Sequence[Alternatives], proof: Proof
+    search: Search, alternatives: Sequence[Alternatives], proof: Proof
 ) -> tuple[DesignChoice | None, list[Alternatives]]:
     """The best design, and those that have been added to find it.
 
@@ -201,25 +201,25 @@ def chosen(
     of a kind that the bound does not cover.
     """
     added: list[Alternatives] = []
-    best = least_of(found)
+    best = least_of(alternatives)
     if best is None:
         return None, added
     if best.shares is not None or best.masks:
         added += search.optimized(best)
-    best = least_of([*found, *added])
+    best = least_of([*alternatives, *added])
     assert best is not None
     if not best.way.decides and not best.masks:
         return best, added
-    strict = [each for each in proof.designs if each.way.deadline]
+    strict = [designs for designs in proof.designs if designs.way.deadline]
     for preferred in (strict, proof.designs):
-        known = least_of(preferred)
-        if known is not None and known.score <= (1 + PREFERRED) * best.score:
-            return known, added
+        certain = least_of(preferred)
+        if certain is not None and certain.score <= (1 + PREFERRED) * best.score:
+            return certain, added
     return best, added
 
 
 def solution_of(
-    made: Design, proof: Proof, least: DesignChoice | None, wall: float, *, sized: bool
+    design: Design, proof: Proof, least: DesignChoice | None, wall: float, *, sized: bool
 ) -> Solution[Design]:
     """The design with its certificate, which is one for the fitted learning curve.
 
@@ -232,12 +232,12 @@ def solution_of(
         wall: wall-clock seconds.
         sized: whether mask sizes have been chosen.
     """
-    choice, goal = made.choice, made.goal
+    choice, goal = design.choice, design.goal
     strict = choice.way.deadline or math.isnan(proof.free)
     bound = proof.bound if strict else proof.free
     ends = STRICT if strict and goal.max_seconds is not None and goal.weights[1] else ""
-    known = any(choice.of(each) for each in proof.designs)
-    covered = not choice.way.noise and (known or not (sized or choice.way.decides))
+    proven = any(choice.of(designs) for designs in proof.designs)
+    covered = not choice.way.noise and (proven or not (sized or choice.way.decides))
     score, best = choice.score, least_of(proof.designs)
     if math.isnan(bound) or not covered:
         value = score if goal.target is not None else -score
@@ -253,7 +253,7 @@ def solution_of(
                 f"the best has {best.score:.6g}"
             )
         nan = math.nan
-        return Solution(made, value, nan, nan, Status.FEASIBLE, "enumeration", wall, text)
+        return Solution(design, value, nan, nan, Status.FEASIBLE, "enumeration", wall, text)
     bound = min(bound, score)
     gap = (score - bound) / score
     text = f"{FITTED}; the bound is that of designs over ofdma{ends}"
@@ -264,7 +264,7 @@ def solution_of(
         less = 100 * (1 - least.score / score)
         text += f", of which one has {less:.2g} % less ({least.title})"
     status = Status.of_gap(gap, PROVEN)
-    return Solution(made, score, bound, gap, status, "optimize_rounds", wall, text)
+    return Solution(design, score, bound, gap, status, "optimize_rounds", wall, text)
 
 
 def _quantiles(prediction: Prediction) -> list[str]:

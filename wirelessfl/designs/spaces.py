@@ -63,7 +63,7 @@ class Space:
         rounds = (
             default["edge_rounds"] if edge_rounds is None else numbers("edge_rounds", edge_rounds)
         )
-        some: tuple[int | None, ...] = (config.training.clients_per_round,)
+        choices: tuple[int | None, ...] = (config.training.clients_per_round,)
         if clients is not None:
             several = sorted(numbers("clients_per_round", clients))
             most = several[-1]
@@ -71,23 +71,23 @@ class Space:
                 raise ConfigError(
                     f"clients_per_round contains {most}: the network has {number} clients."
                 )
-            some = tuple(None if count == number else count for count in several)
-        return cls(tuple(sorted(steps)), tuple(sorted(rounds)), some)
+            choices = tuple(None if count == number else count for count in several)
+        return cls(tuple(sorted(steps)), tuple(sorted(rounds)), choices)
 
 
-def numbers(name: str, given: Any) -> set[int]:
+def numbers(name: str, values: Any) -> set[int]:
     """Given integers >= 1, one or several.
 
     Args:
         name: the argument.
-        given: its value.
+        values: its value.
 
     Raises:
         ConfigError: one of them is not.
     """
-    listed = given if isinstance(given, Sequence | np.ndarray) and len(given) else [given]
-    if isinstance(given, str) or not all(_whole(number) and number >= 1 for number in listed):
-        raise ConfigError(f"{name} is {shown(given)}: give integers >= 1, e.g. 5,10,20.")
+    listed = values if isinstance(values, Sequence | np.ndarray) and len(values) else [values]
+    if isinstance(values, str) or not all(_whole(number) and number >= 1 for number in listed):
+        raise ConfigError(f"{name} is {shown(values)}: give integers >= 1, e.g. 5,10,20.")
     return {int(number) for number in listed}
 
 
@@ -162,21 +162,21 @@ def with_algorithm(config: Config, name: str) -> Config:
     Raises:
         ConfigError: the algorithm is unknown, or does not work with the other settings.
     """
-    given = config.given_tables()["algorithm"]
-    if name == given["name"]:
+    settings = config.given_tables()["algorithm"]
+    if name == settings["name"]:
         return config
-    local = {"local": given["local"]} if "local" in given else {}
+    local = {"local": settings["local"]} if "local" in settings else {}
     table = {"name": name}
-    known = algorithm_settings({**table, **local})
-    table |= {key: value for key, value in given.items() if key in known}
+    shared = algorithm_settings({**table, **local})
+    table |= {key: value for key, value in settings.items() if key in shared}
     tables = {**config.given_tables(), "algorithm": table}
-    found = Config.of(tables, loose=given_places(tables))
-    if found.regime != config.regime:
+    changed = Config.of(tables, loose=given_places(tables))
+    if changed.regime != config.regime:
         raise ConfigError(
             f"among contains {name!r}, which with schedule {config.named('schedule')!r} has no "
             "rounds of H local steps and E edge rounds to design: leave it out."
         )
-    return found
+    return changed
 
 
 def at_target(config: Config, target: float | None) -> Config:
@@ -193,8 +193,8 @@ def names_of(among: Any, config: Config) -> list[str]:
     Raises:
         ConfigError: they are not names.
     """
-    own = str(config.named("algorithm"))
-    names = [own] if among is None else among
+    configured = str(config.named("algorithm"))
+    names = [configured] if among is None else among
     listed = [names] if isinstance(names, str) else names
     if not isinstance(listed, Sequence) or not all(isinstance(name, str) for name in listed):
         raise ConfigError(f"among is {shown(among)}: give names of algorithms, e.g. hfedavg,hist.")
@@ -224,8 +224,8 @@ def designed_config(
     tables = config.given_tables()
     if masks is not None:
         table = submodel_table(config.tables)
-        own = {"name": config.named(table), **tables.get(table, {})}
-        kept = {key: value for key, value in own.items() if key not in OF_MASKS}
+        settings = {"name": config.named(table), **tables.get(table, {})}
+        kept = {key: value for key, value in settings.items() if key not in OF_MASKS}
         tables[table] = kept | dict(masks)
     changes = {"training": training, "evaluation": evaluation, "run": run}
     tables |= {

@@ -104,20 +104,20 @@ def ways(names: Sequence[str], goal: Goal, air: Way | None = None) -> list[Way]:
     Raises:
         ConfigError: a name is unknown, or is not one that a design can choose.
     """
-    known = (*UPLINKS_IN_ROUNDS, AIR)
+    choices = (*UPLINKS_IN_ROUNDS, AIR)
     for name in names:
-        if name not in known:
+        if name not in choices:
             raise ConfigError(
                 f"uplink {name!r} is not one that a design chooses."
-                f"{suggestion(name, known)} Choose from "
-                f"{', '.join(known)}."
+                f"{suggestion(name, choices)} Choose from "
+                f"{', '.join(choices)}."
             )
-    found = [way for way in ALL if way.name in names]
+    chosen = [way for way in ALL if way.name in names]
     if goal.target is not None and goal.max_seconds is not None and goal.saves_energy:
-        found += [DEADLINE] if "ofdma" in names else []
+        chosen += [DEADLINE] if "ofdma" in names else []
     if air is not None and AIR in names:
-        found.append(air)
-    return found
+        chosen.append(air)
+    return chosen
 
 
 def air_way(settings: Config, network: Network) -> Way:
@@ -128,16 +128,16 @@ def air_way(settings: Config, network: Network) -> Way:
         network: its network.
     """
     table = air_table(settings)
-    own = {key: value for key, value in table.items() if key != "name"}
-    uplink = UPLINKS.find(AIR)(**own)
+    settings_of = {key: value for key, value in table.items() if key != "name"}
+    uplink = UPLINKS.find(AIR)(**settings_of)
     assert isinstance(uplink, AirComp)
-    return Way(f"{AIR}, {uplink.convention}", AIR, own, noise=air_noise(network))
+    return Way(f"{AIR}, {uplink.convention}", AIR, settings_of, noise=air_noise(network))
 
 
 def air_table(settings: Config) -> dict[str, Any]:
     """``[uplink]`` of a design over the air: that of the settings, if it is one."""
-    given = settings.given_tables().get("uplink", {})
-    return dict(given) if given.get("name") == AIR else {"name": AIR}
+    table = settings.given_tables().get("uplink", {})
+    return dict(table) if table.get("name") == AIR else {"name": AIR}
 
 
 def air_noise(network: Network) -> float:
@@ -152,7 +152,7 @@ def air_noise(network: Network) -> float:
     return float(weakest.mean() / equal.mean())
 
 
-def pilot_config(config: Config, table: Mapping[str, Any], *, given: bool) -> Config:
+def pilot_config(config: Config, table: Mapping[str, Any], *, replaced: bool) -> Config:
     """The settings of pilots, some of which upload over the air at a given SNR.
 
     Clients at positions have no common SNR: their pilots have a network without positions.
@@ -160,13 +160,13 @@ def pilot_config(config: Config, table: Mapping[str, Any], *, given: bool) -> Co
     Args:
         config: settings of one algorithm.
         table: ``[uplink]`` of the design over the air.
-        given: whether a network is given that replaces that of the settings.
+        replaced: whether a network from Python replaces that of the settings.
 
     Raises:
         ConfigError: such pilots have other clients in their cells than the design.
     """
     remedy = "give a curve, fitted to runs whose noise differs, e.g. from wirelessfl.pilot"
-    if given:
+    if replaced:
         raise ConfigError(
             f"uplink {AIR!r} conflicts with network=... whose gains are given: {remedy}."
         )

@@ -175,9 +175,9 @@ def effective(config: Config) -> Tables:
     A run of several tasks has the settings of each task below ``tasks`` and its name.
     """
     tables = _plain(kept_tables(config, config.unused()))
-    given = tables.pop("given", None) or {}
+    objects = tables.pop("given", None) or {}
     # The other objects replace settings that the run then lacks.
-    kept = {name: given[name] for name in ("redesign", "augment") if name in given}
+    kept = {name: objects[name] for name in ("redesign", "augment") if name in objects}
     if kept:
         tables["given"] = kept
     if tables.pop("task", None):

@@ -48,7 +48,7 @@ class Comparison:
     def __str__(self) -> str:
         """The comparison as text."""
         rows = [
-            [name.replace("_", " "), *(" | ".join(map(value_text, own)) for own in values)]
+            [name.replace("_", " "), *(" | ".join(map(value_text, group)) for group in values)]
             for name, values in self.settings.items()
         ]
         parts = ["settings that differ" if rows else "no settings differ"]
@@ -148,39 +148,41 @@ def compare(
 def _different(cases: Sequence[Case]) -> dict[str, list[list[Any]]]:
     """Settings whose values differ between the groups, with the values of each."""
     names = varied([settings for case in cases for settings in case.settings])
-    found = {}
+    different = {}
     for name in names:
-        each = []
+        by_case = []
         for case in cases:
             values: list[Any] = []
             for settings in case.settings:
                 if settings.get(name) not in values:
                     values.append(settings.get(name))
-            each.append(sorted(values, key=order_key))
-        if any(values != each[0] for values in each):
-            found[name] = each
+            by_case.append(sorted(values, key=order_key))
+        if any(values != by_case[0] for values in by_case):
+            different[name] = by_case
     seeds: list[list[Any]] = [sorted({*case.seeds}) for case in cases]
-    if not found and any(some != seeds[0] for some in seeds):
-        found["seed"] = seeds
-    return found
+    if not different and any(numbers != seeds[0] for numbers in seeds):
+        different["seed"] = seeds
+    return different
 
 
 def _effects(
     reference: Case, case: Case, target: float | None, monitor: Monitor, tests: int
 ) -> dict[str, Effect]:
     """Differences in accuracy, and ratios of costs, paired by seed."""
-    measured = measured_field(row for one in (case, reference) for rows in one.rows for row in rows)
-    more, less = (_finals(one, measured, tests) for one in (case, reference))
+    measured = measured_field(
+        row for group in (case, reference) for rows in group.rows for row in rows
+    )
+    more, less = (_finals(group, measured, tests) for group in (case, reference))
     if measured == "accuracy":
-        found = {"accuracy, in points": difference("", more, less, least=0.0)}
+        effects = {"accuracy, in points": difference("", more, less, least=0.0)}
     else:
-        found = {"loss": difference("", more, less, least=0.0, shown="number")}
+        effects = {"loss": difference("", more, less, least=0.0, shown="number")}
     for field, heading in COSTS.values():
-        costs = [_costs(one, field, target, monitor, tests) for one in (case, reference)]
+        costs = [_costs(group, field, target, monitor, tests) for group in (case, reference)]
         shared = {*costs[0]} & {*costs[1]}
         if shared and all(by[seed].cost > 0 for by in costs for seed in shared):
-            found[f"{heading}, as a ratio"] = ratio("", costs[0], costs[1], least=1.0)
-    return found
+            effects[f"{heading}, as a ratio"] = ratio("", costs[0], costs[1], least=1.0)
+    return effects
 
 
 def _finals(case: Case, measured: str, tests: int) -> dict[int, float]:

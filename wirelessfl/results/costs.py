@@ -81,7 +81,9 @@ def at_edge(best: Any, tried: Iterable[Any]) -> bool:
         best: the best value of a setting.
         tried: all values that were tried, in any order; without several numbers, there is no grid.
     """
-    values = {one for one in tried if isinstance(one, int | float) and not isinstance(one, bool)}
+    values = {
+        value for value in tried if isinstance(value, int | float) and not isinstance(value, bool)
+    }
     return len(values) > 1 and best in (min(values), max(values))
 
 

@@ -58,8 +58,8 @@ def entries_of(config: Config, networks: Sequence[Any]) -> list[Entry]:
     for number, network in enumerate(networks):
         try:
             if not isinstance(network, Network):
-                own = over(config, Radio(network=network))
-                entries.append(Entry(own, own_network(own), given=False))
+                there = over(config, Radio(network=network))
+                entries.append(Entry(there, own_network(there), given=False))
                 continue
             size = network.cells, network.clients
             if size not in sizes:
@@ -87,23 +87,23 @@ class TrainedRun:
         self,
         run: RunResult,
         rounds: int | None,
-        given: GivenObjects,
+        objects: GivenObjects,
         *,
         joules: bool,
     ) -> None:
         self.run, self.joules = run, joules
         self.config = run.config
         check_independent(self.config)
-        self.given = given
+        self.given = objects
         self.rows = _first_rows(run, rounds)
         marks = self.config.given
         for name in ("model", "data"):
-            if getattr(marks, name) is not None and getattr(given, name) is None:
+            if getattr(marks, name) is not None and getattr(objects, name) is None:
                 raise ConfigError(
                     f"the run was given {name}=..., which its folder does not contain: give it "
                     f"again, wirelessfl.price(run, {name}=...)."
                 )
-        for name in given.marks.names:
+        for name in objects.marks.names:
             if getattr(marks, name) is None:
                 raise ConfigError(
                     f"{name}=... is given, but the run has the {name} of its settings: leave it "
@@ -127,26 +127,26 @@ class TrainedRun:
         """The run over another radio."""
         there = over(self.config, radio)
         network = radio.given or self._kept(there)
-        given = self._given(network)
-        found = repriced(
+        objects = self._given(network)
+        priced = repriced(
             self.rows,
             self.config,
             there,
             joules=self.joules,
             network=self.network or self._unknown(),
-            given=given,
+            given=objects,
         )
-        Notes()(*found.simulated.notes)
-        own = self.run
+        Notes()(*priced.simulated.notes)
+        run = self.run
         return PricedRun(
             config=there,
-            rows=found.rows,
-            params=vars(own)["_params"],
-            directory=own.directory,
-            exhausted=own.exhausted,
-            finished=own.finished,
-            notes=tuple(found.simulated.notes),
-            source=own,
+            rows=priced.rows,
+            params=vars(run)["_params"],
+            directory=run.directory,
+            exhausted=run.exhausted,
+            finished=run.finished,
+            notes=tuple(priced.simulated.notes),
+            source=run,
             network=radio.given,
         )
 
@@ -155,19 +155,19 @@ class TrainedRun:
         entries = entries_of(over(self.config, radio), networks)
         for config in {id(entry.config): entry.config for entry in entries}.values():
             check_independent(config)
-        own = self.network or self._unknown() or own_network(self.config)
+        here = self.network or self._unknown() or own_network(self.config)
         for number, entry in enumerate(entries):
-            check_cells(own, entry.network, f"over network[{number}]")
-        found = network_prices(entries, self.rounds, self.given, joules=self.joules)
-        common = with_costs(self.rows, found.common)
+            check_cells(here, entry.network, f"over network[{number}]")
+        prices = network_prices(entries, self.rounds, self.given, joules=self.joules)
+        common = with_costs(self.rows, prices.common)
         places: dict[Any, int] = {}
-        for place, row in enumerate(found.common):
+        for place, row in enumerate(prices.common):
             places.setdefault(row_key(row), place)
         at = [places[row_key(row)] for row in self.rows]
         return PricedNetworks(
-            found.networks,
+            prices.networks,
             common,
-            {name: np.asarray(values[:, at]) for name, values in found.fields.items()},
+            {name: np.asarray(values[:, at]) for name, values in prices.fields.items()},
             source=self.run,
             configs=[entry.config for entry in entries],
         )

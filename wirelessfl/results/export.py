@@ -89,10 +89,10 @@ def export(runs: Runs, path: Path, *, best: bool = False) -> Path:
 
 def description(run: RunResult) -> dict[str, str]:
     """What a file of parameters says about its run: all values are strings."""
-    known = {k: run.settings.get(k) for k in ("algorithm", "dataset", "model", "seed")}
-    found = {key: str(value) for key, value in known.items() if value is not None}
+    facts = {k: run.settings.get(k) for k in ("algorithm", "dataset", "model", "seed")}
+    metadata = {key: str(value) for key, value in facts.items() if value is not None}
     version = about_of(run).get("wirelessfl")
-    return found | ({} if version is None else {"wirelessfl": str(version)})
+    return metadata | ({} if version is None else {"wirelessfl": str(version)})
 
 
 def _last(run: RunResult) -> dict[str, str]:

@@ -199,8 +199,8 @@ def ratio(
         equal: whether the claim is that both are equal.
         size: the least ratio of the claimed size, if the claim states one.
     """
-    found = _product(name, [(more, less)], least, equal=equal)
-    return found if size is None else replace(found, size=math.log(size))
+    effect = _product(name, [(more, less)], least, equal=equal)
+    return effect if size is None else replace(effect, size=math.log(size))
 
 
 def over_best(name: str, others: Mapping[str, Costs], ours: Costs, least: float) -> Effect:
@@ -219,8 +219,8 @@ def over_best(name: str, others: Mapping[str, Costs], ours: Costs, least: float)
     if not common:
         return replace(ratio(name, {}, {}, least), among=len(others))
 
-    def typical(other: str) -> float:
-        return statistics.mean(math.log(others[other][seed].cost) for seed in common)
+    def typical(name: str) -> float:
+        return statistics.mean(math.log(others[name][seed].cost) for seed in common)
 
     best = min(others, key=typical)
     theirs = {seed: others[best][seed] for seed in common}
@@ -246,8 +246,8 @@ def _product(
 ) -> Effect:
     """The logarithm of the product of ratios of costs, paired by seed."""
     values, at_least, at_most, unknown, rounding = [], False, False, 0, [0.0]
-    every = [costs for pair in pairs for costs in pair]
-    seeds = [seed for seed in every[0] if all(seed in costs for costs in every)]
+    costs_of_pairs = [costs for pair in pairs for costs in pair]
+    seeds = [seed for seed in costs_of_pairs[0] if all(seed in costs for costs in costs_of_pairs)]
     for seed in seeds:
         ratios = [(more[seed], less[seed]) for more, less in pairs]
         if not all(more.reached or less.reached for more, less in ratios):

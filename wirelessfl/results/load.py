@@ -129,18 +129,18 @@ def run_folders(paths: PathOrName | Iterable[PathOrName]) -> list[Path]:
         paths = [paths]
     elif not isinstance(paths, Iterable):
         raise ConfigError(f"paths is {shown(paths)}: give a folder, a pattern, or several of them.")
-    found: dict[Path, Path] = {}
+    folders: dict[Path, Path] = {}
     for path in paths:
-        own = list(_matching(path_of_run(path)))
-        if not own:
+        matches = list(_matching(path_of_run(path)))
+        if not matches:
             where = "does not exist" if not os.path.exists(expanded(path)) else "contains no run"
             raise ConfigError(
                 f"{path} {where}. Give a run folder, a folder of run folders, or a pattern such as "
                 "'runs/*'."
             )
-        for folder in own:
-            found.setdefault(folder.resolve(), folder)
-    return list(found.values())
+        for folder in matches:
+            folders.setdefault(folder.resolve(), folder)
+    return list(folders.values())
 
 
 def _matching(path: Path) -> Iterator[Path]:

@@ -147,7 +147,7 @@ def outcome(effects: Sequence[Effect | Signs]) -> Outcome:
     Not tested if one of them is not tested. All effects must show an outcome, so their number needs
     no correction.
     """
-    found = [outcome_of(effect) for effect in effects]
-    if not found or "not tested" in found:
+    outcomes = [outcome_of(effect) for effect in effects]
+    if not outcomes or "not tested" in outcomes:
         return "not tested"
-    return found[0] if len(set(found)) == 1 else "undecided"
+    return outcomes[0] if len(set(outcomes)) == 1 else "undecided"

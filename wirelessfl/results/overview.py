@@ -67,14 +67,14 @@ def listed(directory: Path) -> list[dict[str, Any]]:
     Raises:
         ConfigError: the folder contains no run.
     """
-    found = []
+    lines = []
     for folder in run_folders(directory):
         try:
             run = load(folder)
-            found.append(_line(run))
+            lines.append(_line(run))
         except ConfigError as error:
-            found.append({"folder": str(folder), "state": "damaged", "error": str(error)})
-    return sorted(found, key=lambda line: line.get("date") or "")
+            lines.append({"folder": str(folder), "state": "damaged", "error": str(error)})
+    return sorted(lines, key=lambda line: line.get("date") or "")
 
 
 def _line(run: RunResult) -> dict[str, Any]:
@@ -168,11 +168,11 @@ def draw_partition(folder: Path, file: Path) -> list[Path]:
         ConfigError: the run has no partition, or its labels are not classes.
         ValueError: the file has another suffix.
     """
-    found = read_partition(folder)
-    if not isinstance(found, dict):
-        found = {"": found}
+    partitions = read_partition(folder)
+    if not isinstance(partitions, dict):
+        partitions = {"": partitions}
     files = []
-    for task, partition in found.items():
+    for task, partition in partitions.items():
         name = re.sub(r"[^\w.+-]+", "-", task)
         path = file.with_name(f"{file.stem}-{name}{file.suffix}") if task else file
         try:
@@ -198,10 +198,12 @@ def non_defaults(run: RunResult, *, trust: bool = False) -> tuple[dict[str, Any]
     named: dict[str, Any] = {}
     with suppress(ConfigError):
         alone, named = _defaults(run, trust)
-    found: dict[str, Any] = {}
+    different: dict[str, Any] = {}
     for section, table in tables.items():
         if not isinstance(table, Mapping):  # tasks
-            found[section] = [{k: v for k, v in task.items() if k not in ignored} for task in table]
+            different[section] = [
+                {k: v for k, v in task.items() if k not in ignored} for task in table
+            ]
             continue
         kept = {}
         for key, value in table.items():
@@ -213,15 +215,15 @@ def non_defaults(run: RunResult, *, trust: bool = False) -> tuple[dict[str, Any]
             inside = {"local": table["local"]} if table.get("local", LOCAL) != LOCAL else {}
             kept = {"name": table["name"], **inside, **kept}
         if kept:
-            found[section] = kept
-    return found, bool(named)
+            different[section] = kept
+    return different, bool(named)
 
 
 def _static(section: str, table: Mapping[str, Any], key: str) -> Any:
     """The default of a setting that has no effect in a run of defaults; None if unknown."""
     if section in SECTIONS:
-        known = SECTIONS[section].model_fields
-        return plain(known[key].default) if key in known else None
+        settings = SECTIONS[section].model_fields
+        return plain(settings[key].default) if key in settings else None
     if section not in KINDS:
         return None
     if key == "name":
@@ -239,11 +241,11 @@ def _defaults(run: RunResult, trust: bool) -> tuple[dict[str, Any], dict[str, An
     """Default tables of the algorithm alone, and with all named choices of the run."""
     config = run.with_trust(trust)
     tables = config.used_tables()
-    given = config.given.model_dump(exclude_none=True)
+    objects = config.given.model_dump(exclude_none=True)
     algorithm = {k: v for k, v in config.tables["algorithm"].items() if k in ("name", "local")}
-    base: dict[str, Any] = {"algorithm": algorithm, "given": given}
+    base: dict[str, Any] = {"algorithm": algorithm, "given": objects}
     names = {kind: {"name": tables[kind]["name"]} for kind in KINDS if kind in tables}
-    if "model" in given:
+    if "model" in objects:
         names.pop("model", None)
     sessions = config.sessions.sessions
     further: dict[str, Any] = {} if sessions is None else {"sessions": {"sessions": sessions}}

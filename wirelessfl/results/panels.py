@@ -75,28 +75,28 @@ def legend(figure: Figure, axes: Sequence[Axes], *facts: str) -> None:
         facts: data set, target, seeds; empty ones are left out.
     """
     for panel in axes:
-        if (own := panel.get_legend()) is not None:
-            own.remove()
+        if (old := panel.get_legend()) is not None:
+            old.remove()
     by_text = entries(axes)
-    said = "; ".join(fact for fact in (*facts, *explained(figure)) if fact)
-    said = wrapped(figure, said)
+    text = "; ".join(fact for fact in (*facts, *explained(figure)) if fact)
+    text = wrapped(figure, text)
     if len(by_text) < 2:
-        figure.suptitle(said, fontsize=style().small)
+        figure.suptitle(text, fontsize=style().small)
         return
-    legend_above(figure, by_text, said)
+    legend_above(figure, by_text, text)
 
 
 def note(figure: Figure, text: str) -> None:
     """Write a note below the panels, after other notes."""
     before = figure.get_supxlabel()
-    said = f"{before}\n{text}" if before else text
-    figure.supxlabel(said, fontsize=style().small, color="0.3", x=0.01, ha="left")
+    lines = f"{before}\n{text}" if before else text
+    figure.supxlabel(lines, fontsize=style().small, color="0.3", x=0.01, ha="left")
 
 
 def same_limits(axes: Sequence[Axes], *, x: bool = False, y: bool = True) -> None:
     """Give panels that are compared the same axes."""
-    for wanted, way in ((x, "x"), (y, "y")):
-        if wanted and axes:
+    for shared, way in ((x, "x"), (y, "y")):
+        if shared and axes:
             ends = [getattr(panel, f"get_{way}lim")() for panel in axes]
             for panel in axes:
                 getattr(panel, f"set_{way}lim")(min(e[0] for e in ends), max(e[1] for e in ends))
@@ -149,13 +149,13 @@ def draw_points(
         shift: added to all places, so that series do not hide each other.
         look: colour, dashes and marker, see ``looks``; by default those of ``line_look``.
     """
-    found = {x: mean_or_bound(seeds or ()) for x, seeds in sorted(points.items())}
-    means = {x: mean for x, mean in found.items() if mean is not None}
+    bounds = {x: mean_or_bound(seeds or ()) for x, seeds in sorted(points.items())}
+    means = {x: mean for x, mean in bounds.items() if mean is not None}
     look = dict(look or line_look(place, name)) | ({} if line else {"linestyle": "none"})
     colour, marker, size = look["color"], look["marker"], look["markersize"]
     seeds = {x: points[x] or () for x in means}
     gid = counted_seeds(map(len, seeds.values()))
-    within = [x for x in found if means and min(means) <= x <= max(means)]
+    within = [x for x in bounds if means and min(means) <= x <= max(means)]
     heights = [means.get(x, math.nan) for x in within]  # a line is interrupted at other places
     panel.plot([x + shift for x in within], heights, label=name, gid=gid, **look)
     for x, mean in means.items():
@@ -198,7 +198,7 @@ def draw_lines(
     settings = {text: value for line in lines.values() for value, text, _ in line}
     numbers = all(isinstance(value, int | float) for value in settings.values())
     places = {t: float(v) if numbers else float(i) for i, (t, v) in enumerate(settings.items())}
-    known = [t for t, line in lines.items() if any(seeds is not None for *_, seeds in line)]
+    drawn = [t for t, line in lines.items() if any(seeds is not None for *_, seeds in line)]
     beside = {text: _lines_at(text, lines) for text in places}
     for number, (label, line) in enumerate(lines.items()):
         points: dict[float, Seeds | None] = {}
@@ -206,9 +206,9 @@ def draw_lines(
             shift = 0.0
             if not numbers and label in beside[text]:
                 shift = DODGE * (beside[text].index(label) - (len(beside[text]) - 1) / 2)
-            if seeds is not None or len(known) <= MARKED:
+            if seeds is not None or len(drawn) <= MARKED:
                 points[places[text] + shift] = seeds
-        if label in known:
+        if label in drawn:
             draw_points(axis, points, label, number, line=numbers, look=by_label[label])
     ends = sorted(places.values())
     if numbers and ends and 0 < 8 * ends[0] <= ends[-1]:

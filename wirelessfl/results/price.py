@@ -148,17 +148,17 @@ def price(
     if isinstance(run, str | PathLike) and Path(run).is_dir():
         run = load(run, trust=trust)
     several = _several(network)
-    one: Any = network if several is None else None
-    radio = Radio(uplink, one)
+    single: Any = network if several is None else None
+    radio = Radio(uplink, single)
     if isinstance(run, RunResult):
         trained = TrainedRun(run, rounds, GivenObjects.of(price, given), joules=joules)
         return trained.over(radio) if several is None else trained.over_all(radio, several)
-    if several is not None or uplink is not None or isinstance(one, Mapping):
+    if several is not None or uplink is not None or isinstance(single, Mapping):
         config, objects = configured_call(price, run, given, trust)
         config = over(config, radio)
         objects = replace(objects, network=radio.given)
     else:
-        config, objects = configured_call(price, run, {**given, "network": one}, trust)
+        config, objects = configured_call(price, run, {**given, "network": single}, trust)
     if several is None:
         simulated = priced(config, rounds, objects, joules=joules)
         Notes()(*simulated.notes)

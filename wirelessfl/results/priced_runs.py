@@ -147,15 +147,15 @@ class PricedNetworks(NetworkPrices):
 
     def __getitem__(self, number: int) -> PricedRun:
         """The run over one network."""
-        own = self.source
+        source = self.source
         return PricedRun(
             config=self.configs[number],
             rows=self.rows_of(number),
-            params=vars(own)["_params"],
-            directory=own.directory,
-            exhausted=own.exhausted,
-            finished=own.finished,
-            source=own,
+            params=vars(source)["_params"],
+            directory=source.directory,
+            exhausted=source.exhausted,
+            finished=source.finished,
+            source=source,
             network=self.networks[number] if self.configs[number].given.network else None,
         )
 
@@ -196,21 +196,21 @@ def _costs(
 ) -> dict[str, Any]:
     """Costs of a run, of its last row and of the one that reaches the target."""
     names = {"round": "rounds", "sim_seconds": "seconds", "joules": "joules"}
-    found: dict[str, Any] = {name: rows[-1].get(key) for key, name in names.items()}
-    found["uplink_mib"] = rows[-1]["uplink_mib"]
+    costs: dict[str, Any] = {name: rows[-1].get(key) for key, name in names.items()}
+    costs["uplink_mib"] = rows[-1]["uplink_mib"]
     if target is None:
-        return found
+        return costs
     cost = _cost_to(rows, settings, target)
-    found["target"] = float(target)
+    costs["target"] = float(target)
     for key, name in names.items():
-        found[f"{name}_to_target"] = cost.row.get(key) if cost.reached else None
-    return found
+        costs[f"{name}_to_target"] = cost.row.get(key) if cost.reached else None
+    return costs
 
 
 def _radio(config: Config) -> dict[str, Any]:
     """The settings of the radio, by table and key; given networks by their size."""
     tables = config.used_tables()
-    found = {
+    settings = {
         f"{section}.{key}": value
         for section, table in tables.items()
         if isinstance(table, Mapping) and section != "given"
@@ -218,10 +218,10 @@ def _radio(config: Config) -> dict[str, Any]:
         if of_radio(section, key) and value is not None and section != "failures"
     }
     if config.network.network is not None:
-        found["network.network"] = config.network.network
+        settings["network.network"] = config.network.network
     if config.given.network is not None:
-        found["network.network"] = "the given one"
-    return found
+        settings["network.network"] = "the given one"
+    return settings
 
 
 def _value(value: Any) -> str:

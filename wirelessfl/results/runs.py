@@ -132,11 +132,11 @@ class Runs(Sequence[RunResult]):
         if not names:
             raise ConfigError('no setting to group by: name some, such as by("algorithm").')
         check_names(names, (run.settings for run in self))
-        found: dict[Any, list[RunResult]] = {}
+        groups: dict[Any, list[RunResult]] = {}
         for run in self:
             key = tuple(_key(run.settings.get(name)) for name in names)
-            found.setdefault(key[0] if len(names) == 1 else key, []).append(run)
-        return {key: Runs(runs) for key, runs in found.items()}
+            groups.setdefault(key[0] if len(names) == 1 else key, []).append(run)
+        return {key: Runs(runs) for key, runs in groups.items()}
 
     def cases(self, by: str | Sequence[str] | None = None) -> list[Case]:
         """Groups of runs with equal settings, one per task, with their labels.

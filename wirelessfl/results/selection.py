@@ -29,15 +29,15 @@ FIRST = ("algorithm", "local", "dataset", "model", "split", "uplink", "schedule"
 """Settings that come first among those that differ."""
 
 
-def matches(value: Any, wanted: Any) -> bool:
+def matches(value: Any, choice: Any) -> bool:
     """Whether a setting has a wanted value, or one of those in a list or set."""
-    if plain(wanted) == value:
+    if plain(choice) == value:
         return True
-    some = wanted if isinstance(wanted, list | set | frozenset | range) else ()
-    return any(plain(one) == value for one in some)
+    values = choice if isinstance(choice, list | set | frozenset | range) else ()
+    return any(plain(entry) == value for entry in values)
 
 
-def check_names(names: Iterable[str], every: Iterable[Mapping[str, Any]]) -> None:
+def check_names(names: Iterable[str], settings_of_runs: Iterable[Mapping[str, Any]]) -> None:
     """Refuse names that are neither settings of runs nor known flags.
 
     Args:
@@ -47,16 +47,16 @@ def check_names(names: Iterable[str], every: Iterable[Mapping[str, Any]]) -> Non
     Raises:
         ConfigError: a name is unknown.
     """
-    known = list(dict.fromkeys(key for settings in every for key in settings))
+    flags = list(dict.fromkeys(key for run in settings_of_runs for key in run))
     for name in names:
-        if name not in known and not is_setting(name):
+        if name not in flags and not is_setting(name):
             raise ConfigError(
-                f"unknown setting {name!r}.{suggestion(name, known)} Name settings as their flags, "
+                f"unknown setting {name!r}.{suggestion(name, flags)} Name settings as their flags, "
                 "such as algorithm, cells or lr."
             )
 
 
-def check_types(settings: Mapping[str, Any], every: Sequence[Mapping[str, Any]]) -> None:
+def check_types(settings: Mapping[str, Any], settings_of_runs: Sequence[Mapping[str, Any]]) -> None:
     """Refuse strings for settings that are numbers: they would select nothing.
 
     Args:
@@ -66,42 +66,46 @@ def check_types(settings: Mapping[str, Any], every: Sequence[Mapping[str, Any]])
     Raises:
         ConfigError: a value is a string, but those of the runs are numbers.
     """
-    for name, wanted in settings.items():
-        values = [each[name] for each in every if each.get(name) is not None]
+    for name, choice in settings.items():
+        values = [run[name] for run in settings_of_runs if run.get(name) is not None]
         numbers = values and all(isinstance(value, int | float) for value in values)
-        if isinstance(wanted, str) and numbers:
+        if isinstance(choice, str) and numbers:
             raise ConfigError(
-                f"{name} is {wanted!r}, a string, but runs have numbers such as {values[0]}: give "
+                f"{name} is {choice!r}, a string, but runs have numbers such as {values[0]}: give "
                 "a number."
             )
 
 
-def varied(every: Sequence[Mapping[str, Any]]) -> list[str]:
+def varied(settings_of_runs: Sequence[Mapping[str, Any]]) -> list[str]:
     """Settings in which runs differ, except seeds, paths, and how runs are computed.
 
     Args:
         every: the settings of each run, by flag name.
     """
     ignored = {"seed", *PLACES, *MACHINE}
-    names = dict.fromkeys([*FIRST, *(key for settings in every for key in settings)])
+    names = dict.fromkeys([*FIRST, *(key for run in settings_of_runs for key in run)])
     return [
         name
         for name in names
         if name not in ignored
-        and any(settings.get(name) != every[0].get(name) for settings in every)
+        and any(
+            settings.get(name) != settings_of_runs[0].get(name) for settings in settings_of_runs
+        )
     ]
 
 
-def telling(every: Sequence[Mapping[str, Any]]) -> list[str]:
+def telling(settings_of_runs: Sequence[Mapping[str, Any]]) -> list[str]:
     """The first settings that tell all groups of equal settings apart; others follow from them."""
-    found: list[str] = []
-    groups: list[Any] = [None] * len(every)
-    for name in varied(every):
-        finer = [(group, repr(s.get(name))) for group, s in zip(groups, every, strict=True)]
+    needed: list[str] = []
+    groups: list[Any] = [None] * len(settings_of_runs)
+    for name in varied(settings_of_runs):
+        finer = [
+            (group, repr(s.get(name))) for group, s in zip(groups, settings_of_runs, strict=True)
+        ]
         if len(set(finer)) > len(set(groups)):
-            found.append(name)
+            needed.append(name)
             groups = finer
-    return found
+    return needed
 
 
 def value_text(value: Any) -> str:
@@ -113,7 +117,7 @@ def value_text(value: Any) -> str:
     if isinstance(value, float):
         return f"{value:g}"
     if isinstance(value, list | tuple):
-        return ", ".join(value_text(one) for one in value)
+        return ", ".join(value_text(entry) for entry in value)
     return short(value) if isinstance(value, str) else str(value)
 
 
@@ -246,13 +250,13 @@ class Case:
     @property
     def notes(self) -> list[str]:
         """Why the runs may not be comparable, in one line each."""
-        found = []
+        notes = []
         if mixed := telling(self.settings):
-            found.append(f"{self.label}: its runs differ in {', '.join(mixed)}, not only in seeds")
+            notes.append(f"{self.label}: its runs differ in {', '.join(mixed)}, not only in seeds")
         unfinished = sum(not run.finished for run in self.runs)
         if unfinished:
-            found.append(f"{self.label}: {unfinished} of {len(self.runs)} runs unfinished")
-        return found
+            notes.append(f"{self.label}: {unfinished} of {len(self.runs)} runs unfinished")
+        return notes
 
 
 def cases_of(runs: Sequence[RunResult], by: str | Sequence[str] | None) -> list[Case]:
@@ -265,34 +269,35 @@ def cases_of(runs: Sequence[RunResult], by: str | Sequence[str] | None) -> list[
     Raises:
         ConfigError: a name is unknown.
     """
-    every = [run.settings for run in runs]
+    settings = [run.settings for run in runs]
     if by is None:
-        names = telling(every) or ["algorithm"]
+        names = telling(settings) or ["algorithm"]
     else:
         if not isinstance(by, str | list | tuple) or not all(isinstance(n, str) for n in by):
             raise ConfigError(f"by is {shown(by)}: name a setting, or a list of settings.")
         names = [by] if isinstance(by, str) else list(by)
-        check_names(names, every)
+        check_names(names, settings)
         if not names:
             raise ConfigError("by is empty: name settings, or leave it out.")
     groups: dict[str, list[RunResult]] = {}
     for run in runs:
         groups.setdefault(repr([run.settings.get(name) for name in names]), []).append(run)
-    found = []
+    cases = []
     ordered = sorted(
-        groups.values(), key=lambda own: [order_key(own[0].settings.get(name)) for name in names]
+        groups.values(),
+        key=lambda group: [order_key(group[0].settings.get(name)) for name in names],
     )
-    for own in ordered:
-        values = tuple(own[0].settings.get(name) for name in names)
+    for group in ordered:
+        values = tuple(group[0].settings.get(name) for name in names)
         label = label_text(names, values) or "runs"
         by_task: dict[str | None, list[RunResult]] = {}
-        for run in own:
+        for run in group:
             several: list[str | None] = [*run.tasks] if len(run.tasks) > 1 else [None]
             for task in several:
                 by_task.setdefault(task, []).append(run)
         for task, members in by_task.items():
             own_settings = members[0].settings_of(task)
-            told = values if task is None else tuple(own_settings.get(name) for name in names)
-            text = label if task is None else f"{label_text(names, told) or 'runs'}, {task}"
-            found.append(Case(tuple(names), told, tuple(members), task, text))
-    return found
+            of_task = values if task is None else tuple(own_settings.get(name) for name in names)
+            text = label if task is None else f"{label_text(names, of_task) or 'runs'}, {task}"
+            cases.append(Case(tuple(names), of_task, tuple(members), task, text))
+    return cases

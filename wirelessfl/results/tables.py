@@ -186,7 +186,7 @@ def summarised(
     title = "costs of the whole runs" if target is None else f"costs until {kind} {target:g}"
     notes = [note for case in cases for note in case.notes if "unfinished" not in note]
     ends = {case.title: _means([rows[-1] for rows in case.rows if rows]) for case in cases}
-    notes += [f"{title}: {said}" for title, end in ends.items() if (said := costly(end))]
+    notes += [f"{title}: {text}" for title, end in ends.items() if (text := costly(end))]
     return Table(title, headings, sorted(rows, key=order), means, tuple(notes))
 
 
@@ -204,10 +204,10 @@ def with_rows(cases: Sequence[Case], tests: int) -> list[Case]:
     """
     if not isinstance(tests, int) or tests < 1:
         raise ConfigError(f"tests is {shown(tests)}: give a number of tests >= 1.")
-    found = [case for case in cases if any(case.rows)]
-    if not found:
+    kept = [case for case in cases if any(case.rows)]
+    if not kept:
         raise ConfigError("the runs have no rows yet.")
-    return found
+    return kept
 
 
 def monitor_of(cases: Sequence[Case], field: str | None) -> Monitor:
@@ -216,17 +216,17 @@ def monitor_of(cases: Sequence[Case], field: str | None) -> Monitor:
     Raises:
         ConfigError: no row has the given field.
     """
-    every = [row for case in cases for rows in case.rows for row in rows]
+    rows_of_runs = [row for case in cases for rows in case.rows for row in rows]
     if field is None:
         stated = {s.get("monitor") for case in cases for s in case.settings}
         common = stated.pop() if len(stated) == 1 else None
-        field = measured_field(every)
-        validated = all(f"validation_{field}" in row for row in every)
+        field = measured_field(rows_of_runs)
+        validated = all(f"validation_{field}" in row for row in rows_of_runs)
         field = common or (f"validation_{field}" if validated else field)
-    known = numeric_fields(every)
-    if field not in known:
-        raise ConfigError(unknown_field("field", field, known, every))
-    return Monitor.of(field, every[0])
+    fields = numeric_fields(rows_of_runs)
+    if field not in fields:
+        raise ConfigError(unknown_field("field", field, fields, rows_of_runs))
+    return Monitor.of(field, rows_of_runs[0])
 
 
 def check_target(target: float, monitor: Monitor) -> None:
@@ -246,12 +246,12 @@ def check_target(target: float, monitor: Monitor) -> None:
 
 def last_value(rows: Sequence[dict[str, Any]], field: str, tests: int) -> float | None:
     """Mean of a field over the last rows, without the initial model's; None if it has no value."""
-    some = (rows[1:] or rows)[-tests:]
+    last = (rows[1:] or rows)[-tests:]
     if is_accuracy(field):
-        return statistics.mean(as_mean_value(row, field) for row in some)
-    values = [row.get(field) for row in some]
-    known = [float(value) for value in values if value is not None]
-    return statistics.mean(known) if len(known) == len(values) else None
+        return statistics.mean(as_mean_value(row, field) for row in last)
+    values = [row.get(field) for row in last]
+    numbers = [float(value) for value in values if value is not None]
+    return statistics.mean(numbers) if len(numbers) == len(values) else None
 
 
 def _row(
@@ -280,7 +280,7 @@ def _row(
 
 def _spread(key: str, values: Sequence[float | None]) -> dict[str, float | None]:
     """Mean, lowest and highest of the known values; None if there are none."""
-    known = [float(value) for value in values if value is not None]
-    if not known:
+    numbers = [float(value) for value in values if value is not None]
+    if not numbers:
         return {key: None, f"{key}_low": None, f"{key}_high": None}
-    return {key: statistics.mean(known), f"{key}_low": min(known), f"{key}_high": max(known)}
+    return {key: statistics.mean(numbers), f"{key}_low": min(numbers), f"{key}_high": max(numbers)}

@@ -79,7 +79,7 @@ def test_the_weakest_clients_make_the_noise():
 
 def test_pilots_of_clients_at_positions_have_one_snr():
     settings = config("hfedavg", layout="disc", noise_figure_db=7.0, antennas=3)
-    made = pilot_config(settings, {"name": "aircomp", "convention": "mmse"}, given=False)
+    made = pilot_config(settings, {"name": "aircomp", "convention": "mmse"}, replaced=False)
     assert made.named("layout") == "section-vi-c"
     assert (made.network.antennas, made.uplink.convention) == (3, "mmse")
 
