@@ -17,6 +17,7 @@ Algorithms: what is learnt
     Averaging         FedAvg without momentum: (begin, gradient, step, ...)
     FedAvg            the same, with momentum
     LocalAdam         clients with Adam
+    Scaffold          a built-in one, to vary
     Tracking          before a rule: clients and server keep tracking terms, as in SCAFFOLD
     GlobalMomentum    send, of a rule beside it: the server's momentum in every local step
     AdaptiveServer    second_moment: server with an adaptive step size, as FedAdam
@@ -27,6 +28,7 @@ Algorithms: what is learnt
     Payload           what a client sends: name, unit, who sends it
     Received          what arrived: means, weights, updates, senders
     Penalty           anchors, loss: an additional loss term of the clients
+    Contrast          model contrast, as in MOON
     Outputs           of the models that a penalty compares
     staleness         the staleness of each received update
 
@@ -65,11 +67,13 @@ Selection and assignment: who takes part
     Candidates        the clients, their channels, loads and losses
     Ledger            what each client has used and done so far
     AssignmentRule    begin
+    Bandit            a built-in one, to vary
     Assignment        choose, (learn, state, restore): the assignment of one run
     RandomAssignment  (choose): one without state
 
 Uplinks: how updates cross the air
     Uplink            access, (receive, silent, ...)
+    Tdma              a built-in one, to vary
     Access            serve, (rates, soonest): seconds and joules
     Load              cycles, elements and bits of each client
     Service           seconds, joules, who arrived
@@ -92,6 +96,7 @@ Channels and time
     ChannelDraw       the channels of one round
     Stream            named random numbers
     DelayModel        build, (check): latency of requests
+    ShiftedExponentialDelays  a built-in one, to vary
     DelayScene        the run that a latency model is for
     TaskCosts         what a request of a task costs
     Delays            seconds, (compute_joules, mean_seconds): the latencies of one run
@@ -105,6 +110,7 @@ Sessions: clients join and leave
     Clock             simulated seconds
     LabelGroups       groups of clients with different labels
     WarmStart         initial, (remember, penalties, trial_model)
+    Previous          (initial): the model of the previous session
     Average           (initial): the mean of the models of earlier sessions
     Opening           the session that begins
     Initial           its initial model
@@ -116,6 +122,7 @@ Data, models, losses and metrics: a function often suffices, see docs/extending.
     Facts             sizes of a data set that need no reading
     Tokenizer         tokens of texts
     Split             deal, (by_labels, by_groups)
+    IID               a built-in one, to vary
     Samples           labels and groups of the training samples
     ModelChoice       (build, layers)
     Loss              values, (fits, accuracy, shapes, reduced)
@@ -157,6 +164,7 @@ from channels.arrays import IntArray as IntArray
 from wirelessfl.air.compression import Compression as Compression
 from wirelessfl.air.delays import DelayModel as DelayModel
 from wirelessfl.air.delays import DelayScene as DelayScene
+from wirelessfl.air.delays import ShiftedExponentialDelays as ShiftedExponentialDelays
 from wirelessfl.air.delays import TaskCosts as TaskCosts
 from wirelessfl.air.durations import Delays as Delays
 from wirelessfl.air.durations import Wireless as Wireless
@@ -166,6 +174,7 @@ from wirelessfl.air.radio import FadingModel as FadingModel
 from wirelessfl.air.radio import LayoutModel as LayoutModel
 from wirelessfl.air.radio import PathLossModel as PathLossModel
 from wirelessfl.air.radio import Placed as Placed
+from wirelessfl.air.uplinks.tdma import Tdma as Tdma
 from wirelessfl.air.uplinks.uplink import Reception as Reception
 from wirelessfl.air.uplinks.uplink import Transmission as Transmission
 from wirelessfl.air.uplinks.uplink import Uplink as Uplink
@@ -186,11 +195,13 @@ from wirelessfl.algorithms.fedavg import Averaging as Averaging
 from wirelessfl.algorithms.fedavg import FedAvg as FedAvg
 from wirelessfl.algorithms.hfedavg import HFedAvg as HFedAvg
 from wirelessfl.algorithms.momentum import GlobalMomentum as GlobalMomentum
+from wirelessfl.algorithms.scaffold import Scaffold as Scaffold
 from wirelessfl.algorithms.step_sizes import StepSizes as StepSizes
 from wirelessfl.algorithms.sync_st import TaskRule as TaskRule
 from wirelessfl.algorithms.sync_st import staleness as staleness
 from wirelessfl.algorithms.tracking import Tracking as Tracking
 from wirelessfl.algorithms.warm_starts.past import Average as Average
+from wirelessfl.algorithms.warm_starts.past import Previous as Previous
 from wirelessfl.algorithms.warm_starts.warm_start import Initial as Initial
 from wirelessfl.algorithms.warm_starts.warm_start import Opening as Opening
 from wirelessfl.algorithms.warm_starts.warm_start import Past as Past
@@ -205,11 +216,13 @@ from wirelessfl.data.choice import DatasetChoice as DatasetChoice
 from wirelessfl.data.dataset import Dataset as Dataset
 from wirelessfl.data.dataset import Facts as Facts
 from wirelessfl.data.label_groups import LabelGroups as LabelGroups
+from wirelessfl.data.splits.random_splits import IID as IID
 from wirelessfl.data.splits.split import Samples as Samples
 from wirelessfl.data.splits.split import Split as Split
 from wirelessfl.data.tokens import Tokenizer as Tokenizer
 from wirelessfl.engine.assignment.assignment_rule import Assignment as Assignment
 from wirelessfl.engine.assignment.assignment_rule import AssignmentRule as AssignmentRule
+from wirelessfl.engine.assignment.built_in import Bandit as Bandit
 from wirelessfl.engine.assignment.built_in import RandomAssignment as RandomAssignment
 from wirelessfl.engine.events import Aggregate as Aggregate
 from wirelessfl.engine.events import Arrived as Arrived
@@ -269,6 +282,7 @@ from wirelessfl.models.submodels.partition import Partition as Partition
 from wirelessfl.runs.observers.observer import Observer as Observer
 from wirelessfl.runs.observers.observer import Running as Running
 from wirelessfl.training.cohort import Cohort as Cohort
+from wirelessfl.training.cohort import Contrast as Contrast
 from wirelessfl.training.cohort import Outputs as Outputs
 from wirelessfl.training.cohort import Penalty as Penalty
 from wirelessfl.training.rules import Payload as Payload

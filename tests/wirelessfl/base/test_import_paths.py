@@ -19,7 +19,7 @@ from wirelessfl.data import load_dataset
 POINT = "class Point:\n    x = {}\n"
 RULE = """
 from dataclasses import dataclass
-from wirelessfl.algorithms.fedavg import FedAvg
+from wirelessfl.extend import FedAvg
 
 @dataclass(frozen=True)
 class Rule(FedAvg):
@@ -175,8 +175,7 @@ def test_a_missing_object_is_named(path, message):
 CALLED = """
 import sys
 from dataclasses import dataclass
-from wirelessfl.data.splits.random_splits import IID
-from wirelessfl.air.uplinks.tdma import Tdma
+from wirelessfl.extend import IID, Tdma
 
 def divides(*args): return 1 / 0
 def exits(*args): sys.exit(3)
@@ -218,7 +217,7 @@ def test_whatever_a_users_object_raises_is_one_line(
 
 def test_errors_of_data_remain_errors_of_data(tmp_path):
     (tmp_path / "texts.py").write_text(
-        "from wirelessfl.base.errors import DataError\ndef f(folder): raise DataError('no texts')\n"
+        "from wirelessfl import DataError\ndef f(folder): raise DataError('no texts')\n"
     )
     with pytest.raises(wirelessfl.DataError, match=r"^no texts$"):
         load_dataset(f"{tmp_path}/texts.py:f")

@@ -116,7 +116,7 @@ def test_choices_of_ones_own_have_their_flags_without_an_algorithm(printed, tmp_
     file.write_text(
         "from dataclasses import dataclass\n"
         "import channels\n"
-        "from wirelessfl.air.radio import Placed\n"
+        "from wirelessfl.extend import Placed\n"
         "@dataclass(frozen=True)\n"
         "class Mine(Placed):\n"
         "    span_m: float = 500.0\n"

@@ -6,7 +6,7 @@ from wirelessfl.cli.main import main
 
 RULES = """
 from dataclasses import dataclass
-from wirelessfl.engine.selection import Selection
+from wirelessfl.extend import Selection
 
 @dataclass(frozen=True)
 class First(Selection):

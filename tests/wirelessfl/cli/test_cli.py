@@ -181,7 +181,7 @@ def test_list_prints_all_kinds_of_choices(capsys):
 
 OWN_SPLIT = '''
 from dataclasses import dataclass
-from wirelessfl.data.splits.random_splits import IID
+from wirelessfl.extend import IID
 
 @dataclass(frozen=True)
 class Swapped(IID):
@@ -260,7 +260,7 @@ def test_a_setting_with_the_name_of_a_kind_has_a_prefix(tmp_path, monkeypatch):
 
 OWN = """
 from dataclasses import dataclass
-from wirelessfl.algorithms.fedavg import FedAvg
+from wirelessfl.extend import FedAvg
 
 
 @dataclass(frozen=True)

@@ -161,9 +161,7 @@ OWN = '''
 from dataclasses import dataclass
 from typing import Annotated
 from pydantic import Field
-from wirelessfl.algorithms.fedavg import FedAvg
-from wirelessfl.training.rules import Payload
-from wirelessfl.air.uplinks.tdma import Tdma
+from wirelessfl.extend import FedAvg, Payload, Tdma
 
 @dataclass(frozen=True)
 class EachUpdate(FedAvg):

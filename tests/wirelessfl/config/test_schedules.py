@@ -194,7 +194,7 @@ def test_a_latency_model_of_ones_own_is_named(tmp_path):
     file = tmp_path / "own.py"
     file.write_text(
         "from dataclasses import dataclass\n"
-        "from wirelessfl.air.delays import ShiftedExponentialDelays\n\n\n"
+        "from wirelessfl.extend import ShiftedExponentialDelays\n\n\n"
         "@dataclass(frozen=True)\n"
         "class Own(ShiftedExponentialDelays):\n"
         '    """Own."""\n'

@@ -107,7 +107,7 @@ def test_lists_of_owners():
 
 
 MODULE = """
-from wirelessfl.algorithms.fedavg import FedAvg
+from wirelessfl.extend import FedAvg
 
 class FedDyn(FedAvg):
     mu: float = 1.0

@@ -217,12 +217,11 @@ def test_damaged_hashes_are_named(own, junk):
 def test_every_named_object_has_hashes(own, tmp_path):
     (tmp_path / "own_rules.py").write_text(
         "from dataclasses import dataclass\n"
-        "from wirelessfl.algorithms.fedavg import FedAvg\n"
-        "from wirelessfl.data.splits.random_splits import IID\n"
-        "from wirelessfl.data.mnist import load_digits\n"
+        "from wirelessfl.extend import FedAvg, IID\n"
+        "from wirelessfl.data import load_dataset\n"
         "@dataclass(frozen=True)\nclass Rule(FedAvg): pass\n"
         "@dataclass(frozen=True)\nclass Split(IID): pass\n"
-        "def data(folder): return load_digits(folder)\n"
+        "def data(folder): return load_dataset('digits', folder)\n"
         "def noise(x, generator): return x\n"
     )
     rule, split, data = (f"own_rules:{name}" for name in ("Rule", "Split", "data"))

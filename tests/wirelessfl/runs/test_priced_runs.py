@@ -140,9 +140,7 @@ def test_what_trains_another_model_is_not_priced(algorithm, flags, varied):
 
 OWN = """
 from dataclasses import dataclass
-from wirelessfl.algorithms.fedavg import FedAvg
-from wirelessfl.algorithms.assigners import Assigner
-from wirelessfl.air.uplinks.tdma import Tdma
+from wirelessfl.extend import Assigner, FedAvg, Tdma
 
 @dataclass(frozen=True)
 class Mine(FedAvg):

@@ -207,7 +207,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from channels import Access, Service
-from wirelessfl.air.uplinks import Uplink
+from wirelessfl.extend import Uplink
 
 
 class Slow(Access):

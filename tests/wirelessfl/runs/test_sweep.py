@@ -125,7 +125,7 @@ def test_processes_give_the_rows_of_sequential_runs(tmp_path):
 
 BROKEN = """
 from dataclasses import dataclass
-from wirelessfl.algorithms.fedavg import FedAvg
+from wirelessfl.extend import FedAvg
 
 @dataclass(frozen=True)
 class Broken(FedAvg):
@@ -191,7 +191,7 @@ OBSERVER = """
 import os
 import re
 from dataclasses import dataclass
-from wirelessfl.algorithms.fedavg import FedAvg
+from wirelessfl.extend import FedAvg
 
 @dataclass(frozen=True)
 class Observer(FedAvg):
@@ -238,7 +238,7 @@ def test_processes_end_with_a_killed_sweep(tmp_path, launcher):
 
 UNGUARDED = """
 from pathlib import Path
-from wirelessfl.config import Config
+from wirelessfl import Config
 from wirelessfl.runs.sweep import sweep
 small = {"clients": 2, "rounds": 1, "local_steps": 1, "threads": 1, "chunk": 2}
 sweep([Config.from_flags("fedavg", seed=s, **small) for s in (1, 2)], Path("runs"), jobs=2)
@@ -304,7 +304,7 @@ def test_an_unreachable_cluster_is_reported_immediately(tmp_path, address):
 ON_RAY = """
 import json, sys
 from pathlib import Path
-from wirelessfl.config import Config
+from wirelessfl import Config
 from wirelessfl.runs.sweep import sweep
 small = {"clients": 8, "local_steps": 2, "threads": 1, "chunk": 2}
 configs = [Config.from_flags("hist", rounds=r, seed=1, **small) for r in (1, 2)]

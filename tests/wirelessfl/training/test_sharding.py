@@ -181,7 +181,7 @@ def test_invalid_settings_are_reported_once_and_leave_no_folder(tmp_path, togeth
 FAILING = """
 import os
 from dataclasses import dataclass
-from wirelessfl.algorithms.fedavg import FedAvg
+from wirelessfl.extend import FedAvg
 
 @dataclass(frozen=True)
 class Failing(FedAvg):

@@ -233,7 +233,7 @@ def test_one_trial_round_is_one_round_of_fedavg(config, toy):
 def test_trial_rounds_do_not_change_the_training(config, toy, tmp_path, monkeypatch, name):
     """Runs with and without trial rounds have the same rows and parameters."""
     (tmp_path / "tried_and_gone.py").write_text(
-        "from wirelessfl.algorithms.warm_starts.past import Previous\n"
+        "from wirelessfl.extend import Previous\n"
         "class Tried(Previous):\n"
         "    def trials(self, session):\n"
         "        return session % 3\n"
@@ -322,8 +322,7 @@ def test_a_given_model_cannot_be_redrawn(config, toy):
 
 OWN = """
 import torch
-from wirelessfl.training.cohort import Contrast
-from wirelessfl.algorithms.warm_starts.warm_start import Initial, Past, WarmStart
+from wirelessfl.extend import Contrast, Initial, Past, WarmStart
 class Base(WarmStart):
     def initial(self, opening):
         return Initial(opening.latest)

@@ -9,19 +9,22 @@ from torch import nn
 from torch.nn.functional import cross_entropy
 
 from channels import Access, EqualSlots, section_vi_c
-from wirelessfl.air.compression import Compression
-from wirelessfl.air.failures import Failing
-from wirelessfl.air.radio import FadingModel
-from wirelessfl.air.uplinks.tdma import Tdma
-from wirelessfl.algorithms.fedavg import FedAvg
-from wirelessfl.algorithms.scaffold import Scaffold
-from wirelessfl.algorithms.step_sizes import StepSizes
-from wirelessfl.algorithms.warm_starts.warm_start import Initial, WarmStart
 from wirelessfl.data import Dataset
-from wirelessfl.data.splits.random_splits import IID
-from wirelessfl.engine.assignment.built_in import Bandit
-from wirelessfl.engine.schedules import Buffered
-from wirelessfl.engine.selection import Selection
+from wirelessfl.extend import (
+    IID,
+    Bandit,
+    Buffered,
+    Compression,
+    FadingModel,
+    Failing,
+    FedAvg,
+    Initial,
+    Scaffold,
+    Selection,
+    StepSizes,
+    Tdma,
+    WarmStart,
+)
 from wirelessfl.observers import Observer
 
 CALLS = itertools.count()

@@ -152,7 +152,7 @@ def test_a_class_without_an_import_path(limited):
         ("nowhere_at_all:X", {}, "there is no module 'nowhere_at_all'"),
         (3, {}, "3 matches no kind: derive it"),
         (broken.Lucky, {"kind": "selection"}, "kind is 'selection'. Do you mean"),
-        (broken.Lucky, {"kind": "uplink"}, "derived from wirelessfl.air.uplinks.Uplink"),
+        (broken.Lucky, {"kind": "uplink"}, "derived from wirelessfl.extend.Uplink"),
     ],
 )
 def test_what_cannot_be_checked_is_one_line(thing, options, message):
