@@ -112,8 +112,8 @@ def drawn(problems: int, clients: int) -> BandProblems:
 
 
 def _newton(uploads: BandProblems, best: float) -> tuple[float, float]:
-    found = allocate_bandwidth(*uploads, _BAND_HZ)
-    return float(found.gap.max()), float(found.objective[0])
+    solution = allocate_bandwidth(*uploads, _BAND_HZ)
+    return float(solution.gap.max()), float(solution.objective[0])
 
 
 def _cvxpy(uploads: BandProblems, best: float) -> tuple[float, float]:
@@ -122,9 +122,9 @@ def _cvxpy(uploads: BandProblems, best: float) -> tuple[float, float]:
     bits, seconds, snr_hz = (array[0] for array in uploads)
     end, band = cvxpy.Variable(), cvxpy.Variable(len(bits))  # the band in MHz
     rate = -cvxpy.rel_entr(band, band + snr_hz / 1e6) / np.log(2)
-    wanted = cvxpy.multiply(bits / 1e6, cvxpy.inv_pos(end - seconds))
+    needed = cvxpy.multiply(bits / 1e6, cvxpy.inv_pos(end - seconds))
     problem = cvxpy.Problem(
-        cvxpy.Minimize(end), [rate >= wanted, cvxpy.sum(band) <= _BAND_HZ / 1e6]
+        cvxpy.Minimize(end), [rate >= needed, cvxpy.sum(band) <= _BAND_HZ / 1e6]
     )
     with quiet_cvxpy():
         problem.solve(solver="CLARABEL")

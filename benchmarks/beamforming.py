@@ -100,15 +100,15 @@ def _quality(
     case: _Case, problems: int, limit_seconds: float, many_starts: int
 ) -> list[dict[str, object]]:
     h = _channels(case, problems)
-    found: dict[str, tuple[FloatArray, float]] = {}
+    results: dict[str, tuple[FloatArray, float]] = {}
     for method, backend in _METHODS.items():
         try:
             solution = optimize_beamformer(h, backend=backend)
         except SolverUnavailableError:
             continue
-        found[method] = solution.objective, solution.seconds / problems
+        results[method] = solution.objective, solution.seconds / problems
     many = optimize_beamformer(h, backend=Anneal(starts=many_starts, seed=1)).objective
-    best = np.maximum.reduce([many, *(objective for objective, _ in found.values())])
+    best = np.maximum.reduce([many, *(objective for objective, _ in results.values())])
     certified = 0
     deadline = time.monotonic() + 10 * limit_seconds
     for number in range(problems if case.exact else 0):
@@ -121,7 +121,7 @@ def _quality(
         certified += exact.status is Status.OPTIMAL
     bound = optimize_beamformer(h, backend=Anneal(starts=1), certificate="sdr").bound
     rows: list[dict[str, object]] = []
-    for method, (objective, seconds) in found.items():
+    for method, (objective, seconds) in results.items():
         ratio = objective / best
         rows.append(
             {

@@ -129,31 +129,31 @@ def held(title: str, seed: int, root: Path, **options: Any) -> Held:
     config = wirelessfl.Config.from_flags("hfedavg" if cells else "fedavg", **flags)
     design = wirelessfl.design(config, target=TARGET, **options).value
     assert design is not None
-    found = design.predicted
+    predicted = design.predicted
     tables = design.config.given_tables()
     tables["run"] = {**tables["run"], "out": str(root / f"{title}, seed {seed}")}
     last = wirelessfl.run(tables).rows[-1]
     ends = last["round"], last["sim_seconds"], last["joules"]
     if last["validation_accuracy"] < TARGET:
         ends = (np.inf,) * 3
-    mean = found.seconds.value / found.rounds.value
+    mean = predicted.seconds.value / predicted.rounds.value
     return Held(
-        ends[1] / found.seconds.value,
-        found.rounds.low <= ends[0] <= found.rounds.high,
-        found.rounds.low * mean <= ends[1] <= found.rounds.high * mean,
-        found.seconds.low <= ends[1] <= found.seconds.high,
-        found.joules.low <= ends[2] <= found.joules.high,
-        bool(found.dominant),
+        ends[1] / predicted.seconds.value,
+        predicted.rounds.low <= ends[0] <= predicted.rounds.high,
+        predicted.rounds.low * mean <= ends[1] <= predicted.rounds.high * mean,
+        predicted.seconds.low <= ends[1] <= predicted.seconds.high,
+        predicted.joules.low <= ends[2] <= predicted.joules.high,
+        bool(predicted.dominant),
     )
 
 
-def table(found: Mapping[str, Sequence[Held]]) -> str:
+def table(held: Mapping[str, Sequence[Held]]) -> str:
     """The runs of each network, and all of them, as Markdown."""
     heads = ["network", "realised over predicted s", "rounds", "s, if rounds took the mean"]
     heads += ["s", "J", "fade named"]
     rows = [heads, ["---"] * len(heads)]
-    every = [one for some in found.values() for one in some]
-    for title, some in [*found.items(), ("all", every)]:
+    every = [one for some in held.values() for one in some]
+    for title, some in [*held.items(), ("all", every)]:
         ratios = sorted(one.ratio for one in some)
         shown = f"{ratios[0]:.2g} to {ratios[-1]:.2g}"
         counts = (
@@ -175,12 +175,12 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--seeds", type=int, default=3, help="seeds of each network")
     arguments = parser.parse_args()
-    found: dict[str, list[Held]] = {title: [] for title in NETWORKS}
+    results: dict[str, list[Held]] = {title: [] for title in NETWORKS}
     with tempfile.TemporaryDirectory() as folder:
         for title, one in _all(NETWORKS, arguments.seeds, Path(folder)):
-            found[title].append(one)
+            results[title].append(one)
             print(f"{title}: {one}", flush=True)
-    print(table(found))
+    print(table(results))
 
 
 if __name__ == "__main__":

@@ -51,8 +51,8 @@ def planning_bench(repeats: int = 5, rounds: int = 1000) -> Rows:
 
 
 def _planner(algorithm: str, flags: dict[str, Any]) -> Planner:
-    given = {"dataset": "fashion-mnist", "cells": CELLS, "clients": CLIENTS}
-    return plan_without_data(configured(Config.from_flags(algorithm, **given, **flags))).planner
+    setting = {"dataset": "fashion-mnist", "cells": CELLS, "clients": CLIENTS}
+    return plan_without_data(configured(Config.from_flags(algorithm, **setting, **flags))).planner
 
 
 def _plan(planner: Planner, rounds: int) -> float:

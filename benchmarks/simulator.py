@@ -199,18 +199,23 @@ def _training(repeats: int, data_dir: Path | None, merges: int) -> Rows:
         for executor in ways.values():
             executor.close()
     trained[PLAIN] = REQUESTS
-    each = {name: 1e3 * statistics.median(seen) / trained[name] for name, seen in times.items()}
+    medians = {name: 1e3 * statistics.median(seen) / trained[name] for name, seen in times.items()}
     rows: Rows = [
         {
             "method": name,
             "ms_per_update": milliseconds,
-            "ratio": each[PLAIN] / milliseconds,
+            "ratio": medians[PLAIN] / milliseconds,
             "chunk": ways[name].chunk if name in ways else None,
         }
-        for name, milliseconds in each.items()
+        for name, milliseconds in medians.items()
     ]
     floor = 1e3 * FLOP / max(sgemm_rate(), sgemm_rate())
     rows.append(
-        {"method": AT_SGEMM, "ms_per_update": floor, "ratio": each[PLAIN] / floor, "chunk": None}
+        {
+            "method": AT_SGEMM,
+            "ms_per_update": floor,
+            "ratio": medians[PLAIN] / floor,
+            "chunk": None,
+        }
     )
     return rows

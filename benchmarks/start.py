@@ -25,8 +25,8 @@ def start_bench(repeats: int = 5) -> Rows:
         name: partial(subprocess.run, [sys.executable, *words], capture_output=True)
         for name, words in python.items()
     }
-    times = {name: statistics.median(each) for name, each in interleaved(calls, repeats).items()}
+    times = {name: statistics.median(runs) for name, runs in interleaved(calls, repeats).items()}
     return [
-        {"command": name, "seconds": found, "relative to import torch": found / times[TORCH]}
-        for name, found in times.items()
+        {"command": name, "seconds": seconds, "relative to import torch": seconds / times[TORCH]}
+        for name, seconds in times.items()
     ]

@@ -81,12 +81,12 @@ class Switches:
 
     def _caller(self, frame: FrameType) -> str:
         """The file of the nearest calling function of the project; "" if there is none."""
-        found = frame.f_back
-        while found is not None:
-            name = self._name(found.f_code.co_filename)
+        caller = frame.f_back
+        while caller is not None:
+            name = self._name(caller.f_code.co_filename)
             if name:
                 return name
-            found = found.f_back
+            caller = caller.f_back
         return ""
 
     def _name(self, file: str) -> str:

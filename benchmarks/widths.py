@@ -134,5 +134,5 @@ def highs_widths(
         )
     if answer.status == 0:
         return answer.fun, ""
-    found = "no solution" if answer.mip_gap is None else f"gap {answer.mip_gap:.2g}"
-    return answer.fun, f"{found} after {limit_seconds:g} s"
+    ending = "no solution" if answer.mip_gap is None else f"gap {answer.mip_gap:.2g}"
+    return answer.fun, f"{ending} after {limit_seconds:g} s"

@@ -84,9 +84,9 @@ def random_samples(count: int) -> tuple[Tensor, Tensor]:
 def client_data(x: Tensor, y: Tensor, clients: int = CLIENTS) -> TrainingData:
     """Assign the same number of random samples to each client, at most 1000."""
     order = Stream(0, ("parts",)).generator().permutation(len(y))
-    each = samples_each(len(y), clients)
-    client_samples = [order[i * each : (i + 1) * each] for i in range(clients)]
-    return TrainingData(x, y, BatchSource(client_samples, min(BATCH, each), Stream(0)))
+    samples = samples_each(len(y), clients)
+    client_samples = [order[i * samples : (i + 1) * samples] for i in range(clients)]
+    return TrainingData(x, y, BatchSource(client_samples, min(BATCH, samples), Stream(0)))
 
 
 def samples_each(samples: int, clients: int) -> int:

@@ -225,9 +225,9 @@ def _cell(
     indices = np.arange(len(channels)) if clients is None else np.asarray(clients)
     shapes = {"weights": q.shape, **shapes, "clients": indices.shape}
     if any(shape != (len(channels),) for shape in shapes.values()):
-        found = ", ".join(f"{name} {shape}" for name, shape in shapes.items())
+        listing = ", ".join(f"{name} {shape}" for name, shape in shapes.items())
         raise ValueError(
-            f"the shapes are {found}: give [clients] values for each, here ({len(channels)},)."
+            f"the shapes are {listing}: give [clients] values for each, here ({len(channels)},)."
         )
     return channels, a, q, indices
 

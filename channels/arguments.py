@@ -71,8 +71,8 @@ def checked(
             tensors: set[str] = set()
             # The call itself rejects missing or surplus arguments.
             for name, value in (*zip(order, args, strict=False), *kwargs.items()):
-                known = passed.get(name)
-                if known is None or (type(value) in known and not too_large(value)):
+                accepted = passed.get(name)
+                if accepted is None or (type(value) in accepted and not too_large(value)):
                     continue
                 if name in numeric and _is_plain(value):
                     continue
@@ -87,12 +87,12 @@ def checked(
                 if name in arrays and is_tensor(value):
                     tensors.add(name)
                 if isinstance(value, SCALARS) or not ARRAYS.intersection(kinds[name]):
-                    known.add(type(value))
+                    accepted.add(type(value))
             if tensors:
-                given = [
+                positional = [
                     as_numpy(v) if n in tensors else v for n, v in zip(order, args, strict=False)
                 ]
-                args = (*given, *args[len(order) :])
+                args = (*positional, *args[len(order) :])
                 kwargs.update({name: as_numpy(kwargs[name]) for name in tensors & kwargs.keys()})
             return function(*args, **kwargs)
 
@@ -127,7 +127,7 @@ def _needed(kinds: list[str], value: Any, names: dict[str, Any]) -> str:
     """Describe the accepted type for an error message; empty if ``value`` has one of ``kinds``."""
     if value is None and "None" in kinds:
         return ""
-    wanted: list[str] = []
+    needs: list[str] = []
     for kind in kinds:
         if kind == "ArrayLike":
             instead = instead_of(value)
@@ -137,20 +137,20 @@ def _needed(kinds: list[str], value: Any, names: dict[str, Any]) -> str:
         strings = get_origin(names.get(kind)) is Literal  # an alias of a Literal of strings
         if kind == "str" or kind.startswith("Literal['") or strings:
             return "" if isinstance(value, str) else "a string"
-        known = _class(kind, names)
-        if known is not None:
-            if isinstance(value, known):
+        accepted = _class(kind, names)
+        if accepted is not None:
+            if isinstance(value, accepted):
                 return ""
-            wanted.append(f"a {public_path(known)}")
-    return " or ".join(wanted)
+            needs.append(f"a {public_path(accepted)}")
+    return " or ".join(needs)
 
 
 def _class(kind: str, names: dict[str, Any]) -> type | None:
     """The class that an annotation names, or None if it does not name a plain class."""
-    found: Any = names.get(kind.partition(".")[0])
+    value: Any = names.get(kind.partition(".")[0])
     for part in kind.split(".")[1:]:
-        found = getattr(found, part, None)
-    return found if isinstance(found, type) and found is not Any else None
+        value = getattr(value, part, None)
+    return value if isinstance(value, type) and value is not Any else None
 
 
 def is_number(value: Any) -> bool:

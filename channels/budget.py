@@ -174,25 +174,25 @@ class LinkBudget:
         Raises:
             ValueError: a quantile is out of range, or there is no client.
         """
-        wanted = [float(each) for each in quantiles]
-        wrong = [each for each in wanted if not 0 <= each <= 1]
+        levels = [float(level) for level in quantiles]
+        wrong = [level for level in levels if not 0 <= level <= 1]
         if wrong:
             raise ValueError(f"quantiles contains {wrong[0]:g}: give 0 to 1, e.g. 0.05 for 5 %.")
         if not len(self.client):
             raise ValueError("the network has no client: a link budget has no quantiles.")
-        names = [f"{100 * each:g} %" for each in wanted]
-        found: list[dict[str, Any]] = []
+        names = [f"{100 * level:g} %" for level in levels]
+        rows: list[dict[str, Any]] = []
         for quantity, values in self.columns().items():
             if values is not None:
                 # The rates and seconds of clients that never arrive are 0 and inf.
-                points = np.quantile(values, wanted, method="inverted_cdf")
+                points = np.quantile(values, levels, method="inverted_cdf")
                 cells: list[Any] = [float(point) for point in points]
             elif _missing(quantity) is not None:
                 cells = [_missing(quantity)] * len(names)
             else:
                 continue
-            found.append({"quantity": quantity, **dict(zip(names, cells, strict=True))})
-        return found
+            rows.append({"quantity": quantity, **dict(zip(names, cells, strict=True))})
+        return rows
 
 
 def _missing(quantity: str) -> str | None:
@@ -229,19 +229,19 @@ def link_budget(
         ValueError: ``bits`` is out of range, or the draw has several blocks.
         TypeError: an argument has the wrong type.
     """
-    known = ACCESSES if accesses is None else accesses
-    if not isinstance(known, Mapping):
+    uplinks = ACCESSES if accesses is None else accesses
+    if not isinstance(uplinks, Mapping):
         raise TypeError(
             f"accesses is {shown(accesses)}: give accesses by name, e.g. "
             '{"equal bands": EqualBands()}.'
         )
-    for name, access in known.items():
+    for name, access in uplinks.items():
         if not isinstance(access, Access):
             raise TypeError(f"accesses[{name!r}] is {shown(access)}: give a channels.Access.")
-    given = network if isinstance(network, ChannelDraw) else None
-    if given is not None and given.h.ndim > 2:
+    block = network if isinstance(network, ChannelDraw) else None
+    if block is not None and block.h.ndim > 2:
         raise ValueError(
-            f"network is {given!r}: give a draw of one block, e.g. draw.block(0), or the network."
+            f"network is {block!r}: give a draw of one block, e.g. draw.block(0), or the network."
         )
     network = network.network if isinstance(network, ChannelDraw) else network
     cells = network.cell_of
@@ -252,15 +252,15 @@ def link_budget(
     amplitude = 10 ** (network.path_gain_db / 20)
     h = np.repeat(amplitude[:, None], network.antennas, axis=1).astype(np.complex64)
     draw = ChannelDraw(network, h, rise)
-    if given is not None:
-        draw, rise = given, given.noise_rise
+    if block is not None:
+        draw, rise = block, block.noise_rise
     # A load that is linear in its bits has the same rate for any number of them.
     load = Load(0.0, (np.ones(network.clients) if size is None else size) / BITS_PER_ELEMENT)
-    served = {name: access.seconds(load, draw) for name, access in known.items()}
+    served = {name: access.seconds(load, draw) for name, access in uplinks.items()}
     combined = network.mean_snr_db + 10 * np.log10(network.antennas)
     rise_db = None if rise is None else 10 * np.log10(rise)[cells]
     snr = combined if rise_db is None else combined - rise_db
-    if given is not None:
+    if block is not None:
         with np.errstate(divide="ignore"):
             snr = 10 * np.log10(draw.snr * draw.gain)
     where, rows = network.placement, network.numbers

@@ -80,8 +80,8 @@ def stored_by_cell(values: Values, ends: IntArray) -> ByClient:
         values: [clients], read-only.
         ends: [cells], index of the first client after each cell, increasing.
     """
-    found = ByCell(values[ends - 1], ends)
-    return found if np.array_equal(found.whole(), values) else Listed(values)
+    by_cell = ByCell(values[ends - 1], ends)
+    return by_cell if np.array_equal(by_cell.whole(), values) else Listed(values)
 
 
 class ByClientField(Generic[Scalar]):

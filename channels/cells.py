@@ -60,18 +60,18 @@ def smallest_by_cell(
     Returns:
         [..., clients] boolean.
     """
-    given = np.asarray(values, dtype=np.float64)
-    chosen = np.asarray(given < np.inf)
+    costs = np.asarray(values, dtype=np.float64)
+    chosen = np.asarray(costs < np.inf)
     sizes = np.bincount(cell_of, minlength=len(counts))
     starts = np.cumsum(sizes) - sizes
     for cell in np.flatnonzero(sizes > np.asarray(counts)):
-        for block in np.ndindex(given.shape[:-1]):
+        for block in np.ndindex(costs.shape[:-1]):
             part = (*block, slice(starts[cell], starts[cell] + sizes[cell]))
             if ties is None or callable(ties):
                 among = ties
             else:
-                among = np.broadcast_to(ties, given.shape)[block].__getitem__
-            first = _smallest(given[part], int(counts[cell]), among, int(starts[cell]))
+                among = np.broadcast_to(ties, costs.shape)[block].__getitem__
+            first = _smallest(costs[part], int(counts[cell]), among, int(starts[cell]))
             chosen[part] &= first
     return chosen
 
@@ -135,10 +135,10 @@ class ClientsByCell:
         Returns:
             [..., cells]; 0 for a cell without a client.
         """
-        found = np.zeros((*values.shape[:-1], self.cells))
+        totals = np.zeros((*values.shape[:-1], self.cells))
         filled = np.flatnonzero(self.cell_sizes)
-        found[..., filled] = ufunc.reduceat(values, self.cell_starts[filled], axis=-1)
-        return found
+        totals[..., filled] = ufunc.reduceat(values, self.cell_starts[filled], axis=-1)
+        return totals
 
     @checked(complex_valued=("values",))
     def by_cell(self, values: ArrayLike, fill: float = 0.0) -> FloatArray | ComplexArray:
@@ -155,22 +155,22 @@ class ClientsByCell:
         Raises:
             ValueError: ``values`` does not have one number, or one channel, per client.
         """
-        given = np.asarray(values)
-        channels = np.iscomplexobj(given)
-        each = given.astype(np.complex128 if channels else np.float64)
+        array = np.asarray(values)
+        channels = np.iscomplexobj(array)
+        listed = array.astype(np.complex128 if channels else np.float64)
         axis = -2 if channels else -1
-        if each.ndim < -axis or each.shape[axis] != self.clients:
+        if listed.ndim < -axis or listed.shape[axis] != self.clients:
             raise ValueError(
-                f"values has shape {given.shape} and dtype {given.dtype}: give [..., clients] real "
+                f"values has shape {array.shape} and dtype {array.dtype}: give [..., clients] real "
                 f"numbers, or [..., clients, antennas] complex channels, for {self.clients} "
                 "clients."
             )
-        each = np.moveaxis(each, axis, 0)
+        listed = np.moveaxis(listed, axis, 0)
         width = int(self.cell_sizes.max(initial=0))
-        found = np.full((self.cells, width, *each.shape[1:]), fill, each.dtype)
+        padded = np.full((self.cells, width, *listed.shape[1:]), fill, listed.dtype)
         cell = np.repeat(np.arange(self.cells), self.cell_sizes)
-        found[cell, np.arange(self.clients) - self.cell_starts[cell]] = each
-        return np.ascontiguousarray(np.moveaxis(found, (0, 1), (axis - 1, axis)))
+        padded[cell, np.arange(self.clients) - self.cell_starts[cell]] = listed
+        return np.ascontiguousarray(np.moveaxis(padded, (0, 1), (axis - 1, axis)))
 
 
 def read_only(values: NDArray[Scalar]) -> NDArray[Scalar]:

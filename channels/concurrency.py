@@ -75,13 +75,13 @@ class SharedContext:
 
 def once(function: Callable[..., T]) -> Callable[..., T]:
     """Like ``functools.cache``, but threads that call it at the same time get the same object."""
-    found: dict[Any, T] = {}
+    results: dict[Any, T] = {}
 
     @functools.wraps(function)
     def get(*arguments: Any) -> T:
-        if arguments not in found:
-            found.setdefault(arguments, function(*arguments))
-        return found[arguments]
+        if arguments not in results:
+            results.setdefault(arguments, function(*arguments))
+        return results[arguments]
 
     return get
 

@@ -27,11 +27,11 @@ class DrawnChannels:
     def __post_init__(self) -> None:
         if not isinstance(self.network, PhysicalNetwork):
             raise TypeError(f"network is {shown(self.network)}: give a channels.Network.")
-        given = as_array("h", self.h)
-        if not is_numeric(given):
+        array = as_array("h", self.h)
+        if not is_numeric(array):
             raise TypeError(f"h is {shown(self.h)}: give an array of numbers.")
         with np.errstate(over="ignore"):  # infinity is refused below
-            h = np.array(given, dtype=np.complex64, order="C")  # a copy, as gain is cached
+            h = np.array(array, dtype=np.complex64, order="C")  # a copy, as gain is cached
         shape = (self.network.clients, self.network.antennas)
         if h.shape[-2:] != shape:
             raise ValueError(f"h has shape {h.shape}: its last axes must be {shape}.")
@@ -70,11 +70,9 @@ class DrawnChannels:
         return html_table(repr(self)[1:-1], columns, network.clients)
 
     def _check_rise(self, rise: FloatArray) -> None:
-        wanted = (*self.h.shape[:-2], self.network.cells)
-        if rise.shape != wanted:
-            raise ValueError(
-                f"noise_rise has shape {rise.shape}: give [..., cells], here {wanted}."
-            )
+        shape = (*self.h.shape[:-2], self.network.cells)
+        if rise.shape != shape:
+            raise ValueError(f"noise_rise has shape {rise.shape}: give [..., cells], here {shape}.")
         bad = ~(np.isfinite(rise) & (rise >= 1))
         if bad.any():
             raise ValueError(

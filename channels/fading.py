@@ -167,15 +167,15 @@ def correlate(white: ArrayLike, root: ArrayLike) -> ComplexArray:
             f"white has shape {np.shape(white)} and root {np.shape(root)}: give [clients, antennas]"
             " and [antennas, antennas]."
         )
-    given = np.ascontiguousarray(white, dtype=np.complex64)
-    parts = given.view(np.float32).reshape(*given.shape, 2)
+    samples = np.ascontiguousarray(white, dtype=np.complex64)
+    parts = samples.view(np.float32).reshape(*samples.shape, 2)
     columns = np.asarray(root, dtype=np.complex64).T
     diagonal = columns.diagonal()
     if np.count_nonzero(columns) == np.count_nonzero(diagonal.real) and not diagonal.imag.any():
         return np.asarray((parts * diagonal.real[:, None]).view(np.complex64)[..., 0])
     out = np.empty_like(parts)
     firsts = (columns != 0).argmax(1).tolist()  # skip leading zeros: L is usually triangular
-    for start in range(0, len(given), _ROWS):
+    for start in range(0, len(samples), _ROWS):
         some = np.ascontiguousarray(parts[start : start + _ROWS].transpose(1, 2, 0))
         total = np.zeros_like(some)  # [antennas, 2, rows]
         terms = [(columns.real, some)]

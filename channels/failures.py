@@ -159,13 +159,13 @@ def _gauss_laguerre(alpha: float) -> tuple[FloatArray, FloatArray]:
 
 def _decibels(name: str, values: ArrayLike, least: float) -> FloatArray:
     """``values`` as float64, from ``least`` to 300."""
-    given = np.asarray(values, dtype=np.float64)
-    bad = ~((given >= least) & (given <= LARGEST_DB))
+    decibels = np.asarray(values, dtype=np.float64)
+    bad = ~((decibels >= least) & (decibels <= LARGEST_DB))
     if bad.any():
         raise ValueError(
-            f"{name} contains {given[bad].flat[0]}: give dB from {least:g} to {LARGEST_DB:g}."
+            f"{name} contains {decibels[bad].flat[0]}: give dB from {least:g} to {LARGEST_DB:g}."
         )
-    return given
+    return decibels
 
 
 def _check_shapes(**arrays: FloatArray) -> None:

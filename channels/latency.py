@@ -246,27 +246,27 @@ def _check_rounds(**values: ArrayLike) -> None:
 
 def _times(network: Network, name: str, values: ArrayLike) -> FloatArray:
     """``values`` [..., clients] >= 0, infinity included, as float64."""
-    given = np.asarray(values, dtype=np.float64)
-    if given.shape[-1:] != (network.clients,):
+    seconds = np.asarray(values, dtype=np.float64)
+    if seconds.shape[-1:] != (network.clients,):
         raise ValueError(
-            f"{name} has shape {given.shape}: give [..., clients], here (..., {network.clients})."
+            f"{name} has shape {seconds.shape}: give [..., clients], here (..., {network.clients})."
         )
-    bad = ~(given >= 0)
+    bad = ~(seconds >= 0)
     if bad.any():
-        raise ValueError(f"{name} contains {given[bad].flat[0]}: give numbers >= 0, or infinity.")
-    return given
+        raise ValueError(f"{name} contains {seconds[bad].flat[0]}: give numbers >= 0, or infinity.")
+    return seconds
 
 
 def _per_client(network: Network, name: str, values: ArrayLike) -> FloatArray:
     """Expand ``values``, one number, [..., cells] or [..., clients], to [..., clients]."""
-    given = usual_amounts(name, values)
-    if given.ndim == 0:
-        return np.full(network.clients, given)
-    if given.shape[-1] == network.clients:
-        return given  # checked first: if there are as many clients as cells, values are per client
-    if given.shape[-1] == network.cells:
-        return given[..., network.cell_of]
+    numbers = usual_amounts(name, values)
+    if numbers.ndim == 0:
+        return np.full(network.clients, numbers)
+    if numbers.shape[-1] == network.clients:
+        return numbers  # checked first: with as many clients as cells, values are per client
+    if numbers.shape[-1] == network.cells:
+        return numbers[..., network.cell_of]
     raise ValueError(
-        f"{name} has shape {given.shape}: give one number, [..., cells] or [..., clients], "
+        f"{name} has shape {numbers.shape}: give one number, [..., cells] or [..., clients], "
         f"here (..., {network.cells}) or (..., {network.clients})."
     )

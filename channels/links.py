@@ -56,10 +56,10 @@ def rate_bps(bandwidth_hz: ArrayLike, snr: ArrayLike, gain: ArrayLike) -> FloatA
     """
     arguments = {"bandwidth_hz": bandwidth_hz, "snr": snr, "gain": gain}
     for name, values in arguments.items():
-        given = np.asarray(values, dtype=np.float64)
-        bad = ~((given >= 0) & (given <= MOST))
+        array = np.asarray(values, dtype=np.float64)
+        bad = ~((array >= 0) & (array <= MOST))
         if bad.any():
-            raise ValueError(f"{name} contains {given[bad].flat[0]}: give finite numbers >= 0.")
+            raise ValueError(f"{name} contains {array[bad].flat[0]}: give finite numbers >= 0.")
     shapes = {name: np.shape(values) for name, values in arguments.items()}
     common_shape(shapes, shapes.values(), "shapes that broadcast")
     received = np.multiply(snr, gain, dtype=np.float64)

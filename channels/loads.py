@@ -133,8 +133,8 @@ class Load:
         """
 
         def some(values: FloatArray) -> FloatArray:
-            each = values.ndim > 0 and values.shape[-1] > 1
-            return np.asarray(values[..., rows]) if each else values
+            by_client = values.ndim > 0 and values.shape[-1] > 1
+            return np.asarray(values[..., rows]) if by_client else values
 
         weights = None if self.weights is None else some(self.weights)
         by_name: dict[str, Any] = {
@@ -246,13 +246,13 @@ class Rates:
 
 def _ends(deadline_seconds: ArrayLike) -> FloatArray:
     """Deadlines as float64, > 0."""
-    given = np.asarray(deadline_seconds, dtype=np.float64)
-    if not (given > 0).all():
+    ends = np.asarray(deadline_seconds, dtype=np.float64)
+    if not (ends > 0).all():
         raise ValueError(
-            f"deadline_seconds contains {given[~(given > 0)].flat[0]}: give seconds > 0, or inf "
+            f"deadline_seconds contains {ends[~(ends > 0)].flat[0]}: give seconds > 0, or inf "
             "for no deadline."
         )
-    return given
+    return ends
 
 
 def amounts(name: str, values: ArrayLike) -> FloatArray:
@@ -261,11 +261,11 @@ def amounts(name: str, values: ArrayLike) -> FloatArray:
     Raises:
         ValueError: one of them is not.
     """
-    given = np.asarray(values, dtype=np.float64)
-    bad = ~(np.isfinite(given) & (given >= 0))
+    array = np.asarray(values, dtype=np.float64)
+    bad = ~(np.isfinite(array) & (array >= 0))
     if bad.any():
-        raise ValueError(f"{name} contains {given[bad].flat[0]}: give finite numbers >= 0.")
-    return given
+        raise ValueError(f"{name} contains {array[bad].flat[0]}: give finite numbers >= 0.")
+    return array
 
 
 def usual_amounts(name: str, values: ArrayLike) -> FloatArray:
@@ -274,11 +274,11 @@ def usual_amounts(name: str, values: ArrayLike) -> FloatArray:
     Raises:
         ValueError: one of them is.
     """
-    given = amounts(name, values)
-    bad = (given != 0) & ~((given >= LEAST) & (given <= MOST))
+    array = amounts(name, values)
+    bad = (array != 0) & ~((array >= LEAST) & (array <= MOST))
     if bad.any():
         raise ValueError(
-            f"{name} contains {given[bad].flat[0]}: give 0 or finite numbers from {LEAST:g} to "
+            f"{name} contains {array[bad].flat[0]}: give 0 or finite numbers from {LEAST:g} to "
             f"{MOST:g}."
         )
-    return given
+    return array

@@ -176,9 +176,9 @@ class PhysicalNetwork(ClientsByCell):
     @property
     def _size(self) -> str:
         clients, cells = count_of(self.clients, "client"), count_of(self.cells, "cell")
-        each = " per cell" if self.cells > 1 else ""
+        per = " per cell" if self.cells > 1 else ""
         antennas = count_of(self.antennas, "antenna")
-        return f"{clients} in {cells}, {hertz(self.bandwidth_hz)}{each}, {antennas}"
+        return f"{clients} in {cells}, {hertz(self.bandwidth_hz)}{per}, {antennas}"
 
     @property
     def noise_dbm(self) -> FloatArray:

@@ -139,12 +139,12 @@ class _Links:
     def losses(self, cells: int) -> FloatArray:
         """Path loss and shadowing of each client to each base station [clients, cells]."""
         rows = np.arange(len(self.where.cell_of))
-        found = np.empty((len(rows), cells))
+        losses = np.empty((len(rows), cells))
         for cell in range(cells):
             distance = self.where.distances_to(cell).clip(*self.path_loss.range_m)
             loss, shadowing, _ = self._drawn(cell, rows, distance)
-            found[:, cell] = loss + shadowing
-        return found
+            losses[:, cell] = loss + shadowing
+        return losses
 
     def _drawn(
         self, cell: int, clients: IntArray, distance_m: FloatArray

@@ -78,8 +78,10 @@ def argument_notes(values: Mapping[str, Any]) -> list[str]:
     Args:
         values: valid arguments by name; those without a range are ignored.
     """
-    given = {name: values[name] for name in _RANGED if values.get(name) is not None}
-    arrays = {name: np.asarray(as_numpy(value), dtype=np.float64) for name, value in given.items()}
+    arguments = {name: values[name] for name in _RANGED if values.get(name) is not None}
+    arrays = {
+        name: np.asarray(as_numpy(value), dtype=np.float64) for name, value in arguments.items()
+    }
     notes = []
     for name, value in arrays.items():
         if name == "bandwidth_hz":
@@ -114,10 +116,10 @@ def noted(function: Function) -> Function:
 
     @wraps(function)
     def noting(*args: Any, **others: Any) -> Any:
-        found = function(*args, **others)
+        result = function(*args, **others)
         if is_outside(sys._getframe(1)):
-            given = [*args, *others.values()]
-            network = next((e for e in given if isinstance(e, Network | ChannelDraw)), None)
+            arguments = [*args, *others.values()]
+            network = next((e for e in arguments if isinstance(e, Network | ChannelDraw)), None)
             if network is not None:
                 whole = network.network if isinstance(network, ChannelDraw) else network
                 Notes()(*network_notes(whole))
@@ -125,7 +127,7 @@ def noted(function: Function) -> Function:
                 values = dict(zip(names, args, strict=False)) | others
                 problem = vars(values["problem"]) if "problem" in values else {}
                 Notes()(*argument_notes(values | problem))
-        return found
+        return result
 
     return cast(Function, noting)
 

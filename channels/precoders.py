@@ -103,10 +103,10 @@ def numbers(
     Raises:
         ValueError: a value is out of range.
     """
-    given = np.asarray(values, np.float64)
-    bad = ~(np.isfinite(given) & (given >= min_value) & (np.abs(given) <= limit))
+    array = np.asarray(values, np.float64)
+    bad = ~(np.isfinite(array) & (array >= min_value) & (np.abs(array) <= limit))
     if bad.any():
-        wanted = "finite numbers" + (f" >= {min_value:g}" if min_value > -np.inf else "")
-        wanted += f" within [{-limit:g}, {limit:g}]" if limit < np.inf else ""
-        raise ValueError(f"{name} contains {given[bad].flat[0]}: give {wanted}.")
-    return given
+        interval = "finite numbers" + (f" >= {min_value:g}" if min_value > -np.inf else "")
+        interval += f" within [{-limit:g}, {limit:g}]" if limit < np.inf else ""
+        raise ValueError(f"{name} contains {array[bad].flat[0]}: give {interval}.")
+    return array

@@ -51,31 +51,32 @@ class Recorded:
     """[clients], mean channel gain per antenna, in dB."""
 
     def __init__(self, h: ArrayLike) -> None:
-        given = as_array("h", h)
-        if given.ndim != 3 or not given.size:
+        channels = as_array("h", h)
+        if channels.ndim != 3 or not channels.size:
             raise ValueError(
-                f"h has shape {given.shape}: give [blocks, clients, antennas], at least one each."
+                f"h has shape {channels.shape}: give [blocks, clients, antennas], at least one "
+                "each."
             )
-        if given.dtype.kind != "c":
+        if channels.dtype.kind != "c":
             raise ValueError(
-                f"h has dtype {given.dtype}: give complex channels. Power gains belong in gain "
+                f"h has dtype {channels.dtype}: give complex channels. Power gains belong in gain "
                 "(ratios) or gain_db."
             )
-        bad = ~np.isfinite(given)
+        bad = ~np.isfinite(channels)
         if bad.any():
             place = _place(bad)
             raise ValueError(
-                f"h{place} is {given[bad].flat[0]}: give finite channels [blocks, clients, "
+                f"h{place} is {channels[bad].flat[0]}: give finite channels [blocks, clients, "
                 "antennas]."
             )
-        zero = ~given.any(axis=-1)
+        zero = ~channels.any(axis=-1)
         if zero.any():
             block, client = np.argwhere(zero)[0].tolist()
             raise ValueError(
                 f"h[{block}, {client}] is zero, so client {client} would never finish an upload in "
                 "this block: leave out the block, or the client."
             )
-        wide = given.astype(np.complex128)
+        wide = channels.astype(np.complex128)
         power = (wide.real**2 + wide.imag**2).mean(axis=(0, 2))
         self.gain_db = 10 * np.log10(power)
         _check_gains(self.gain_db)
@@ -93,14 +94,14 @@ class Recorded:
         Raises:
             ValueError: the shape is wrong, or a gain is not finite, not positive, or implausible.
         """
-        given = _gains("gain", gain)
-        bad = ~(given > 0)
+        gains = _gains("gain", gain)
+        bad = ~(gains > 0)
         if bad.any():
             raise ValueError(
-                f"gain{_place(bad)} is {given[bad].flat[0]:g}: give ratios > 0. Gains in dB belong "
+                f"gain{_place(bad)} is {gains[bad].flat[0]:g}: give ratios > 0. Gains in dB belong "
                 "in gain_db."
             )
-        return cls(np.sqrt(given).astype(np.complex128)[..., None])
+        return cls(np.sqrt(gains).astype(np.complex128)[..., None])
 
     @classmethod
     def of_gains_db(cls, gain_db: ArrayLike) -> Recorded:
@@ -112,19 +113,19 @@ class Recorded:
         Raises:
             ValueError: the shape is wrong, or a gain is not finite or implausible.
         """
-        given = _gains("gain_db", gain_db)
-        bad = ~((given >= -LARGEST_DB) & (given <= 0))
+        decibels = _gains("gain_db", gain_db)
+        bad = ~((decibels >= -LARGEST_DB) & (decibels <= 0))
         if bad.any():
             raise ValueError(
-                f"gain_db{_place(bad)} is {given[bad].flat[0]:g}: give dB within [-300, 0], minus "
-                "the path loss."
+                f"gain_db{_place(bad)} is {decibels[bad].flat[0]:g}: give dB within [-300, 0], "
+                "minus the path loss."
             )
-        if (given > -1).all():
+        if (decibels > -1).all():
             raise ValueError(
-                f"gain_db is {given.flat[0]:g} and similar, which look like ratios: give dB, or "
+                f"gain_db is {decibels.flat[0]:g} and similar, which look like ratios: give dB, or "
                 "name the array gain."
             )
-        return cls.of_gains(10 ** (given / 10))
+        return cls.of_gains(10 ** (decibels / 10))
 
     @classmethod
     def read(cls, path: str | PathLike[str]) -> Recorded:
@@ -138,8 +139,8 @@ class Recorded:
         """
         file = Path(path).expanduser()
         arrays = _arrays(file)
-        found = [name for name in ARRAYS if name in arrays]
-        if len(found) != 1:
+        stored = [name for name in ARRAYS if name in arrays]
+        if len(stored) != 1:
             names = [*arrays][:LONGEST_LIST]
             more = ["..."] if len(arrays) > LONGEST_LIST else []
             raise ValueError(
@@ -147,14 +148,14 @@ class Recorded:
                 "[blocks, clients, antennas], gain [blocks, clients] or gain_db [blocks, clients]."
             )
         try:
-            values = arrays[found[0]]
+            values = arrays[stored[0]]
             if values.dtype.names == ("re", "im"):
-                raise ValueError(f"{found[0]} is a struct: save h = h.re + 1i*h.im as one array.")
+                raise ValueError(f"{stored[0]} is a struct: save h = h.re + 1i*h.im as one array.")
             if values.dtype.kind not in "biufc":
-                raise ValueError(f"{found[0]} has dtype {values.dtype}: save an array of numbers.")
-            if found[0] == "h":  # MATLAB drops a last axis of length 1
+                raise ValueError(f"{stored[0]} has dtype {values.dtype}: save an array of numbers.")
+            if stored[0] == "h":  # MATLAB drops a last axis of length 1
                 return cls(values[..., None] if values.ndim == 2 else values)
-            return (cls.of_gains if found[0] == "gain" else cls.of_gains_db)(values)
+            return (cls.of_gains if stored[0] == "gain" else cls.of_gains_db)(values)
         except ValueError as error:
             raise ValueError(f"{file}: {error}") from None
 
@@ -214,13 +215,13 @@ def _check_gains(gain_db: FloatArray) -> None:
 
 
 def _gains(name: str, values: ArrayLike) -> FloatArray:
-    given = as_array(name, values)
-    if given.ndim != 2 or not given.size or given.dtype.kind not in "biuf":
+    array = as_array(name, values)
+    if array.ndim != 2 or not array.size or array.dtype.kind not in "biuf":
         raise ValueError(
-            f"{name} has shape {given.shape} and dtype {given.dtype}: give real numbers "
+            f"{name} has shape {array.shape} and dtype {array.dtype}: give real numbers "
             "[blocks, clients]."
         )
-    real = given.astype(np.float64)
+    real = array.astype(np.float64)
     bad = ~np.isfinite(real)
     if bad.any():
         raise ValueError(f"{name}{_place(bad)} is {real[bad].flat[0]}: give finite gains.")

@@ -204,10 +204,10 @@ class SharedBand:
 
     def _set(self, now: float, keys: Sequence[int], clients: IntArray, uploads: FloatArray) -> None:
         rates = self._rates(clients) if keys else Rates(uploads[0], uploads[0])
-        for name, each in (("bps", rates.bps), ("duty", rates.duty)):
-            if np.shape(each) != clients.shape or not (np.isfinite(each) & (each >= 0)).all():
+        for name, array in (("bps", rates.bps), ("duty", rates.duty)):
+            if np.shape(array) != clients.shape or not (np.isfinite(array) & (array >= 0)).all():
                 raise ValueError(
-                    f"rates returned {name} {each} for clients {clients}: it must return a finite "
+                    f"rates returned {name} {array} for clients {clients}: it must return a finite "
                     "number >= 0 for each."
                 )
         self._now, self._keys, self._clients = float(now), list(keys), clients

@@ -132,12 +132,12 @@ def network_of(arrays: Arrays) -> Network:
         if name == "fading":
             values[name] = _fading(value, arrays)
         elif name in PARTS and value is not None:
-            own = {
+            gain_fields = {
                 key.partition(".")[2]: array
                 for key, array in arrays.items()
                 if key.startswith(f"{name}.")
             }
-            values[name] = PARTS[name](**{**value, **own})
+            values[name] = PARTS[name](**{**value, **gain_fields})
         elif isinstance(value, list):  # a complex number
             values[name] = complex(*value)
         else:

@@ -26,20 +26,20 @@ def span(values: ArrayLike, unit: str, digits: int = 3) -> str:
         unit: their unit.
         digits: significant digits.
     """
-    given = np.asarray(values, dtype=np.float64)
-    given = given[~np.isnan(given)]
-    if not given.size:
+    numbers = np.asarray(values, dtype=np.float64)
+    numbers = numbers[~np.isnan(numbers)]
+    if not numbers.size:
         return "none"
-    low, high = f"{given.min():.{digits}g}", f"{given.max():.{digits}g}"
+    low, high = f"{numbers.min():.{digits}g}", f"{numbers.max():.{digits}g}"
     return f"{low} {unit}" if low == high else f"{low} to {high} {unit}"
 
 
 def hertz(values: ArrayLike) -> str:
     """The range of frequencies, e.g. "9 MHz"."""
-    given = np.asarray(values, dtype=np.float64)
-    largest = float(given.max(initial=0.0))
+    frequencies = np.asarray(values, dtype=np.float64)
+    largest = float(frequencies.max(initial=0.0))
     factor, prefix = next(((f, p) for f, p in PREFIXES if largest >= f), (1.0, ""))
-    return span(given / factor, f"{prefix}Hz")
+    return span(frequencies / factor, f"{prefix}Hz")
 
 
 def text_table(heads: list[str], rows: list[list[str]]) -> str:

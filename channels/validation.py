@@ -168,14 +168,14 @@ def as_numpy(values: Any) -> Any:
 
 
 def common_shape(
-    given: dict[str, tuple[int, ...]], compared: Iterable[tuple[int, ...]], wanted: str
+    arguments: dict[str, tuple[int, ...]], compared: Iterable[tuple[int, ...]], layout: str
 ) -> tuple[int, ...]:
     """The shape to which ``compared`` broadcast.
 
     Args:
-        given: shapes of the arguments, by name, for the message.
+        arguments: their shapes, by name, for the message.
         compared: shapes that must broadcast, e.g. those of the leading axes.
-        wanted: what to give instead, for the message.
+        layout: what to give instead, for the message.
 
     Raises:
         ValueError: the shapes do not broadcast.
@@ -183,8 +183,8 @@ def common_shape(
     try:
         return np.broadcast_shapes(*compared)
     except ValueError:
-        shapes = ", ".join(f"{name} {shape}" for name, shape in given.items())
-        raise ValueError(f"the shapes do not fit: {shapes}. Give {wanted}.") from None
+        shapes = ", ".join(f"{name} {shape}" for name, shape in arguments.items())
+        raise ValueError(f"the shapes do not fit: {shapes}. Give {layout}.") from None
 
 
 def checked_rows(name: str, rows: ArrayLike) -> IntArray:
@@ -193,14 +193,14 @@ def checked_rows(name: str, rows: ArrayLike) -> IntArray:
     Raises:
         ValueError: ``rows`` is not one axis of integers, or one of them is negative.
     """
-    given = as_array(name, rows)
-    if given.ndim != 1 or (given.size and not np.issubdtype(given.dtype, np.integer)):
+    array = as_array(name, rows)
+    if array.ndim != 1 or (array.size and not np.issubdtype(array.dtype, np.integer)):
         raise ValueError(
-            f"{name} has shape {given.shape} and dtype {given.dtype}: give one axis of integers."
+            f"{name} has shape {array.shape} and dtype {array.dtype}: give one axis of integers."
         )
-    if given.size and given.min() < 0:
-        raise ValueError(f"{name} contains {given.min()}: give integers >= 0.")
-    return given.astype(np.int64)
+    if array.size and array.min() < 0:
+        raise ValueError(f"{name} contains {array.min()}: give integers >= 0.")
+    return array.astype(np.int64)
 
 
 def checked_cells(cell_of: ArrayLike) -> IntArray:
@@ -209,12 +209,12 @@ def checked_cells(cell_of: ArrayLike) -> IntArray:
     Raises:
         ValueError: ``cell_of`` is not one axis of integers, is not sorted, or skips a cell.
     """
-    given = as_array("cell_of", cell_of)
-    if given.ndim != 1 or not given.size or not np.issubdtype(given.dtype, np.integer):
+    array = as_array("cell_of", cell_of)
+    if array.ndim != 1 or not array.size or not np.issubdtype(array.dtype, np.integer):
         raise ValueError(
-            f"cell_of has shape {given.shape} and dtype {given.dtype}: give [clients] integers."
+            f"cell_of has shape {array.shape} and dtype {array.dtype}: give [clients] integers."
         )
-    cells = given.astype(np.int64)
+    cells = array.astype(np.int64)
     steps = cells.copy()
     steps[1:] -= cells[:-1]
     steps[0] += 1  # so that cell 0 must come first
@@ -305,24 +305,24 @@ def in_range(
         ValueError: the shape does not fit, or a value is not finite or out of range.
     """
     unit, count = axis
-    given = np.array(values, dtype=np.float64)
-    if given.shape not in {(), (count,)}:
-        wanted = f"one number or [{unit}], here ({count},)" if unit else "one number"
-        raise ValueError(f"{name} has shape {given.shape}: give {wanted}.")
+    array = np.array(values, dtype=np.float64)
+    if array.shape not in {(), (count,)}:
+        interval = f"one number or [{unit}], here ({count},)" if unit else "one number"
+        raise ValueError(f"{name} has shape {array.shape}: give {interval}.")
     low = max(min_value, -limit)
-    bad = ~(np.isfinite(given) & (given > above) & (given >= low) & (given <= limit))
+    bad = ~(np.isfinite(array) & (array > above) & (array >= low) & (array <= limit))
     if 0 in (above, min_value):
-        bad |= (given != 0) & ~((given >= LEAST) & (given <= MOST))
+        bad |= (array != 0) & ~((array >= LEAST) & (array <= MOST))
     if bad.any():
-        index = f"[{np.flatnonzero(bad)[0]}]" if given.ndim else ""
-        wanted = "a finite number"
+        index = f"[{np.flatnonzero(bad)[0]}]" if array.ndim else ""
+        interval = "a finite number"
         if above > -np.inf:
-            wanted += f" > {above:g}"
+            interval += f" > {above:g}"
         if min_value > -np.inf:
-            wanted += f" >= {min_value:g}"
+            interval += f" >= {min_value:g}"
         if limit < np.inf:
-            wanted += f" within [{-limit:g}, {limit:g}]"
+            interval += f" within [{-limit:g}, {limit:g}]"
         if 0 in (above, min_value):
-            wanted += f", from {LEAST:g} to {MOST:g}"
-        raise ValueError(f"{name}{index} is {given[bad].flat[0]}: give {wanted}.")
-    return compact(np.broadcast_to(given, count))
+            interval += f", from {LEAST:g} to {MOST:g}"
+        raise ValueError(f"{name}{index} is {array[bad].flat[0]}: give {interval}.")
+    return compact(np.broadcast_to(array, count))

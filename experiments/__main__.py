@@ -108,8 +108,8 @@ def main(words: Sequence[str] | None = None) -> int:
             seal_all(arguments.studies)
             return 0
         if arguments.command == "gpu":
-            given = arguments.minutes, arguments.data_dir, arguments.jobs
-            return int(bool(run_gpu(arguments.out, *given)))
+            common = arguments.minutes, arguments.data_dir, arguments.jobs
+            return int(bool(run_gpu(arguments.out, *common)))
         into, scratch = arguments.into, arguments.scratch
         if into is not None and not into.is_dir():
             raise ConfigError(f"into is {into}: it is not a folder. Give the folder of the papers.")
@@ -123,8 +123,8 @@ def main(words: Sequence[str] | None = None) -> int:
             for line in absent:
                 print(f"not run: {line}", file=sys.stderr)
         else:
-            given = arguments.data_dir, arguments.study
-            queued = entries(arguments.scale, into, scratch, *given)
+            common = arguments.data_dir, arguments.study
+            queued = entries(arguments.scale, into, scratch, *common)
         return int(bool(run_queue(queued, scratch, arguments.jobs)))
 
     return exit_code(act)

@@ -67,10 +67,10 @@ def status(results: Results) -> str:
 
 def paragraphs(text: str) -> list[str]:
     """The tables and the paragraphs before them; lists after the last table are left out."""
-    found = [one.strip() for one in text.strip().split("\n\n")]
-    tables = [place for place, one in enumerate(found) if one.startswith("|")]
-    last = max(tables, default=len(found))
-    return [one if one.startswith("|") else textwrap.fill(one, WIDTH) for one in found[: last + 1]]
+    parts = [one.strip() for one in text.strip().split("\n\n")]
+    tables = [place for place, one in enumerate(parts) if one.startswith("|")]
+    last = max(tables, default=len(parts))
+    return [one if one.startswith("|") else textwrap.fill(one, WIDTH) for one in parts[: last + 1]]
 
 
 def block(
@@ -95,9 +95,9 @@ def block(
     parts = [status(results)]
     if results.where():
         text = experiment.short(results) if experiment.short else evidence.table(name)
-        found = [one for one in paragraphs(text) if one not in shown]
-        shown.update(found)
-        parts[:0] = found
+        new = [one for one in paragraphs(text) if one not in shown]
+        shown.update(new)
+        parts[:0] = new
         parts[:0] = _shown(evidence, name, about, figures)
     return "\n\n".join([head, *parts]) + "\n\n<!-- end of rows -->"
 
@@ -108,10 +108,10 @@ def figure_block(
     """The figure of an experiment, the number of its runs and links to tables; see ``block``."""
     parts = [f"<!-- figure of {name}{': ' if about else ''}{about} -->"]
     parts += _shown(evidence, name, about, figures)
-    said = ""
+    state = ""
     if name in evidence.paper.experiments:
-        said = status(evidence.study(evidence.paper.experiments[name].study)).strip("*")
-    if text := f"{said}{_links(evidence, name, figures)}".strip():
+        state = status(evidence.study(evidence.paper.experiments[name].study)).strip("*")
+    if text := f"{state}{_links(evidence, name, figures)}".strip():
         parts.append(f"*{text}*")
     return "\n\n".join([*parts, "<!-- end of figure -->"])
 
@@ -124,16 +124,16 @@ def other_tables(evidence: Evidence, shown: set[str], figures: str = "../figures
         shown: names of the experiments with blocks.
         figures: folder of the tables, relative to the page.
     """
-    found = []
+    items = []
     for name, experiment in evidence.paper.experiments.items():
         results = evidence.study(experiment.study)
         if name not in shown and results.where():
-            said = status(results).strip("*.")
-            found.append(f"- `{name}`: {said}.{_links(evidence, name, figures)}")
+            state = status(results).strip("*.")
+            items.append(f"- `{name}`: {state}.{_links(evidence, name, figures)}")
     for name in sorted(evidence.paper.texts.keys() - shown):
         if links := _links(evidence, name, figures):
-            found.append(f"- `{name}`:{links}")
-    return "\n".join(found)
+            items.append(f"- `{name}`:{links}")
+    return "\n".join(items)
 
 
 def tables_of(evidence: Evidence, name: str) -> dict[Path, str]:
@@ -162,18 +162,18 @@ def _links(evidence: Evidence, name: str, figures: str) -> str:
 
 def _shown(evidence: Evidence, name: str, about: str, figures: str) -> list[str]:
     """The figures of an experiment, with the texts for readers who do not see them."""
-    found = []
+    lines = []
     for file in pictures(evidence, name):
         part = _part(file.stem[len(f"{evidence.paper.name}-{name}") :].strip("-"))
-        found.append(f"![{f'{about} ({part})' if part else about}]({figures}/{file.name})")
-    return found
+        lines.append(f"![{f'{about} ({part})' if part else about}]({figures}/{file.name})")
+    return lines
 
 
 def _part(suffix: str) -> str:
     """What one of several pictures shows, from the end of its file's name."""
     names = sorted(DATA | MODELS, key=len, reverse=True)  # fashion-mnist before mnist
-    known = re.compile("|".join([*map(re.escape, names), r"[^-]+"]))
-    return ", ".join((DATA | MODELS).get(word, word) for word in known.findall(suffix))
+    words = re.compile("|".join([*map(re.escape, names), r"[^-]+"]))
+    return ", ".join((DATA | MODELS).get(word, word) for word in words.findall(suffix))
 
 
 def filled(text: str, evidence: Evidence, figures: str = "../figures") -> str:
@@ -185,10 +185,10 @@ def filled(text: str, evidence: Evidence, figures: str = "../figures") -> str:
         figures: folder of the figures, relative to the page.
     """
     shown: set[str] = set()
-    found, page = list(BLOCK.finditer(text)), f"the page of {evidence.paper.name}"
+    marks, page = list(BLOCK.finditer(text)), f"the page of {evidence.paper.name}"
     for kind in ("rows", "figure"):
         begun, ended = text.count(f"<!-- {kind} of "), text.count(f"<!-- end of {kind} -->")
-        if not begun == ended == sum(match[1] == kind for match in found):
+        if not begun == ended == sum(match[1] == kind for match in marks):
             raise ConfigError(
                 f"{page} has {begun} lines `<!-- {kind} of NAME -->` and "
                 f"{ended} lines `<!-- end of {kind} -->`: each of the former needs one of the "
@@ -200,11 +200,11 @@ def filled(text: str, evidence: Evidence, figures: str = "../figures") -> str:
             f"{page} has {begun} marks `<!-- number of NAME -->` and {ended} marks "
             "`<!-- end of number -->`: each of the former needs one of the latter."
         )
-    for match in found:
-        known = [*evidence.paper.experiments, *evidence.paper.texts]
-        if match[2] not in known:
+    for match in marks:
+        choices = [*evidence.paper.experiments, *evidence.paper.texts]
+        if match[2] not in choices:
             raise ConfigError(
-                f"{page} has `<!-- {match[1]} of {match[2]} -->`: choose from {', '.join(known)}."
+                f"{page} has `<!-- {match[1]} of {match[2]} -->`: choose from {', '.join(choices)}."
             )
 
     def one(match: re.Match[str]) -> str:
@@ -212,7 +212,7 @@ def filled(text: str, evidence: Evidence, figures: str = "../figures") -> str:
         return make(match[2], match[3] or "", evidence, shown, figures)
 
     def others(match: re.Match[str]) -> str:
-        links = other_tables(evidence, {match[2] for match in found}, figures)
+        links = other_tables(evidence, {match[2] for match in marks}, figures)
         return f"{match[1]}\n{links}\n\n{match[2]}"
 
     def number(match: re.Match[str]) -> str:
@@ -246,9 +246,9 @@ def with_values(text: str, claims: Mapping[str, Assessed], page: str) -> str:
         if name not in claims:
             raise ConfigError(f"{page} shows claim {name!r}: choose from {', '.join(claims)}.")
         try:
-            found = (claims[name].value_of if kind == "value" else claims[name].interval_of)(effect)
+            value = (claims[name].value_of if kind == "value" else claims[name].interval_of)(effect)
         except ConfigError as error:
             raise ConfigError(f"{page} shows a {kind}: {error}") from None
-        return f"{begin}{found}{end}"
+        return f"{begin}{value}{end}"
 
     return VALUE.sub(one, text)

@@ -35,11 +35,11 @@ TIMED = ("sim_seconds", "joules", "extra_seconds")
 
 def sample(scale: Scale, folder: Path, count: int = SAMPLE) -> list[tuple[Entry, StoredRun]]:
     """The ``count`` fastest stored runs of each paper."""
-    known = [(entry, run) for entry in entries(scale, None, folder) if (run := stored(entry))]
-    known = [(entry, run) for entry, run in known if run.current]
+    pairs = [(entry, run) for entry in entries(scale, None, folder) if (run := stored(entry))]
+    pairs = [(entry, run) for entry, run in pairs if run.current]
     chosen = []
     for paper in papers():
-        of_paper = sorted((p for p in known if p[0].paper == paper), key=lambda p: p[1].seconds)
+        of_paper = sorted((p for p in pairs if p[0].paper == paper), key=lambda p: p[1].seconds)
         chosen += of_paper[:count]
     return chosen
 
@@ -124,13 +124,13 @@ def check(scale: Scale = "small", count: int = SAMPLE, jobs: int = 1) -> int:
         rows = [folder / entry.paper for entry, _ in chosen]
         make_runs([entry.run for entry, _ in chosen], rows, folder / "runs", jobs=jobs)
         for (entry, old), place in zip(chosen, rows, strict=True):
-            new = stored(entry._replace(store=Store(place, folder), known=None))
+            new = stored(entry._replace(store=Store(place, folder), earlier=None))
             assert new is not None
             bits = same_machine(old)
-            found = list(differences(old, new, bits=bits))
-            wrong += bool(found)
+            changes = list(differences(old, new, bits=bits))
+            wrong += bool(changes)
             how = "to the bit" if bits else "within tolerances, as the processor is another one"
-            print(f"{entry.paper}, {entry.run.label}: {found[0] if found else f'equal {how}'}")
+            print(f"{entry.paper}, {entry.run.label}: {changes[0] if changes else f'equal {how}'}")
     machine = f"{about('cpu')['device_name']}, Python {platform.python_version()}, "
     print(f"{len(chosen) - wrong} of {len(chosen)} runs are equal ({machine}{torch.__version__})")
     return wrong

@@ -164,8 +164,8 @@ class Assessed:
             names = ", ".join(repr(one.name) for one in chosen)
             raise ConfigError(f"claim {self.claim.id} has several intervals: name one of {names}.")
         if not chosen[0].bounds:
-            found = chosen[0].count
-            raise ConfigError(f"claim {self.claim.id} has no interval ({found}): show its value.")
+            count = chosen[0].count
+            raise ConfigError(f"claim {self.claim.id} has no interval ({count}): show its value.")
         return " to ".join(map(_plain, chosen[0].bounds.split(" to ")))
 
     def _chosen(self, name: str | None) -> list[Effect | Signs]:
@@ -203,24 +203,24 @@ def changes_of(folder: Path) -> list[Change]:
     return [Change(**table) for table in _table(folder).get("change", [])]
 
 
-def assess(name: str, known: Evidence | None = None) -> list[Assessed]:
+def assess(name: str, evidence: Evidence | None = None) -> list[Assessed]:
     """The claims of a paper, with effects computed from its stored runs at scale ``small``.
 
     Args:
         name: name of the paper.
-        known: its runs, some of which may have been read; None for those in the repository.
+        evidence: its runs, some of which may have been read; None for those in the repository.
     """
     paper = papers()[name]
     measures = import_module(f"experiments.{name}.claims")
-    evidence = known or Evidence.of(paper)
-    found = []
+    evidence = evidence or Evidence.of(paper)
+    assessed = []
     for claim in claims_of(paper.folder):
         effects: Sequence[Effect | Signs] = ()
         if not claim.untestable:
             measure: Measure = getattr(measures, claim.measure)
             effects = measure(evidence, **claim.criterion)
-        found.append(Assessed(claim, tuple(effects)))
-    return found
+        assessed.append(Assessed(claim, tuple(effects)))
+    return assessed
 
 
 def by_id(by_paper: Mapping[str, Sequence[Assessed]]) -> dict[str, Assessed]:

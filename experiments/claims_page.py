@@ -42,11 +42,11 @@ def table(assessed: Sequence[Assessed], tables: Iterable[str] = ()) -> str:
         tables: names of the tables in ``docs/figures`` beside those that exist.
     """
     head = ["claim", "paper's number", "ours (95 % interval)", "outcome", "fidelity", "shown in"]
-    known = {*tables, *(file.name for file in FIGURES.glob("*.*"))}
-    return markdown(head, [_row(one, known) for one in assessed])
+    files = {*tables, *(file.name for file in FIGURES.glob("*.*"))}
+    return markdown(head, [_row(one, files) for one in assessed])
 
 
-def _row(one: Assessed, known: set[str]) -> list[str]:
+def _row(one: Assessed, files: set[str]) -> list[str]:
     """The cells of a claim."""
     claim = one.claim
     return [
@@ -55,33 +55,33 @@ def _row(one: Assessed, known: set[str]) -> list[str]:
         claim.untestable or one.ours,
         one.outcome + f" ({one.note})" * bool(one.note),
         FIDELITIES.get(claim.fidelity, "-"),
-        shown_in(claim.command, known),
+        shown_in(claim.command, files),
     ]
 
 
-def shown_in(command: str, known: Iterable[str]) -> str:
+def shown_in(command: str, names: Iterable[str]) -> str:
     """A link to the figure that a command draws; else to its table, or to the page of its paper.
 
     Args:
         command: ``python -m experiments.PAPER NAME``; other commands are not linked.
-        known: names of the files in ``docs/figures``.
+        names: names of the files in ``docs/figures``.
     """
     match = re.match(r"python -m experiments\.(\w+) ([\w-]+)", command)
     if match is None:
         return f"`{command}`" if command else "-"
     paper, name = match[1].replace("_", "-"), match[2]
-    found = sorted(
-        file for file in known if re.fullmatch(rf"{paper}-{name}(-[\w-]+)?\.(png|csv)", file)
+    matches = sorted(
+        file for file in names if re.fullmatch(rf"{paper}-{name}(-[\w-]+)?\.(png|csv)", file)
     )
     exact = [f"{paper}-{name}.png", f"{paper}-{name}.csv"]
-    files = [file for file in exact if file in found] + found[::-1]
+    files = [file for file in exact if file in matches] + matches[::-1]
     return f"[{name}]({f'../figures/{files[0]}' if files else f'{paper}.md'})"
 
 
 def reasons(assessed: Sequence[Assessed]) -> str:
     """Why results differ from the claims, as far as an experiment shows it, as a list."""
-    known = [one for one in assessed if one.claim.reason and one.outcome != "agrees"]
-    texts = [f"- **{one.claim.id}** {one.outcome}: {one.claim.reason}." for one in known]
+    explained = [one for one in assessed if one.claim.reason and one.outcome != "agrees"]
+    texts = [f"- **{one.claim.id}** {one.outcome}: {one.claim.reason}." for one in explained]
     return "".join(f"\n{textwrap.fill(text, 100, **HANG)}" for text in texts) + "\n" * bool(texts)
 
 
@@ -90,9 +90,9 @@ def totals(assessed: Sequence[Assessed]) -> str:
     counts = Counter((one.outcome, one.claim.fidelity) for one in assessed)
     rows = []
     for name in OUTCOMES:
-        each = [counts[name, fidelity] for fidelity in FIDELITIES]
-        every = sum(count for (found, _), count in counts.items() if found == name)
-        shown = ["-" if name == UNTESTABLE else str(count) for count in each]
+        numbers = [counts[name, fidelity] for fidelity in FIDELITIES]
+        every = sum(count for (outcome, _), count in counts.items() if outcome == name)
+        shown = ["-" if name == UNTESTABLE else str(count) for count in numbers]
         rows.append([name, *shown, str(every)])
     return markdown(["outcome", *FIDELITIES.values(), "all"], rows)
 
@@ -109,18 +109,19 @@ def by_paper_totals(by_paper: Mapping[str, Sequence[Assessed]]) -> str:
 
 def changes(names: Iterable[str]) -> str:
     """What was changed after data were seen, as a Markdown table in the order of dates."""
-    found = [one for name in names for one in changes_of(papers()[name].folder)]
-    found.sort(key=lambda one: one.date)
-    rows = [[one.date, ", ".join(one.claims) or "all", one.what, one.before] for one in found]
+    entries = [one for name in names for one in changes_of(papers()[name].folder)]
+    entries.sort(key=lambda one: one.date)
+    rows = [[one.date, ", ".join(one.claims) or "all", one.what, one.before] for one in entries]
     return markdown(["date", "claims", "change", "result before"], rows)
 
 
 def page(by_paper: Mapping[str, Sequence[Assessed]], tables: Iterable[str] = ()) -> str:
     """The text of docs/results/claims.md."""
     every = [one for assessed in by_paper.values() for one in assessed]
-    known = [*tables]
+    files = [*tables]
     sections = [
-        f"## {TITLES[name]}\n\n{table(own, known)}{reasons(own)}" for name, own in by_paper.items()
+        f"## {TITLES[name]}\n\n{table(rows, files)}{reasons(rows)}"
+        for name, rows in by_paper.items()
     ]
     numbers = {re.sub(r"\D", "", one.claim.id) for one in every}
     introduction = INTRODUCTION.format(claims=len(numbers), count=len(every))
@@ -133,7 +134,7 @@ def page(by_paper: Mapping[str, Sequence[Assessed]], tables: Iterable[str] = ())
 
 def details(by_paper: Mapping[str, Sequence[Assessed]]) -> str:
     """The text of docs/results/claims.json: all about each claim."""
-    found = [
+    records = [
         {
             "id": one.claim.id,
             "paper": TITLES[name],
@@ -151,7 +152,7 @@ def details(by_paper: Mapping[str, Sequence[Assessed]]) -> str:
         for name, assessed in by_paper.items()
         for one in assessed
     ]
-    return json.dumps(found, indent=1, ensure_ascii=False) + "\n"
+    return json.dumps(records, indent=1, ensure_ascii=False) + "\n"
 
 
 def _effect(effect: Effect | Signs) -> dict[str, Any]:

@@ -24,8 +24,8 @@ COSTS: dict[Against, str] = {
 
 def varied(cases: Iterable[Case]) -> list[str]:
     """Settings with different values in these cases, except the algorithm."""
-    found = {n: {str(c[n]) for c in cases if c[n] is not None} for n in WORDS if n != "algorithm"}
-    return [name for name, values in found.items() if len(values) > 1]
+    choices = {n: {str(c[n]) for c in cases if c[n] is not None} for n in WORDS if n != "algorithm"}
+    return [name for name, values in choices.items() if len(values) > 1]
 
 
 def table(
@@ -91,8 +91,8 @@ def cheapness(
 ) -> tuple[int, float]:
     """A key that orders cases by the cost until the target: seeds without it, then the mean."""
     costs = results.costs(case, quantity, target, tests)
-    known = [cost for cost in costs if cost is not None]
-    return len(costs) - len(known), statistics.mean(known) if known else 0.0
+    reached = [cost for cost in costs if cost is not None]
+    return len(costs) - len(reached), statistics.mean(reached) if reached else 0.0
 
 
 def against(
@@ -172,10 +172,10 @@ def _panels(cases: Sequence[Case], facets: Sequence[str]) -> list[tuple[Any, ...
     """Values of the settings ``facets`` that have panels; single numbers in ascending order."""
     every = dict.fromkeys(tuple(case[f] for f in facets) for case in cases)
     in_order = itertools.product(*(dict.fromkeys(column) for column in zip(*every, strict=True)))
-    known = [values for values in in_order if values in every and None not in values]
-    known = known or list(every)
-    numbers = all(isinstance(value, int | float) for values in known for value in values)
-    return sorted(known) if numbers else known
+    complete = [values for values in in_order if values in every and None not in values]
+    complete = complete or list(every)
+    numbers = all(isinstance(value, int | float) for values in complete for value in values)
+    return sorted(complete) if numbers else complete
 
 
 def _label(case: Case, others: Sequence[str], method: bool) -> str:

@@ -87,22 +87,22 @@ def demo(
     from matplotlib.patches import Rectangle
 
     console = Console()
-    found: dict[str, list[dict[str, Any]]] = {}
+    by_label: dict[str, list[dict[str, Any]]] = {}
     with tempfile.TemporaryDirectory() as scratch:
         for label, (algorithm, settings) in RUNS.items():
             flags = COMMON | settings | {"rounds": rounds, "stop_at_target": True}
-            found[label] = [
+            by_label[label] = [
                 kept_run(
                     f"{label}, seed {seed}", Path(scratch), algorithm, **flags, seed=seed
                 ).summary()
                 for seed in seeds
             ]
-    console.print(costs_table(found))
+    console.print(costs_table(by_label))
     for quantity, (name, axis) in FIGURES.items():
         figure, (axes,) = new_figure(height=2.3)
         bars = {
             label: {"": [cost_of(summary, quantity) for summary in summaries]}
-            for label, summaries in found.items()
+            for label, summaries in by_label.items()
             if quantity != "uplink_mib" or sends_bits(label)
         }
         draw_bars(axes, bars, f"{axis} to {100 * TARGET:g} %")
@@ -116,7 +116,7 @@ def demo(
         figure.suptitle(text, fontsize=style().small)
         for file in save_figure(figure, out / f"demo-{name}"):
             console.print(f"drawn: {file}", markup=False, soft_wrap=True)
-    return found
+    return by_label
 
 
 def sends_bits(label: str) -> bool:
@@ -129,18 +129,18 @@ def cost_of(summary: dict[str, Any], quantity: str) -> float | None:
     return float(summary[quantity]) if summary["accuracy"] >= TARGET else None
 
 
-def costs_table(found: dict[str, list[dict[str, Any]]]) -> Table:
+def costs_table(by_label: dict[str, list[dict[str, Any]]]) -> Table:
     """Each method's mean costs until the target, over the seeds that reach it."""
     table = Table(title=f"mean cost until accuracy {TARGET:g}")
     table.add_column("run")
     for heading in ("seeds", *COSTS.values()):
         table.add_column(heading, justify="right", no_wrap=True)
-    for label, summaries in found.items():
+    for label, summaries in by_label.items():
         reached = [one for one in summaries if cost_of(one, "round") is not None]
         cells = [f"{len(reached)} of {len(summaries)}"]
         for quantity in COSTS:
-            told = reached and (quantity != "uplink_mib" or sends_bits(label))
-            mean = statistics.mean(float(one[quantity]) for one in reached) if told else None
+            comparable = reached and (quantity != "uplink_mib" or sends_bits(label))
+            mean = statistics.mean(float(one[quantity]) for one in reached) if comparable else None
             cells.append("-" if mean is None else f"{mean:.2g}")
         table.add_row(label, *cells)
     return table
@@ -159,7 +159,7 @@ def designed(
     console = Console()
     console.print("\nHIST with network and training designed together, from short runs (pilots):")
     config = Config.from_flags("hist", **COMMON)
-    found = design(
+    solution = design(
         config,
         local_steps=[2, 5, 10, 20],
         edge_rounds=[1, 2, 5],
@@ -168,16 +168,16 @@ def designed(
         root=scratch / "pilots",
         on_note=lambda note: console.print(note, markup=False, highlight=False, soft_wrap=True),
     )
-    assert found.value is not None, "errors are raised"
-    for table in (found.value.choice_table(), found.value.reports.bought_table()):
+    assert solution.value is not None, "errors are raised"
+    for table in (solution.value.choice_table(), solution.value.reports.bought_table()):
         console.print(table, markup=False, highlight=False, soft_wrap=True)
-    console.print(str(found), markup=False, highlight=False, soft_wrap=True)
+    console.print(str(solution), markup=False, highlight=False, soft_wrap=True)
     bars = Progress(Console(stderr=True), "the design", lines=False)
-    result = run(found.value.config.with_run({"out": scratch / "design"}), observers=[bars])
+    result = run(solution.value.config.with_run({"out": scratch / "design"}), observers=[bars])
     realised = predictions(result.settings, result.rows)
     assert realised is not None, "designs have predictions"
     console.print(predictions_table(realised))
-    return found.value, realised
+    return solution.value, realised
 
 
 def main(words: Sequence[str] | None = None) -> None:

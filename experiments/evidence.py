@@ -66,15 +66,15 @@ class Evidence:
         return self.tables[name]
 
 
-def by_seed(results: Results, of: Callable[[StoredRun], T], **wanted: Any) -> dict[int, T]:
+def by_seed(results: Results, of: Callable[[StoredRun], T], **settings: Any) -> dict[int, T]:
     """``of`` (a function of a stored run) by seed, for the only case with these settings.
 
     Returns:
         Empty if no such case is stored.
     """
-    cases = results.where(**wanted)
+    cases = results.where(**settings)
     if len(cases) > 1:
-        raise ValueError(f"{len(cases)} cases of {results.study.name} have {wanted}: give more.")
+        raise ValueError(f"{len(cases)} cases of {results.study.name} have {settings}: give more.")
     return {run.seed: of(run) for case in cases for run in results.of(case)}
 
 

@@ -20,27 +20,27 @@ from wirelessfl.base.figures.curves import use_style
 
 def files(evidence: dict[str, Evidence]) -> dict[Path, str]:
     """The texts of all files with claims, totals, values or rows, by file."""
-    claimed = {name: assess(name, known=evidence[name]) for name in TITLES if name in evidence}
-    found: dict[Path, str] = {}
+    claimed = {name: assess(name, evidence=evidence[name]) for name in TITLES if name in evidence}
+    by_file: dict[Path, str] = {}
     for one in evidence.values():
         for page in pages_of(one):
             figures = "../figures" if page.parent == RESULTS else "figures"
-            found[page] = filled(page.read_text(encoding="utf-8"), one, figures=figures)
-        texts = [found[page] for page in pages_of(one)]
+            by_file[page] = filled(page.read_text(encoding="utf-8"), one, figures=figures)
+        texts = [by_file[page] for page in pages_of(one)]
         every = (one.paper.experiments | one.paper.texts).keys()
         tabled = {m[2] for text in texts for m in BLOCK.finditer(text) if m[1] == "rows"}
         for text in filter(OTHER.search, texts):  # it links what it does not show itself
             tabled -= every - {m[2] for m in BLOCK.finditer(text)}
         for experiment in every - tabled:
-            found |= tables_of(one, experiment)
-    tables = [file.name for file in found if file.suffix == ".csv"]
-    return claims_page.with_all_values(found | claims_page.files(claimed, tables), claimed)
+            by_file |= tables_of(one, experiment)
+    tables = [file.name for file in by_file if file.suffix == ".csv"]
+    return claims_page.with_all_values(by_file | claims_page.files(claimed, tables), claimed)
 
 
 def pages_of(evidence: Evidence) -> list[Path]:
     """The pages with blocks of a paper: its results page first."""
-    own = RESULTS / f"{evidence.paper.name.replace('_', '-')}.md"
-    return [own, *(DOCS / other for other in evidence.paper.pages)]
+    page = RESULTS / f"{evidence.paper.name.replace('_', '-')}.md"
+    return [page, *(DOCS / other for other in evidence.paper.pages)]
 
 
 def draw(evidence: Evidence) -> None:

@@ -127,10 +127,10 @@ class Paper:
         if make:
             planned = [run for study in studies.values() for run in study.planned()]
             store.make(planned, jobs=jobs, ray=ray)
-        found = {}
+        by_study = {}
         for name, study in studies.items():
             experiment, results = by_name[name], study.results(store)
-            found[name] = results
+            by_study[name] = results
             if not study.cases:
                 print(f"{name}: no runs are defined at scale {scale}; try --scale paper")
                 continue
@@ -144,7 +144,7 @@ class Paper:
                     files = experiment.draw(results, out)
                 for file in files:
                     print(f"drawn: {file}")
-        return found
+        return by_study
 
     def show(self, name: str, out: Path, *, make: bool = False) -> None:
         """Write and print a table that is computed without runs, and draw its figures.

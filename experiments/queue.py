@@ -56,14 +56,14 @@ class Entry(NamedTuple):
         study: name of its study.
         run: the run.
         store: where its rows belong.
-        known: another store, whose runs need not be made; None for none.
+        earlier: another store, whose runs need not be made; None for none.
     """
 
     paper: str
     study: str
     run: Planned
     store: Store
-    known: Store | None = None
+    earlier: Store | None = None
 
     @property
     def name(self) -> str:
@@ -89,17 +89,17 @@ def entries(
         names: only these studies, as ``paper/study``, with the runs that they share with others;
             empty for all.
     """
-    found: list[Entry] = []
-    known: set[str] = set()
+    queued: list[Entry] = []
+    choices: set[str] = set()
     for paper in papers().values():
         stores = _stores(paper, scale, into, scratch)
         studies = {f"{paper.name}/{s.name}": s for s in paper.studies(scale, data_dir) if s.cases}
-        known |= studies.keys()
+        choices |= studies.keys()
         for name, study in studies.items():
             if not names or name in names:
-                found += [Entry(paper.name, study.name, run, *stores) for run in study.planned()]
-    check_names(names, known)
-    return _once(sorted(found, key=lambda entry: entry.run.rank))
+                queued += [Entry(paper.name, study.name, run, *stores) for run in study.planned()]
+    check_names(names, choices)
+    return _once(sorted(queued, key=lambda entry: entry.run.rank))
 
 
 def gpu_entries(
@@ -113,7 +113,7 @@ def gpu_entries(
     Returns:
         The runs, and a line per study whose data are not there.
     """
-    found: list[Entry] = []
+    queued: list[Entry] = []
     missing = []
     check_names(names, GPU)
     for name in (one for one in GPU if not names or one in names):
@@ -127,11 +127,11 @@ def gpu_entries(
             needed |= absent
             if study.cases and not absent:
                 stores = _stores(paper, scale, into, scratch)
-                found += [Entry(paper.name, study.name, run, *stores) for run in study.planned()]
+                queued += [Entry(paper.name, study.name, run, *stores) for run in study.planned()]
                 break
         else:
             missing.append(f"{name} needs {' or '.join(sorted(needed))}")
-    return _once(sorted(found, key=lambda entry: entry.run.rank)), missing
+    return _once(sorted(queued, key=lambda entry: entry.run.rank)), missing
 
 
 def _stores(
@@ -143,11 +143,11 @@ def _stores(
     return store, None if into is None else paper.store(scale, scratch)
 
 
-def check_names(names: Iterable[str], known: Collection[str]) -> None:
+def check_names(names: Iterable[str], choices: Collection[str]) -> None:
     """Check that studies are in the queue."""
     for name in names:
-        if name not in known:
-            advice = suggestion(name, known) or " Give PAPER/STUDY, such as hist/fig6."
+        if name not in choices:
+            advice = suggestion(name, choices) or " Give PAPER/STUDY, such as hist/fig6."
             raise ConfigError(f"study is {shown(name)}, which has no runs in the queue.{advice}")
 
 
@@ -166,17 +166,17 @@ def is_there(name: str, data_dir: Path | None) -> bool:
     return False
 
 
-def _once(found: Iterable[Entry]) -> list[Entry]:
+def _once(queued: Iterable[Entry]) -> list[Entry]:
     """Each run of a paper once, at its first place."""
     once: dict[tuple[str, str], Entry] = {}
-    for entry in found:
+    for entry in queued:
         once.setdefault((entry.paper, identity(entry.run.config)), entry)
     return list(once.values())
 
 
 def stored(entry: Entry) -> StoredRun | None:
     """The stored run of an entry; None if there is none, or if its file is damaged."""
-    name, stores = identity(entry.run.config), (entry.store, entry.known)
+    name, stores = identity(entry.run.config), (entry.store, entry.earlier)
     runs = [run for store in stores if store and (run := store.usable(name)) is not None]
     return next((run for run in runs if run.current), runs[0] if runs else None)
 

@@ -46,8 +46,8 @@ def identity(config: Config) -> str:
 
 def identities(config: Config, seeds: Iterable[int]) -> list[str]:
     """The names of the runs with these seeds."""
-    own = config.run.seed
-    return [identity(config if seed == own else config.with_run({"seed": seed})) for seed in seeds]
+    base = config.run.seed
+    return [identity(config if seed == base else config.with_run({"seed": seed})) for seed in seeds]
 
 
 def stored_file(config: Config, rows: Path) -> Path:

@@ -40,21 +40,21 @@ def seal_all(names: Sequence[str] = ()) -> None:
     check_names(names, {f"{paper}/{study.name}" for paper in every for study in every[paper]})
     for paper, studies in every.items():
         store = papers()[paper].store("small", Path("results"))
-        known = {
+        by_study = {
             study.name: resolved(study)
             for study in studies
             if not names or f"{paper}/{study.name}" in names
         }
-        if not known:
+        if not by_study:
             continue
-        waiting = {name: unfinished(cases, store) for name, cases in known.items()}
+        waiting = {name: unfinished(cases, store) for name, cases in by_study.items()}
         for name, count in waiting.items():
             if names and count:
                 raise ConfigError(
                     f"study {paper}/{name} has {count} runs that are missing or outdated: make "
                     f"them with `python -m experiments queue --study {paper}/{name}` first."
                 )
-        sealed_now = {name: known[name] for name, count in waiting.items() if not count}
+        sealed_now = {name: by_study[name] for name, count in waiting.items() if not count}
         removed = seal(store, sealed_now)
         for name, count in waiting.items():
             print(f"{paper}/{name}: " + (f"{count} runs are missing" if count else "sealed"))
@@ -76,10 +76,10 @@ def check_cases(table: StudyTable, cases: Cases) -> None:
     """Check that a table names the runs of all its cases as their configurations do."""
     for settings, names in cases:
         for seed, name in names.items():
-            known = table.names(settings, [seed])
-            if known is not None and known != [name]:
+            old = table.names(settings, [seed])
+            if old is not None and old != [name]:
                 raise DataError(
-                    f"the table of {table.study} has {known[0]} with seed {seed}, and its settings "
+                    f"the table of {table.study} has {old[0]} with seed {seed}, and its settings "
                     f"{settings} give {name}: names of runs must not change."
                 )
 
@@ -116,9 +116,9 @@ def seal(store: Store, studies: Mapping[str, Cases]) -> int:
         runs = {name: old.runs.get(name, {}) for name in owned} | old.runs
         after[study] = StudyTable(study, cases, runs, others)
         for name in names:
-            found = store.run(name)
-            assert found is not None
-            after[owners[name]].runs[name] = found.content()
+            run = store.run(name)
+            assert run is not None
+            after[owners[name]].runs[name] = run.content()
     for study, table in after.items():
         if study not in before or _text(table.content()) != _text(before[study].content()):
             _write(store, table)
@@ -203,9 +203,9 @@ def index_of(tables: Mapping[str, StudyTable]) -> str:
 
 
 def _write_index(rows: Path) -> None:
-    found = sealed.tables(rows)
-    file, text = rows / INDEX, index_of(found)
-    if found and not (file.is_file() and file.read_text(encoding="utf-8") == text):
+    tables = sealed.tables(rows)
+    file, text = rows / INDEX, index_of(tables)
+    if tables and not (file.is_file() and file.read_text(encoding="utf-8") == text):
         draft = file.with_name(f".{INDEX}.new")
         draft.write_text(text, encoding="utf-8")
         draft.replace(file)

@@ -46,15 +46,15 @@ class StudyTable:
 
     @cached_property
     def _by_case(self) -> dict[str, Names]:
-        found: dict[str, Names] = {}
+        by_case: dict[str, Names] = {}
         for settings, names in self.cases:
-            found.setdefault(key(settings), {}).update(names)
-        return found
+            by_case.setdefault(key(settings), {}).update(names)
+        return by_case
 
     def names(self, settings: Settings, seeds: Collection[int]) -> list[str] | None:
         """The names of the runs of a case; None if the table lacks the case or one of its seeds."""
-        known = self._by_case.get(key(settings), {})
-        return [known[seed] for seed in seeds] if known.keys() >= set(seeds) else None
+        by_seed = self._by_case.get(key(settings), {})
+        return [by_seed[seed] for seed in seeds] if by_seed.keys() >= set(seeds) else None
 
     def places(self, settings: Settings, seeds: Collection[int]) -> list[tuple[str, str]] | None:
         """The runs of a case, each with the study whose table has it; None as for ``names``."""
@@ -84,16 +84,16 @@ class StudyTable:
     def load(cls, file: Path) -> StudyTable:
         """Read a table."""
         try:
-            found = read_compressed(file, FORMAT)
+            content = read_compressed(file, FORMAT)
             cases = [
                 (one["settings"], {int(seed): name for seed, name in one["runs"].items()})
-                for one in found["cases"]
+                for one in content["cases"]
             ]
             runs = {
-                name: {**run, "settings": _joined(found["settings"], run["settings"])}
-                for name, run in found["runs"].items()
+                name: {**run, "settings": _joined(content["settings"], run["settings"])}
+                for name, run in content["runs"].items()
             }
-            return cls(found["study"], cases, runs, found["elsewhere"])
+            return cls(content["study"], cases, runs, content["elsewhere"])
         except (*DAMAGED, AttributeError) as error:
             raise DataError(
                 f"{file} is not a sealed table of a study: restore it with `git checkout`. "
@@ -174,13 +174,13 @@ def run(rows: Path, name: str, study: str | None = None) -> StoredRun | None:
     study = study or places(rows).get(name)
     if study is None:
         return None
-    found = table(rows, study)
-    if found is None or name not in found.runs:
+    sealed = table(rows, study)
+    if sealed is None or name not in sealed.runs:
         raise DataError(
             f"{rows / (study + SUFFIX)} lacks the run {name}: restore the table with "
             "`git checkout`, or write the index again with `python -m experiments seal`."
         )
-    return found.run(name)
+    return sealed.run(name)
 
 
 def _stamp(file: Path) -> tuple[int, int]:

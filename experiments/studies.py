@@ -170,18 +170,18 @@ class Study:
         if self.parts:
             return Results.joined([one.results(store) for one in self.parts])
         table = sealed.table(store.rows, self.name)
-        known: set[str] | None = None
-        found: dict[int, list[StoredRun]] = {}
+        algorithms: set[str] | None = None
+        by_case: dict[int, list[StoredRun]] = {}
         for i, case in enumerate(self.cases):
             names = None if table is None else table.places(case.settings, case.seeds)
             if names is None:
-                known = store.algorithms() if known is None else known
-                stored = case["algorithm"] in known  # otherwise there is nothing to resolve
-                found[i] = store.found(case.config(case.seeds[0]), case.seeds) if stored else []
+                algorithms = store.algorithms() if algorithms is None else algorithms
+                stored = case["algorithm"] in algorithms  # otherwise there is nothing to resolve
+                by_case[i] = store.found(case.config(case.seeds[0]), case.seeds) if stored else []
             else:
                 runs = (store.run(name, study) for name, study in names)
-                found[i] = [run for run in runs if run is not None]
-        return Results(self, found)
+                by_case[i] = [run for run in runs if run is not None]
+        return Results(self, by_case)
 
 
 @dataclass(frozen=True, eq=False)  # hashable, so that what is computed from it can be kept
@@ -222,12 +222,12 @@ class Results:
         costs = [cost_to(rows, target, tests).of(quantity) for rows in self.rows(case)]
         return [until.cost if until.reached else None for until in costs]
 
-    def where(self, **wanted: Any) -> list[Case]:
+    def where(self, **settings: Any) -> list[Case]:
         """Cases with these settings and at least one finished run."""
         return [
             case
             for i, case in enumerate(self.study.cases)
-            if self.runs[i] and all(case[k] == v for k, v in wanted.items())
+            if self.runs[i] and all(case[k] == v for k, v in settings.items())
         ]
 
     def values(self, name: str) -> list[Any]:
@@ -283,8 +283,8 @@ def _described(case: Case) -> str:
         "shards",
         "model",
     )
-    said = [f"{name} {case[name]}" for name in shown if case[name] is not None]
-    return ", ".join([*map(_task_described, case["task"] or ()), *said])
+    settings = [f"{name} {case[name]}" for name in shown if case[name] is not None]
+    return ", ".join([*map(_task_described, case["task"] or ()), *settings])
 
 
 def _task_described(table: Settings) -> str:

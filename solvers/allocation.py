@@ -58,10 +58,10 @@ def allocate_requests(
     quota = whole_number("total", total)
     if not 0 <= quota <= _MAX_REQUESTS:
         raise ValueError(f"total is {quota}: give a number of requests from 0 to 2^50.")
-    given = _floors(floor, sigma.shape)
-    low = np.maximum(given, sigma > 0)
+    floors = _floors(floor, sigma.shape)
+    low = np.maximum(floors, sigma > 0)
     if low.sum() > quota:
-        message = _shortfall(given, low, quota)
+        message = _shortfall(floors, low, quota)
         seconds = time.perf_counter() - start
         return Solution(None, np.inf, np.inf, 0.0, Status.INFEASIBLE, "greedy", seconds, message)
     # Scaling by a power of two is exact.
@@ -127,21 +127,23 @@ def _weights(weights: ArrayLike) -> FloatArray:
 
 
 def _floors(floor: Any, shape: tuple[int, ...]) -> IntArray:
-    given = np.asarray(floor)
-    if given.shape not in {(), shape} or not np.issubdtype(given.dtype, np.integer):
+    values = np.asarray(floor)
+    if values.shape not in {(), shape} or not np.issubdtype(values.dtype, np.integer):
         raise ValueError(
-            f"floor has shape {given.shape} and dtype {given.dtype}: give one integer, or [tasks] "
-            f"integers, here {shape}."
+            f"floor has shape {values.shape} and dtype {values.dtype}: give one integer, or "
+            f"[tasks] integers, here {shape}."
         )
-    wrong = (given < 0) | (given > _MAX_REQUESTS)
+    wrong = (values < 0) | (values > _MAX_REQUESTS)
     if wrong.any():
-        index = f"[{int(wrong.argmax())}]" if given.ndim else ""
-        raise ValueError(f"floor{index} is {given[wrong].flat[0]}: give an integer from 0 to 2^50.")
-    return np.full(shape, given, dtype=np.int64)
+        index = f"[{int(wrong.argmax())}]" if values.ndim else ""
+        raise ValueError(
+            f"floor{index} is {values[wrong].flat[0]}: give an integer from 0 to 2^50."
+        )
+    return np.full(shape, values, dtype=np.int64)
 
 
-def _shortfall(given: IntArray, low: IntArray, quota: int) -> str:
-    min_total, asked = sum(low.tolist()), sum(given.tolist())
+def _shortfall(floors: IntArray, low: IntArray, quota: int) -> str:
+    min_total, asked = sum(low.tolist()), sum(floors.tolist())
     text = f"floors add up to {min_total}, {min_total - quota} more than total {quota}"
     if asked <= quota:
         text += "; a floor of 0 counts as 1 if the task's weight is positive"

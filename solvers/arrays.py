@@ -24,11 +24,11 @@ def numbers(name: str, values: Any) -> NDArray[np.float64]:
     return array.astype(np.float64, copy=False)
 
 
-def like(given: Any, array: NDArray[Any]) -> Any:
-    """``array`` as a tensor on the device of ``given`` if that is a tensor, else unchanged."""
-    if not is_tensor(given):
+def like(model: Any, array: NDArray[Any]) -> Any:
+    """``array`` as a tensor on the device of ``model`` if that is a tensor, else unchanged."""
+    if not is_tensor(model):
         return array
-    return sys.modules["torch"].from_numpy(np.asarray(array)).to(given.device)
+    return sys.modules["torch"].from_numpy(np.asarray(array)).to(model.device)
 
 
 def first(good: NDArray[np.bool_], values: NDArray[np.float64]) -> tuple[str, float]:
@@ -85,15 +85,15 @@ def broadcast(
     """
     problems = problems or {}
     groups = arrays, scalars, problems
-    given = {name: array.shape for group in groups for name, array in group.items()}
+    shapes = {name: array.shape for group in groups for name, array in group.items()}
     compared = (
         a.shape + (1,) * lacks for lacks, group in enumerate(groups) for a in group.values()
     )
-    each = axes.replace(", clients", "")
-    wanted = f"{axes}, and {' and '.join(scalars)} {each}"
+    per_problem = axes.replace(", clients", "")
+    layout = f"{axes}, and {' and '.join(scalars)} {per_problem}"
     if problems:
-        wanted += f", and {' and '.join(problems)} {each.replace(', cells', '')}"
-    shape = common_shape(given, compared, wanted)
+        layout += f", and {' and '.join(problems)} {per_problem.replace(', cells', '')}"
+    shape = common_shape(shapes, compared, layout)
     if shape[-1] == 0:
         name = next(iter(arrays))
         raise ValueError(f"{name} has shape {arrays[name].shape}: give {axes}, with clients.")

@@ -85,8 +85,8 @@ def load_arrays(names: list[str], load: Load, draw: ChannelDraw) -> dict[str, An
     if {"compute_seconds", "seconds_per_unit"} & set(names):
         del unused["start_seconds"]  # part of these
     unused["deadline_seconds"] = np.isfinite(load.deadline_seconds).any()
-    for name, given in unused.items():
-        if given:
+    for name, present in unused.items():
+        if present:
             raise ValueError(
                 f"{name} of the load has no effect on this solver: leave it out, or serve the load "
                 "by an access, e.g. solvers.EnergyWithinDeadline."
@@ -102,8 +102,8 @@ def by_client(network: Network, values: Values) -> Values:
     if _even(network):
         return values.reshape(*values.shape[:-2], network.clients)
     places = np.arange(network.clients) - network.cell_starts[network.cell_of]
-    found: Values = values[..., network.cell_of, places]
-    return found
+    listed: Values = values[..., network.cell_of, places]
+    return listed
 
 
 def cell_rows(network: Network, values: FloatArray) -> FloatArray:

@@ -31,7 +31,7 @@ class Outcome(NamedTuple):
         self,
         feasible: BoolArray,
         shape: tuple[int, ...],
-        given: Any,
+        model: Any,
         *,
         backend: str,
         start: float,
@@ -45,7 +45,7 @@ class Outcome(NamedTuple):
         Args:
             feasible: [problems], which problems the rows of the outcome belong to.
             shape: shape of the batch; () for one problem.
-            given: argument whose array type the results have.
+            model: argument whose array type the results have.
             backend: name of the method.
             start: when the solve began, by ``time.perf_counter``.
             message: why problems are infeasible, or other information.
@@ -70,18 +70,18 @@ class Outcome(NamedTuple):
             np.divide(reached - proven, reached, off, where=apart & (reached != 0))
         )
         if not shape:
-            answer = _each(lambda a: like(given, a[0]), value) if feasible[0] else None
+            answer = _each(lambda a: like(model, a[0]), value) if feasible[0] else None
             missing = Status.UNKNOWN if failed[0] else Status.INFEASIBLE
             ended = Status.of_gap(float(gap[0])) if feasible[0] else missing
-            known, limit, rest = float(objective[0]), float(bound[0]), float(gap[0])
+            cost, limit, rest = float(objective[0]), float(bound[0]), float(gap[0])
             seconds = time.perf_counter() - start
-            return Solution(answer, known, limit, rest, ended, backend, seconds, message)
+            return Solution(answer, cost, limit, rest, ended, backend, seconds, message)
         every = np.full(len(feasible), Status.INFEASIBLE)
         every[feasible] = Status.FEASIBLE
         every[feasible & (gap <= PROVEN_GAP)] = Status.OPTIMAL
         every[failed] = Status.UNKNOWN
-        answer = _each(lambda a: like(given, _spread(a, feasible, shape)), value)
-        objective, bound, gap = (like(given, x.reshape(shape)) for x in (objective, bound, gap))
+        answer = _each(lambda a: like(model, _spread(a, feasible, shape)), value)
+        objective, bound, gap = (like(model, x.reshape(shape)) for x in (objective, bound, gap))
         seconds = time.perf_counter() - start
         status = every.reshape(shape)
         return Solution(answer, objective, bound, gap, status, backend, seconds, message)

@@ -48,11 +48,11 @@ def _silence() -> Iterator[None]:
     HiGHS writes a banner and lines for its developers there, whatever its options. Python and child
     processes write to file descriptor 1, which does not change.
     """
-    found = _output()
-    if found is None:
+    streams = _output()
+    if streams is None:
         yield
         return
-    output, nowhere = found
+    output, nowhere = streams
     usual, output.value = output.value, nowhere
     try:
         yield

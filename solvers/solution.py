@@ -87,7 +87,7 @@ class Solution(Generic[Value]):
         """A table, for notebooks; of a batch, its first items."""
         status = np.asarray(self.status, dtype=object).reshape(-1)
         columns = {
-            "status": [found.value for found in status[:ROWS]],
+            "status": [state.value for state in status[:ROWS]],
             "objective": cells_of(self.objective, ".6g"),
             "bound": cells_of(self.bound, ".6g"),
             "gap": cells_of(self.gap, ".2g"),
@@ -121,11 +121,11 @@ class Solution(Generic[Value]):
 
 def _ranges(objective: Any, gap: Any) -> str:
     """The range of the finite objectives of a batch, and the largest gap."""
-    found = np.asarray(objective, dtype=np.float64)
-    found = found[np.isfinite(found)]
-    if not found.size:
+    finite = np.asarray(objective, dtype=np.float64)
+    finite = finite[np.isfinite(finite)]
+    if not finite.size:
         return ""
-    low, high = f"{found.min():.6g}", f"{found.max():.6g}"
+    low, high = f"{finite.min():.6g}", f"{finite.max():.6g}"
     text = f"; objective {low}" if low == high else f"; objective {low} to {high}"
     gaps = np.asarray(gap, dtype=np.float64)
     gaps = gaps[np.isfinite(gaps)]

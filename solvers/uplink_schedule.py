@@ -104,13 +104,13 @@ def schedule_uplink(
     feasible: BoolArray = np.asarray(~stuck.any(-1))
     method = {"sequential": _sequential, "shares": _shares, "slots": _slots}[access]
     # The order of a sum depends on the layout of the array.
-    found = method(*(np.ascontiguousarray(array[feasible]) for array in (ready, upload)))
+    outcome = method(*(np.ascontiguousarray(array[feasible]) for array in (ready, upload)))
     message = ""
     if not feasible.all():
         names = clients(np.flatnonzero(stuck[int((~feasible).argmax())]))
         message = located(f"{names} cannot send: upload_seconds is infinite", ~feasible, shape)
     backend = {"sequential": "readiness", "shares": "newton", "slots": "closed form"}[access]
-    return found.solution(
+    return outcome.solution(
         feasible, shape, ready_seconds, backend=backend, start=start, message=message
     )
 
@@ -122,8 +122,8 @@ def _sequential(ready: FloatArray, upload: FloatArray) -> Outcome:
     if len(ready) > _FEW:
         begin = np.array(_turns(waits.T, sent.T, np.maximum)).T
     else:
-        each = zip(waits.tolist(), sent.tolist(), strict=True)
-        begin = np.array([_turns(*one, max) for one in each]).reshape(ready.shape)
+        uploads = zip(waits.tolist(), sent.tolist(), strict=True)
+        begin = np.array([_turns(*one, max) for one in uploads]).reshape(ready.shape)
     starts = np.empty_like(ready)
     np.put_along_axis(starts, order, np.where(sent > 0, begin, soonest), -1)
     end = (starts + upload).max(-1)
@@ -181,8 +181,8 @@ def _read(ready_seconds: Any, upload_seconds: Any) -> tuple[FloatArray, FloatArr
         good = (array >= 0) & ((array < np.inf) | (not limited))
         if not good.all():
             index, value = first(good, array)
-            wanted = "a finite number" if limited else "a number"
-            raise ValueError(f"{name}{index} is {value}: give {wanted} >= 0, in seconds.")
+            kind = "a finite number" if limited else "a number"
+            raise ValueError(f"{name}{index} is {value}: give {kind} >= 0, in seconds.")
         usual = (array <= MOST) | np.isinf(array)
         if not usual.all():
             index, value = first(usual, array)

@@ -52,14 +52,14 @@ class FixedRate(Access):
         network, shape = draw.network, draw.h.shape[:-1]
         vectors = load.vectors
         if self.wait == "mean":
-            each = np.broadcast_to(vectors, (*vectors.shape[:-1], network.clients))
-            total = network.over_cells(np.add, each)
+            by_client = np.broadcast_to(vectors, (*vectors.shape[:-1], network.clients))
+            total = network.over_cells(np.add, by_client)
             vectors = (total / np.maximum(network.cell_sizes, 1))[..., network.cell_of]
         upload = load.bits_per_element * vectors * load.elements / self.bps
         shape = np.broadcast_shapes(np.shape(upload), shape)
-        found = sent(load, draw, np.broadcast_to(upload, shape), np.zeros(shape))
-        own = load.bits / self.bps  # a link is busy, but uses no transmit energy
-        return replace(found, airtime_seconds=np.broadcast_to(own, shape))
+        transmission = sent(load, draw, np.broadcast_to(upload, shape), np.zeros(shape))
+        busy = load.bits / self.bps  # a link is busy, but uses no transmit energy
+        return replace(transmission, airtime_seconds=np.broadcast_to(busy, shape))
 
     def rates(self, snr: FloatArray, bandwidth_hz: float) -> Rates:
         """See :class:`Access`: independent of other uploads."""

@@ -40,14 +40,14 @@ def seconds_in_groups(
     place = np.arange(len(cell)) - np.repeat(np.cumsum(places) - places, places)
     rows = network.cell_starts[cell] + place % sizes[cell]
     shape = (*np.broadcast_shapes(load.shape[:-1], draw.h.shape[:-2]), network.clients)
-    found = np.full(shape, np.inf)
+    ends = np.full(shape, np.inf)
     if not len(rows):
-        return found
+        return ends
     cells = np.repeat(np.arange(network.cells), number)
     groups = network.regrouped(rows, cells, group[cells])
     rise = draw.noise_rise
     part = ChannelDraw(groups, draw.h[..., rows, :], None if rise is None else rise[..., cells])
     first = place < sizes[cell]
-    each = np.broadcast_to(seconds(load.of_rows(rows), part), (*shape[:-1], len(rows)))
-    found[..., rows[first]] = each[..., first]
-    return found
+    latencies = np.broadcast_to(seconds(load.of_rows(rows), part), (*shape[:-1], len(rows)))
+    ends[..., rows[first]] = latencies[..., first]
+    return ends

@@ -43,10 +43,10 @@ def soonest_in_turn(ready: FloatArray, alone: FloatArray, count: int) -> BoolArr
         last = not low < target < high * (1 - STEP)
         if last:  # no earlier end but by rounding errors
             target = high * (1 - STEP)
-        found = _on_time(ready, alone, target)
-        if len(found) >= count:
-            found = found[np.argsort(alone[found], kind="stable")[:count]]
-            best, reached = found, _end(ready[found], alone[found])
+        accepted = _on_time(ready, alone, target)
+        if len(accepted) >= count:
+            accepted = accepted[np.argsort(alone[accepted], kind="stable")[:count]]
+            best, reached = accepted, _end(ready[accepted], alone[accepted])
             if last and not reached < high:
                 break
             high = min(reached, high)

@@ -41,11 +41,11 @@ class ReadyOrder(Access):
         alone, ready = np.broadcast_arrays(
             times(load.bits, airtime_seconds_per_bit(draw, "tdma")), load.ready_seconds(network)
         )
-        own = np.where(np.isfinite(alone), alone, 0.0)
-        ends, places = _in_turn(network, ready, own)
-        seconds = np.where(own > 0, ends, ready + alone)  # alone is 0 or inf if own is 0
-        joules = load.compute_joules(network) + network.transmit_power_w * own
-        return service(seconds, joules, Decision(order=places), own)
+        airtime = np.where(np.isfinite(alone), alone, 0.0)
+        ends, places = _in_turn(network, ready, airtime)
+        seconds = np.where(airtime > 0, ends, ready + alone)  # alone is 0 or inf if own is 0
+        joules = load.compute_joules(network) + network.transmit_power_w * airtime
+        return service(seconds, joules, Decision(order=places), airtime)
 
     @checked()
     def soonest(self, load: Load, draw: ChannelDraw, counts: IntArray) -> BoolArray:
@@ -69,18 +69,20 @@ class ReadyOrder(Access):
         return Rates(np.where(first, rate_bps(bandwidth_hz, snr, 1.0), 0.0), first * 1.0)
 
 
-def _in_turn(network: Network, ready: FloatArray, own: FloatArray) -> tuple[FloatArray, FloatArray]:
+def _in_turn(
+    network: Network, ready: FloatArray, airtime: FloatArray
+) -> tuple[FloatArray, FloatArray]:
     """When each upload ends, and its place in its cell's order, [..., clients].
 
     Cells of one size are served together.
     """
-    ends, places = np.empty_like(own), np.empty_like(own)
+    ends, places = np.empty_like(airtime), np.empty_like(airtime)
     sizes = network.cell_sizes
     for count in np.unique(sizes[sizes > 0]):
         rows = network.cell_starts[sizes == count][:, None] + np.arange(count)
         order = ready[..., rows].argsort(axis=-1, kind="stable")
         at = np.take_along_axis(ready[..., rows], order, -1)
-        took = np.take_along_axis(own[..., rows], order, -1)
+        took = np.take_along_axis(airtime[..., rows], order, -1)
         # An upload ends at max over k <= i of (ready_k + all uploads from k to i).
         free = np.zeros(at.shape[:-1])
         done, turn = np.empty_like(took), np.empty_like(took)

@@ -69,15 +69,15 @@ class FileLayout(Layout):
             ValueError: the file cannot be read, has an error, or other numbers of cells or clients.
         """
         stations, positions, cell_of = self._read()
-        for name, wanted, found in (
+        for name, expected, rows in (
             ("cells", cells, len(stations)),
             ("clients", clients, len(positions)),
         ):
-            if wanted is not None and wanted != found:
+            if expected is not None and expected != rows:
                 kind = KINDS[name == "clients"]
                 raise ValueError(
-                    f"{name} is {wanted}, and {self.path} has {found} rows of kind {kind}: give "
-                    f"{found}, or omit {name}."
+                    f"{name} is {expected}, and {self.path} has {rows} rows of kind {kind}: give "
+                    f"{rows}, or omit {name}."
                 )
         filled = np.bincount(cell_of, minlength=len(stations))
         if not filled.all():
@@ -106,7 +106,7 @@ class FileLayout(Layout):
         except (OSError, UnicodeDecodeError, csv.Error) as error:
             text = error.strerror if isinstance(error, OSError) else str(error)
             raise ValueError(f"{self.path}: cannot be read as CSV: {text}.") from error
-        found: dict[str, list[tuple[float, float]]] = {kind: [] for kind in KINDS}
+        positions: dict[str, list[tuple[float, float]]] = {kind: [] for kind in KINDS}
         cells: list[tuple[int, str]] = []
         for line, row in rows:
             kind = (row["kind"] or "").strip()
@@ -114,13 +114,13 @@ class FileLayout(Layout):
                 raise ValueError(
                     f"{self.path}, line {line}: kind is {kind!r}. Give base_station or client."
                 )
-            found[kind].append((self._metres(line, row, "x_m"), self._metres(line, row, "y_m")))
+            positions[kind].append((self._metres(line, row, "x_m"), self._metres(line, row, "y_m")))
             if kind == "client":
                 cells.append((line, (row.get("cell") or "").strip()))
         for kind in KINDS:
-            if not found[kind]:
+            if not positions[kind]:
                 raise ValueError(f"{self.path}: no row of kind {kind}. Give at least one.")
-        stations, clients = (np.array(found[kind]) for kind in KINDS)
+        stations, clients = (np.array(positions[kind]) for kind in KINDS)
         return stations, clients, self._cells(cells, stations, clients)
 
     def _check_header(self, header: list[str]) -> None:
@@ -144,7 +144,7 @@ class FileLayout(Layout):
         return value
 
     def _cells(
-        self, given: list[tuple[int, str]], stations: FloatArray, clients: FloatArray
+        self, entries: list[tuple[int, str]], stations: FloatArray, clients: FloatArray
     ) -> IntArray:
         """Cell of each client: the given one, or that of the nearest base station."""
         cells = np.zeros(len(clients), dtype=np.int64)
@@ -153,7 +153,7 @@ class FileLayout(Layout):
             distance = np.hypot(*(clients - station).T)
             cells[distance < nearest] = cell
             nearest = np.minimum(nearest, distance)
-        for place, (line, text) in enumerate(given):
+        for place, (line, text) in enumerate(entries):
             if not text:
                 continue
             if text.isdecimal() and int(text) < len(stations):

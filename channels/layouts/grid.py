@@ -110,13 +110,13 @@ def hexagonal_bands(cells: int, reuse_factor: int) -> IntArray:
     """
     r = checked_reuse(reuse_factor)
     limit = math.isqrt(r) + 1
-    found = [(i, j) for i in range(limit) for j in range(i + 1) if i * i + i * j + j * j == r]
-    if not found:
+    shifts = [(i, j) for i in range(limit) for j in range(i + 1) if i * i + i * j + j * j == r]
+    if not shifts:
         raise ValueError(
             f"reuse_factor is {r}: a hexagonal grid has regular patterns of 1, 3, 4, 7, 9, 12, "
             "13, ... bands (i^2 + ij + j^2)."
         )
-    i, j = found[0]
+    i, j = shifts[0]
     q, s = axial(cells).T
     # Two sites are in the same band where their coordinates in that lattice, times r, agree mod r.
     place = ((i + j) * q + j * s) % r * r + (i * s - j * q) % r

@@ -63,8 +63,8 @@ class Hexagonal(GridLayout):
             # Three rhombi, each between two of the corners, fill the hexagon.
             which = np.floor(3 * drawn[:, 0]).astype(np.int64)
             first, second = _CORNERS[which], _CORNERS[(which + 1) % 3]
-            found = drawn[:, 1:2] * first + drawn[:, 2:] * second
-            offsets[rows] = found * (self.inter_site_distance_m / math.sqrt(3))
+            points = drawn[:, 1:2] * first + drawn[:, 2:] * second
+            offsets[rows] = points * (self.inter_site_distance_m / math.sqrt(3))
             rows = rows[np.hypot(*offsets[rows].T) < shortest_m]
             tries += 1
         return offsets

@@ -95,10 +95,10 @@ class PathLoss(ABC):
         bad = ~(np.isfinite(distance) & (distance >= low) & (distance <= high))
         if bad.any():
             most = float(limit[bad].flat[0])
-            wanted = f"from {shortest:g} to {most:g}" if most < np.inf else f">= {shortest:g}"
+            interval = f"from {shortest:g} to {most:g}" if most < np.inf else f">= {shortest:g}"
             raise ValueError(
                 f"distance_m contains {distance[bad].flat[0]:g}: {type(self).__name__} needs "
-                f"metres {wanted}. A kilometre is 1000 metres."
+                f"metres {interval}. A kilometre is 1000 metres."
             )
         return np.maximum(distance, shortest)
 

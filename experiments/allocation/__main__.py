@@ -43,15 +43,15 @@ TITLES = {
 """What is minimised, in the table and in titles of panels."""
 
 
-def table(found: Sequence[Gap]) -> str:
+def table(gaps: Sequence[Gap]) -> str:
     """One row per quantity and baseline, with the gaps in each network."""
     rows = []
-    for quantity, baseline in dict.fromkeys((gap.quantity, gap.baseline) for gap in found):
+    for quantity, baseline in dict.fromkeys((gap.quantity, gap.baseline) for gap in gaps):
         row = [TITLES[quantity], named(baseline)]
         for network in NETWORKS:
             (gap,) = (
                 one
-                for one in found
+                for one in gaps
                 if (one.network, one.quantity, one.baseline) == (network, quantity, baseline)
             )
             row.append(f"{shown(gap.median)} ({shown(gap.low)} to {shown(gap.high)})")
@@ -79,12 +79,12 @@ def shown(percent: float) -> str:
     return f"{percent:.0f}" if percent >= 10 else f"{percent:.2g}"
 
 
-def draw(found: Sequence[Gap], path: Path) -> list[Path]:
+def draw(gaps: Sequence[Gap], path: Path) -> list[Path]:
     """One panel per quantity: the median gap of each baseline, and 90 % of the cells."""
-    quantities = list(dict.fromkeys(gap.quantity for gap in found))
+    quantities = list(dict.fromkeys(gap.quantity for gap in gaps))
     figure, axes = new_figure(2, 2.4, rows=-(-len(quantities) // 2))
     for panel, quantity in zip(axes, quantities, strict=False):
-        _panel(panel, [gap for gap in found if gap.quantity == quantity])
+        _panel(panel, [gap for gap in gaps if gap.quantity == quantity])
         panel.set_title(TITLES[quantity])
     for panel in axes[: len(quantities) : 2]:
         panel.set_ylabel("excess over the minimum (%)")
@@ -121,9 +121,9 @@ def _panel(panel: Axes, gaps: Sequence[Gap]) -> None:
     panel.tick_params(axis="x", labelsize=style().small)
 
 
-def page(found: Sequence[Gap], blocks: list[Blocks], text: str) -> str:
+def page(gaps: Sequence[Gap], blocks: list[Blocks], text: str) -> str:
     """The text of the page with both tables."""
-    for (begin, end), rows in ((GAPS, table(found)), (BLOCKS, resource_blocks.table(blocks))):
+    for (begin, end), rows in ((GAPS, table(gaps)), (BLOCKS, resource_blocks.table(blocks))):
         before, first, rest = text.partition(begin)
         _, last, after = rest.partition(end)
         if not first or not last:
@@ -164,10 +164,10 @@ def main(words: Sequence[str] | None = None) -> int:
         console = Console(stderr=True)
         if arguments.make or not whole:
             with console.status("solving") if console.is_terminal else console:
-                found = measure(arguments.cells)
+                gaps = measure(arguments.cells)
         else:
-            found = load()
-        print(table(found))
+            gaps = load()
+        print(table(gaps))
         blocks = resource_blocks.load()
         if data is not None:
             with console.status("training") if console.is_terminal else console:
@@ -175,13 +175,13 @@ def main(words: Sequence[str] | None = None) -> int:
             resource_blocks.save(blocks)
         print(resource_blocks.table(blocks))
         if (arguments.make and whole) or arguments.blocks:
-            save(found, FILE)
-            text = page(found, blocks, PAGE.read_text(encoding="utf-8"))
+            save(gaps, FILE)
+            text = page(gaps, blocks, PAGE.read_text(encoding="utf-8"))
             PAGE.write_text(text, encoding="utf-8")
         if arguments.out is not None or (arguments.make and whole):
             target = PICTURE if arguments.out is None else arguments.out / PICTURE.name
             with use_style("ieee"):
-                for file in draw(found, target):
+                for file in draw(gaps, target):
                     if arguments.out is None and file.suffix == ".pdf":
                         file.unlink()
                     else:

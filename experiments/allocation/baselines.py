@@ -54,10 +54,10 @@ def greedy_selection(cells: Cells, count: int) -> tuple[IntArray, FloatArray]:
         tried = np.concatenate([chosen.repeat(clients, 0), others.reshape(-1, 1)], 1)
         every = Cells(*(array.repeat(clients, 0) for array in cells[:4]), *cells[4:])
         group = some_clients(every, tried)
-        found = allocate_bandwidth(
+        solution = allocate_bandwidth(
             group.bits, group.compute_seconds, group.snr_hz, cells.bandwidth_hz
         )
-        seconds = found.objective.reshape(problems, clients)
+        seconds = solution.objective.reshape(problems, clients)
         np.put_along_axis(seconds, chosen, np.inf, 1)
         best = seconds.argmin(-1)
         chosen = np.concatenate([chosen, best[:, None]], 1)

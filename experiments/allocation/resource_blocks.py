@@ -97,15 +97,15 @@ def _best(arrives: FloatArray, weights: ArrayLike) -> tuple[IntArray, IntArray]:
 
     All blocks are in use, as in the simulation, also those in which no update arrives.
     """
-    found = assign_resource_blocks(1 - arrives, weights=weights, count=arrives.shape[1])
-    clients = np.flatnonzero(found.value.block >= 0)
-    return clients, found.value.block[clients]
+    solution = assign_resource_blocks(1 - arrives, weights=weights, count=arrives.shape[1])
+    clients = np.flatnonzero(solution.value.block >= 0)
+    return clients, solution.value.block[clients]
 
 
 def _placed(arrives: FloatArray, clients: IntArray, blocks: IntArray) -> FloatArray:
-    found = np.zeros(len(arrives))
-    found[clients] = arrives[clients, blocks]
-    return found
+    probabilities = np.zeros(len(arrives))
+    probabilities[clients] = arrives[clients, blocks]
+    return probabilities
 
 
 RULES: dict[str, Callable[[FloatArray, np.random.Generator], FloatArray]] = {
@@ -151,7 +151,7 @@ def accuracy(arrives: FloatArray, data: Dataset, stream: Stream, rounds: int = R
 
 def measure(data: Dataset, seeds: int = SEEDS, rounds: int = ROUNDS) -> list[Blocks]:
     """Accuracies of all rules and numbers of blocks; seeds have the same places and models."""
-    found = []
+    measured = []
     for blocks in INTERFERENCE:
         for rule, place in RULES.items():
             values = []
@@ -160,22 +160,22 @@ def measure(data: Dataset, seeds: int = SEEDS, rounds: int = ROUNDS) -> list[Blo
                 dice = stream.child("places").generator()
                 arrives = place(received(blocks, dice), dice)
                 values.append(accuracy(arrives, data, stream, rounds))
-            found.append(Blocks(blocks, rule, values))
-    return found
+            measured.append(Blocks(blocks, rule, values))
+    return measured
 
 
-def table(found: list[Blocks]) -> str:
+def table(measured: list[Blocks]) -> str:
     """One row per rule: mean and standard deviation of the accuracies in percent."""
     rows = []
     for rule in RULES:
-        each = [one for one in found if one.rule == rule]
-        rows.append([rule, *(spread([100 * x for x in one.accuracy]) for one in each)])
+        of_rule = [one for one in measured if one.rule == rule]
+        rows.append([rule, *(spread([100 * x for x in one.accuracy]) for one in of_rule)])
     return markdown(["rule", *(f"{blocks} blocks" for blocks in INTERFERENCE)], rows)
 
 
-def save(found: list[Blocks], file: Path = FILE) -> None:
+def save(measured: list[Blocks], file: Path = FILE) -> None:
     """Write the accuracies as JSON."""
-    text = json.dumps([one._asdict() for one in found], indent=1)
+    text = json.dumps([one._asdict() for one in measured], indent=1)
     file.write_text(text + "\n", encoding="utf-8")
 
 

@@ -65,7 +65,7 @@ def measure(problems: int = PROBLEMS, greedy: int = 100) -> list[Gap]:
         problems: cells per network, four at least.
         greedy: cells per network on which the greedy selection is tried, which takes longest.
     """
-    found = []
+    gaps = []
     for name in NETWORKS:
         cells = drawn(name, problems)
         for quantity, study in STUDIES.items():
@@ -76,8 +76,8 @@ def measure(problems: int = PROBLEMS, greedy: int = 100) -> list[Gap]:
                 low, median, high = np.percentile(excess, [5, 50, 95])
                 gap = float(np.max(optimum.gap))
                 row = Gap(name, quantity, baseline, median, low, high, gap, len(values))
-                found.append(row)
-    return found
+                gaps.append(row)
+    return gaps
 
 
 def _seconds(cells: Cells, greedy: int) -> tuple[Solution[FloatArray], dict[str, FloatArray]]:
@@ -101,10 +101,10 @@ def _sizes(cells: Cells, greedy: int) -> tuple[Solution[Any], dict[str, FloatArr
     bits, ready, snr = (
         array.reshape(shape) for array in (part.bits, part.compute_seconds, part.snr_hz)
     )
-    each, limit = (bits / NEURONS, ready / NEURONS, snr, part.bandwidth_hz), CAP * NEURONS / GROUP
+    arrays, limit = (bits / NEURONS, ready / NEURONS, snr, part.bandwidth_hz), CAP * NEURONS / GROUP
     even = baselines.seconds_of_equal_bands(part).reshape(groups, GROUP)
-    best = allocate_bandwidth(*each).objective.max(-1) * NEURONS / GROUP
-    return optimize_masks_and_bands(*each, NEURONS, cap=limit), {
+    best = allocate_bandwidth(*arrays).objective.max(-1) * NEURONS / GROUP
+    return optimize_masks_and_bands(*arrays, NEURONS, cap=limit), {
         "equal sizes, equal bands": even.max(-1) / GROUP,
         "best sizes, equal bands": optimize_mask_sizes(
             even / NEURONS, NEURONS, cap=limit
@@ -151,15 +151,15 @@ def _energy(cells: Cells, greedy: int) -> tuple[Solution[FloatArray], dict[str, 
     bands = baselines.equal_bands(cells)
     full = baselines.upload_seconds(cells, bands)
     window = baselines.best_windows(cells, bands, deadline)
-    found = {
+    joules = {
         "equal bands, full power": baselines.joules(cells, bands, full, deadline),
         "equal bands, best power": baselines.joules(cells, bands, window, deadline),
     }
     for _ in range(ALTERNATIONS):
         bands = baselines.best_bands(cells, window, baselines.least_bands(cells, window))
         window = baselines.best_windows(cells, bands, deadline)
-    found["alternation"] = baselines.joules(cells, bands, window, deadline)
-    return optimum, found
+    joules["alternation"] = baselines.joules(cells, bands, window, deadline)
+    return optimum, joules
 
 
 def _both(cells: Cells, greedy: int) -> tuple[Solution[FloatArray], dict[str, FloatArray]]:
@@ -199,9 +199,9 @@ STUDIES: dict[str, Callable[[Cells, int], tuple[Solution[Any], dict[str, FloatAr
 }
 
 
-def save(found: list[Gap], file: Path = FILE) -> None:
+def save(gaps: list[Gap], file: Path = FILE) -> None:
     """Write the gaps as JSON."""
-    text = json.dumps([one._asdict() for one in found], indent=1)
+    text = json.dumps([one._asdict() for one in gaps], indent=1)
     file.write_text(text + "\n", encoding="utf-8")
 
 

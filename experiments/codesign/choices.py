@@ -98,12 +98,12 @@ class Sample(NamedTuple):
         """The design with a pair over a network and uplink, predicted by a curve."""
         curve = self.curves[sweep.algorithm, method]
         (rounds,) = reached([curve.rounds[place]])
-        each = reached([sweep.round_seconds[place], sweep.round_joules[place]])
+        per_round = reached([sweep.round_seconds[place], sweep.round_joules[place]])
         spent = reached([sweep.seconds[place], sweep.joules[place]])
         return Design(
             sweep,
             place,
-            SecondsAndJoules(*(rounds * one for one in each)),
+            SecondsAndJoules(*(rounds * one for one in per_round)),
             SecondsAndJoules(*spent),
         )
 
@@ -136,13 +136,13 @@ class Sample(NamedTuple):
         with its length. Seconds of a round are those that are expected here. Infinity without other
         runs.
         """
-        known = [
+        columns = [
             [hit or length or math.inf for hit, length in zip(one.rounds, one.lengths, strict=True)]
             for one in self.others[sweep.algorithm]
         ]
         return [
-            statistics.mean(rounds) * each if rounds else math.inf
-            for *rounds, each in zip(*known, reached(sweep.round_seconds), strict=True)
+            statistics.mean(rounds) * cost if rounds else math.inf
+            for *rounds, cost in zip(*columns, reached(sweep.round_seconds), strict=True)
         ]
 
     def best_pilot(self, sweep: Sweep) -> int:
@@ -151,9 +151,9 @@ class Sample(NamedTuple):
         return min(pilots, key=reached(sweep.seconds).__getitem__)
 
 
-def samples(found: Found) -> list[Sample]:
+def samples(record: Found) -> list[Sample]:
     """Every data set, network and seed with all runs of some algorithm."""
-    places = dict.fromkeys((one.dataset, one.network, one.seed) for one in found.sweeps)
+    places = dict.fromkeys((one.dataset, one.network, one.seed) for one in record.sweeps)
     every = []
     for dataset, network, seed in places:
         one = Sample(
@@ -162,25 +162,25 @@ def samples(found: Found) -> list[Sample]:
             seed,
             {
                 (s.algorithm, s.uplink): s
-                for s in found.sweeps
+                for s in record.sweeps
                 if (s.dataset, s.network, s.seed) == (dataset, network, seed)
             },
             {
                 (c.algorithm, c.method): c
-                for c in found.curves
+                for c in record.curves
                 if (c.dataset, c.seed) == (dataset, seed)
             },
-            {t.algorithm: t for t in found.trained if (t.dataset, t.seed) == (dataset, seed)},
+            {t.algorithm: t for t in record.trained if (t.dataset, t.seed) == (dataset, seed)},
             [
                 s
-                for s in found.searches
+                for s in record.searches
                 if (s.dataset, s.network, s.seed) == (dataset, network, seed)
             ],
-            [t for t in found.tuned if (t.dataset, t.network, t.seed) == (dataset, network, seed)],
+            [t for t in record.tuned if (t.dataset, t.network, t.seed) == (dataset, network, seed)],
             {
                 name: [
                     t
-                    for t in found.trained
+                    for t in record.trained
                     if (t.dataset, t.algorithm) == (dataset, name) and t.seed != seed and t.complete
                 ]
                 for name in ALGORITHMS
@@ -231,25 +231,25 @@ def chosen(sample: Sample) -> list[Chosen]:
         ),
         (FIXED_PAIR, (FIXED,), 0, 0.0),
     ]
-    found = [
+    designs = [
         Chosen(method, places, tuple(seconds[place] for place in places), trainings, spent)
         for method, places, trainings, spent in choices
     ]
-    found += [
+    designs += [
         Chosen(FEDTUNE, (), (math.inf if one.seconds is None else one.seconds,), 1, one.cpu_seconds)
         for one in sample.tuned
         if one.place == sweep.place
     ]
-    return found
+    return designs
 
 
-def later(found: Iterable[GridRuns]) -> list[float]:
+def later(runs: Iterable[GridRuns]) -> list[float]:
     """|rounds of one seed / rounds of another - 1| at the same pair, over all pairs of seeds.
 
     It is the error of a prediction that knows the pair's rounds of another seed.
     """
     by_run: dict[tuple[str, str], list[GridRuns]] = {}
-    for one in found:
+    for one in runs:
         by_run.setdefault((one.dataset, one.algorithm), []).append(one)
     return [
         abs(a / b - 1)

@@ -149,9 +149,9 @@ class Effects(NamedTuple):
     command: str
 
 
-def effects(found: Sequence[Line]) -> list[Effects]:
+def effects(lines: Sequence[Line]) -> list[Effects]:
     """All choices with runs of both sides."""
-    by_key = {line.key: line for line in found}
+    by_key = {line.key: line for line in lines}
     made = []
     for one in CHOICES:
         before, after = by_key.get(one.before), by_key.get(one.after)
@@ -169,8 +169,8 @@ def table(results: Results) -> str:
     """A row per choice: costs of the alternative over those of the choice, and its command."""
     rows = []
     for one in effects(lines(results)):
-        told = one.choice.question, one.choice.choice, *map(str, one.costs)
-        rows.append([*told, str(one.points), f"`{one.command}`"])
+        cells = one.choice.question, one.choice.choice, *map(str, one.costs)
+        rows.append([*cells, str(one.points), f"`{one.command}`"])
     return markdown(["when", *_head(), "command"], rows)
 
 
@@ -193,14 +193,14 @@ def _plain(effect: Effect) -> str:
     return re.sub(r",? ?\d+ seeds?\)", ")", str(effect)).replace(" ()", "")
 
 
-def numbers(found: Sequence[Line]) -> dict[str, str]:
+def numbers(lines: Sequence[Line]) -> dict[str, str]:
     """The best combinations over the seeds that all have, and how many choices save time."""
-    common = set.intersection(*({run.seed for run in line.runs} for line in found))
-    every = [line.of_seeds(common) for line in found]
+    common = set.intersection(*({run.seed for run in line.runs} for line in lines))
+    every = [line.of_seeds(common) for line in lines]
     whole = [line for line in every if len(line.costs("sim_seconds")) == len(common)]
     digital = [line for line in whole if line.access not in AIR]
     best = max(every, key=lambda line: statistics.mean(line.finals.values()))
-    made = effects(found)
+    made = effects(lines)
     certain = sum(one.costs[0].interval[0] > 0 for one in made)  # beyond the 95 % interval
     return {
         "combinations": f"{len(whole)} of {len(every)}",
@@ -214,9 +214,9 @@ def numbers(found: Sequence[Line]) -> dict[str, str]:
     }
 
 
-def _best(found: Sequence[Line], field: str) -> str:
+def _best(lines: Sequence[Line], field: str) -> str:
     """The combination with the lowest mean cost, and its costs."""
-    best = min(found, key=lambda line: statistics.mean(line.costs(field)))
+    best = min(lines, key=lambda line: statistics.mean(line.costs(field)))
     means = (f"{statistics.mean(best.costs(name)):.3g} {unit}" for name, unit in COSTS.items())
     return f"{_named(best)} ({', '.join(means)})"
 

@@ -137,7 +137,7 @@ def draw(results: Results, out: Path) -> list[Path]:
     """Joules against seconds to the target: a panel per schedule, a marker per access."""
     from matplotlib.ticker import LogLocator, NullFormatter
 
-    found = lines(results)
+    drawn = lines(results)
     runs = list(dict.fromkeys(run_name(case) for case in results.study.cases))
     colours = {name: look["color"] for name, look in looks(runs).items()}
     figure, axes = grid(len(SCHEDULES), height=2.9)
@@ -148,7 +148,7 @@ def draw(results: Results, out: Path) -> list[Path]:
             panel.plot([], [], color=colours[name], label=name, linewidth=style().line)
         for place, name in enumerate(ACCESSES):
             panel.plot([], [], MARKERS[place], color="0.4", label=NAMES[name])
-        for line in (one for one in found if one.schedule == schedule):
+        for line in (one for one in drawn if one.schedule == schedule):
             _point(panel, line, colours[line.run])
         panel.set_title(title)
         panel.set_xlabel(f"simulated seconds to {100 * TARGET:g} %")
@@ -159,7 +159,7 @@ def draw(results: Results, out: Path) -> list[Path]:
             axis.set_minor_formatter(NullFormatter())
     axes[0].set_ylabel(f"J per client to {100 * TARGET:g} %")
     same_limits(axes, x=True)
-    numbers = sorted({len(line.runs) for line in found}) or [0]
+    numbers = sorted({len(line.runs) for line in drawn}) or [0]
     seeds = " to ".join(f"{number}" for number in dict.fromkeys((numbers[0], numbers[-1])))
     seeds = f"mean of {seeds} seeds, dots: seeds" if numbers[-1] > 1 else "1 seed"
     legend(figure, axes, data_name(results.study.cases), seeds)

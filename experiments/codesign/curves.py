@@ -73,7 +73,7 @@ def designed() -> tuple[int, ...]:
 
 def curves(evidence: Evidence) -> list[Curve]:
     """Both predictions, for each data set, algorithm and seed with all pilots."""
-    found = []
+    records = []
     for (dataset, algorithm, seed), by_pair in by_place(evidence).items():
         pilots = designed()
         if not all(PAIRS[place] in by_pair for place in pilots):
@@ -87,8 +87,8 @@ def curves(evidence: Evidence) -> list[Curve]:
             (LUO, luo(runs, target)),
         ):
             shown = tuple(short(r) if math.isfinite(r) else None for r in rounds)
-            found.append(Curve(dataset, algorithm, seed, method, form, pilots, shown, short(cpu)))
-    return found
+            records.append(Curve(dataset, algorithm, seed, method, form, pilots, shown, short(cpu)))
+    return records
 
 
 def fitted(runs: Mapping[tuple[int, int], StoredRun], target: float) -> wirelessfl.RoundsCurve:
@@ -135,7 +135,7 @@ def luo(runs: Mapping[tuple[int, int], StoredRun], target: float) -> tuple[str, 
         if last is not None and first is not None:
             steps.append(float(h * e))
             between.append(max(float(last - first), 0.5))
-    each = np.array(steps)
-    terms = np.stack([1 / each, each], 1) / np.array(between)[:, None]
+    lengths = np.array(steps)
+    terms = np.stack([1 / lengths, lengths], 1) / np.array(between)[:, None]
     (a, b), _ = nnls(terms, np.ones(len(between)))
     return "A / (H E) + B H E", [a / (h * e) + b * h * e for h, e in PAIRS]

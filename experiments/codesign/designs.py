@@ -125,33 +125,33 @@ def pilots(evidence: Evidence) -> dict[tuple[str, str, int], list[StoredRun]]:
     for case in unequal.where():
         for run in unequal.of(case):
             masks.setdefault((case["dataset"], "hist", run.seed), []).append(run)
-    wanted = len({(c["local_steps"], c["edge_rounds"]) for c in unequal.study.cases})
-    found = {}
+    number = len({(c["local_steps"], c["edge_rounds"]) for c in unequal.study.cases})
+    complete = {}
     for place, by_pair in by_run.items():
         runs = [by_pair[PAIRS[one]] for one in designed() if PAIRS[one] in by_pair]
         more = masks.get(place, [])
-        if len(runs) == len(designed()) and (place[1] != "hist" or len(more) == wanted):
-            found[place] = [as_pilot(run, TARGETS[place[0]]) for run in (*runs, *more)]
-    return found
+        if len(runs) == len(designed()) and (place[1] != "hist" or len(more) == number):
+            complete[place] = [as_pilot(run, TARGETS[place[0]]) for run in (*runs, *more)]
+    return complete
 
 
 def make(
-    evidence: Evidence, known: Iterable[Made], show: Callable[[str], None] = lambda text: None
+    evidence: Evidence, designs: Iterable[Made], show: Callable[[str], None] = lambda text: None
 ) -> Iterator[Made]:
     """The designs of all data sets, networks and seeds, among the algorithms with all pilots.
 
     Args:
         evidence: stored runs of the grid and of ``masks``.
-        known: designs that have been made, which are kept.
+        designs: designs that have been made, which are kept.
         show: is given a line per design.
     """
-    done = {one[:3]: one for one in known}
-    found = pilots(evidence)
-    for dataset, seed in dict.fromkeys((dataset, seed) for dataset, _, seed in found):
+    done = {one[:3]: one for one in designs}
+    by_place = pilots(evidence)
+    for dataset, seed in dict.fromkeys((dataset, seed) for dataset, _, seed in by_place):
         runs = {
-            name: found[dataset, name, seed]
+            name: by_place[dataset, name, seed]
             for name in ALGORITHMS
-            if (dataset, name, seed) in found
+            if (dataset, name, seed) in by_place
         }
         target, curves = TARGETS[dataset], {}
         for network in NETWORKS:
@@ -188,7 +188,7 @@ def make(
 def _flags(design: wirelessfl.Design, network: str) -> dict[str, Any]:
     """The settings of the design's run that differ from those of other designs, by flag."""
     choice = design.choice
-    found: dict[str, Any] = {
+    flags: dict[str, Any] = {
         "algorithm": choice.family.algorithm,
         "local_steps": choice.local_steps,
         "edge_rounds": choice.edge_rounds,
@@ -196,12 +196,12 @@ def _flags(design: wirelessfl.Design, network: str) -> dict[str, Any]:
     tables = design.config.given_tables()
     for name in ("mask_sizes", "mask_shares"):
         if name in tables["algorithm"]:
-            found[name] = _plain(tables["algorithm"][name])
-    found |= {"uplink": choice.way.name} | {k: _plain(v) for k, v in choice.way.settings.items()}
+            flags[name] = _plain(tables["algorithm"][name])
+    flags |= {"uplink": choice.way.name} | {k: _plain(v) for k, v in choice.way.settings.items()}
     for section, changes in NETWORKS[network].items():
         named = {section: changes["name"]} if "name" in changes else {}
-        found |= named | {k: _plain(v) for k, v in changes.items() if k != "name"}
-    return found
+        flags |= named | {k: _plain(v) for k, v in changes.items() if k != "name"}
+    return flags
 
 
 def _plain(value: Any) -> Any:
@@ -215,13 +215,13 @@ def realised(results: Results, made: Iterable[Made]) -> list[tuple[Made, Mapping
         for case in results.where()
         for run in results.of(case)
     }
-    found = []
+    trained = []
     for one in made:
         run = runs.get(_place(one.dataset, one.seed, one.settings))
         if run is not None:
             hit = first_round(run.rows, TARGETS[one.dataset])
-            found.append((one, next((r for r in run.rows if r["round"] == hit), None)))
-    return found
+            trained.append((one, next((r for r in run.rows if r["round"] == hit), None)))
+    return trained
 
 
 def _place(dataset: str, seed: int, settings: Mapping[str, Any]) -> tuple[Any, ...]:
@@ -229,9 +229,9 @@ def _place(dataset: str, seed: int, settings: Mapping[str, Any]) -> tuple[Any, .
     return dataset, seed, settings.get("layout")
 
 
-def numbers(found: Sequence[tuple[Made, Mapping[str, Any] | None]]) -> dict[str, str]:
+def numbers(trained: Sequence[tuple[Made, Mapping[str, Any] | None]]) -> dict[str, str]:
     """How many runs reach the target, and how far predictions are from them."""
-    hits = [(one, hit) for one, hit in found if hit is not None]
+    hits = [(one, hit) for one, hit in trained if hit is not None]
     errors = {
         f"trained, {name}": f"{100 * statistics.median(values):.2g}"
         for name, field in (("seconds", "sim_seconds"), ("joules", "joules"))
@@ -239,16 +239,16 @@ def numbers(found: Sequence[tuple[Made, Mapping[str, Any] | None]]) -> dict[str,
         if values
     }
     inside = sum(one.seconds[1] <= hit["sim_seconds"] <= one.seconds[2] for one, hit in hits)
-    return {"trained": f"{len(hits)} of {len(found)}", "trained, inside": str(inside), **errors}
+    return {"trained": f"{len(hits)} of {len(trained)}", "trained, inside": str(inside), **errors}
 
 
 def table(results: Results) -> str:
     """One row per design: what has been chosen, predicted and realised."""
-    found = realised(results, load())
+    trained = realised(results, load())
     head = ["data", "network", "seed", "algorithm", "H", "E", "masks", "uplink"]
     head += ["predicted s (90 %)", "realised s", "predicted J", "realised J", "trainings"]
     rows = []
-    for one, hit in found:
+    for one, hit in trained:
         s = one.settings
         shares = s.get("mask_shares")
         masks = " : ".join(f"{x:.2g}" for x in shares) if shares else s.get("mask_sizes", "equal")

@@ -139,8 +139,8 @@ class FedTune(Redesign):
         """Update the slopes of M or of E after a window, in place."""
         favoured = lowers if more else ~lowers
         moved, previous = np.abs(current.costs - last.costs), np.abs(last.costs - before.costs)
-        known = favoured & (previous > 0)
-        slopes[known] = moved[known] / previous[known]
+        measured = favoured & (previous > 0)
+        slopes[measured] = moved[measured] / previous[measured]
         growth = (current.costs - last.costs) / current.costs
         if float(np.asarray(self.preferences) @ growth) > 0:
             slopes[~favoured] *= self.penalty

@@ -49,9 +49,9 @@ SHORT = {
 }
 
 
-def scatter(found: Found, path: Path) -> list[Path]:
+def scatter(record: Found, path: Path) -> list[Path]:
     """Realised against predicted seconds and joules, one marker per design and sample."""
-    every = samples(found)
+    every = samples(record)
     if not every:
         return []
     from matplotlib.ticker import LogLocator, NullFormatter
@@ -95,9 +95,9 @@ def _about(every: Sequence[Sample]) -> str:
     return f"{networks} networks, {seeds} seed{'s' * (seeds > 1)}"
 
 
-def regrets(found: Found, path: Path) -> list[Path]:
+def regrets(record: Found, path: Path) -> list[Path]:
     """Seconds above the best of the sweep, by method: all samples and their median."""
-    by_method = {m: v for m, v in excess(found).items() if m in SHORT}
+    by_method = {m: v for m, v in excess(record).items() if m in SHORT}
     if not by_method:
         return []
     figure, (panel,) = new_figure(height=2.6)
@@ -115,15 +115,15 @@ def regrets(found: Found, path: Path) -> list[Path]:
     panel.xaxis.set_major_formatter("{x:g}")
     panel.set_xlim(-0.5, 2 * most)
     panel.set_xlabel("seconds above the best pair of the sweep (%)")
-    every = samples(found)
+    every = samples(record)
     facts = f"{len(every)} samples", "line: median", "grey: target not reached"
     legend(figure, [panel], _about(every), *facts)
     return save_figure(figure, path)
 
 
-def seconds(found: Found, path: Path) -> list[Path]:
+def seconds(record: Found, path: Path) -> list[Path]:
     """Seconds to the target of designs, of others' choices, and of the papers' fixed settings."""
-    every = samples(found)
+    every = samples(record)
     sets = list(dict.fromkeys(one.dataset for one in every))
     if not sets:
         return []

@@ -27,22 +27,22 @@ from experiments.codesign.sweep import ALGORITHMS, reached
 from experiments.evidence import Evidence
 
 
-def numbers(found: Found, evidence: Evidence) -> dict[str, str]:
+def numbers(record: Found, evidence: Evidence) -> dict[str, str]:
     """Each number by its name on the pages.
 
     Args:
-        found: numbers of the study of predictions.
+        record: numbers of the study of predictions.
         evidence: stored runs.
     """
-    every = samples(found)
+    every = samples(record)
     return {
         **_errors(every),
         **designs.numbers(designs.realised(evidence.study("designs"), designs.load())),
         **_settings(every),
         **{name: _ratios(every, name) for name in (LUO, GUIDED, FEDTUNE)},
-        **_transferred(found),
-        "rounds of the curve": f"{100 * median(_fit(found)):.2g}",
-        "rounds of seeds": f"{100 * median(later(found.trained)):.2g}",
+        **_transferred(record),
+        "rounds of the curve": f"{100 * median(_fit(record)):.2g}",
+        "rounds of seeds": f"{100 * median(later(record.trained)):.2g}",
         **choosing.numbers(lines(evidence.study("crossed"))),
     }
 
@@ -90,17 +90,17 @@ def _ratios(every: Sequence[Sample], method: str) -> str:
     return f"{median(ratios):.2f} (quartiles {tables.quartiles(ratios)}, {len(ratios)} samples)"
 
 
-def _transferred(found: Found) -> dict[str, str]:
+def _transferred(record: Found) -> dict[str, str]:
     """How much longer the pair of each method takes than the best pair, with other seeds."""
-    longer = {name: 100 * median(values) for name, values in tables.transferred(found).items()}
+    longer = {name: 100 * median(values) for name, values in tables.transferred(record).items()}
     methods = SWEEP, GUIDED, DESIGN, BEST_PILOT
     return {f"{name}, other seeds": f"{longer[name]:.0f}" for name in methods}
 
 
-def _fit(found: Found) -> list[float]:
+def _fit(record: Found) -> list[float]:
     """Errors of the curves at pairs that no pilot has."""
     return [
-        error for name in ALGORITHMS for error in tables.curve_errors(found, name, at_pilots=False)
+        error for name in ALGORITHMS for error in tables.curve_errors(record, name, at_pilots=False)
     ]
 
 

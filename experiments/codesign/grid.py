@@ -37,10 +37,10 @@ def table(results: Results) -> str:
     for case in results.where():
         runs = results.rows(case)
         hits = [next((r["round"] for r in run if r[FIELD] >= case["target"]), None) for run in runs]
-        found = [hit for hit in hits if hit is not None]
-        mean = f"{statistics.mean(found):.3g}" if found else MISSING
-        if 0 < len(found) < len(hits):
-            mean += f" ({len(found)} of {len(hits)} seeds)"
+        rounds = [hit for hit in hits if hit is not None]
+        mean = f"{statistics.mean(rounds):.3g}" if rounds else MISSING
+        if 0 < len(rounds) < len(hits):
+            mean += f" ({len(rounds)} of {len(hits)} seeds)"
         data = f"{DATA[case['dataset']]}, {100 * case['target']:g} %"
         place = data, NAMES[case["algorithm"]], case["local_steps"]
         rows.setdefault(place, {})[case["edge_rounds"]] = mean

@@ -122,7 +122,7 @@ def priced(
     there = over(config, network, uplink)
     planner = plan_without_data(there).planner
     access = there.uplink
-    own = SampledRounds(planner, rounds).of(access, steps, edges)
+    costs = SampledRounds(planner, rounds).of(access, steps, edges)
     other = replace(planner, stream=planner.stream.child("design"))
     means = SampledRounds(other, DRAWS).of(access, steps, edges).means
-    return RoundPrices(np.cumsum(own.seconds, 0), np.cumsum(own.joules, 0), *means)
+    return RoundPrices(np.cumsum(costs.seconds, 0), np.cumsum(costs.joules, 0), *means)

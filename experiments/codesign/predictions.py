@@ -19,33 +19,33 @@ from experiments.evidence import Evidence
 
 def measure(
     evidence: Evidence,
-    known: Found,
+    earlier: Found,
     show: Callable[[str], None] = lambda text: None,
-    keep: Callable[[Found], None] = lambda found: None,
+    keep: Callable[[Found], None] = lambda record: None,
 ) -> Found:
     """All numbers, from stored runs; sweeps that are known and unchanged are not priced again.
 
     Args:
         evidence: the stored runs.
-        known: what has been computed before.
+        earlier: what has been computed before.
         show: is given a line per step.
         keep: is given all numbers after each part that takes long.
     """
     runs = trained(evidence)
-    before = {one.place: one for one in known.sweeps}
-    costs = list(sweeps(evidence, known.sweeps, show))
+    before = {one.place: one for one in earlier.sweeps}
+    costs = list(sweeps(evidence, earlier.sweeps, show))
     same = {one.place for one in costs if before.get(one.place) == one}
-    old = [one for one in known.searches if one.place in same]
-    found = Found(runs, costs, curves(evidence), old, known.tuned)
-    keep(found)
+    old = [one for one in earlier.searches if one.place in same]
+    record = Found(runs, costs, curves(evidence), old, earlier.tuned)
+    keep(record)
     done = {one.place for one in old}
     new = searches([sweep for sweep in costs if sweep.place not in done], runs, show)
-    found = found._replace(searches=[*old, *new])
-    keep(found)
-    places = [one.design().sweep.place for one in samples(found)]
+    record = record._replace(searches=[*old, *new])
+    keep(record)
+    places = [one.design().sweep.place for one in samples(record)]
     tuned: list[Tuned] = []
-    for one in tune(evidence, places, known.tuned, show):
+    for one in tune(evidence, places, earlier.tuned, show):
         tuned.append(one)
-        rest = [other for other in known.tuned if other.place not in {t.place for t in tuned}]
-        keep(found._replace(tuned=[*tuned, *rest]))
-    return found._replace(tuned=tuned)
+        rest = [other for other in earlier.tuned if other.place not in {t.place for t in tuned}]
+        keep(record._replace(tuned=[*tuned, *rest]))
+    return record._replace(tuned=tuned)

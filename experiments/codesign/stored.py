@@ -53,9 +53,9 @@ def _tuple(value: Any) -> Any:
     return tuple(map(_tuple, value)) if isinstance(value, list) else value
 
 
-def save(found: Found, file: Path = FILE) -> None:
+def save(record: Found, file: Path = FILE) -> None:
     """Write a file."""
-    parts = [f'"{name}": [\n{_lines(lines)}\n]' for name, lines in zip(KINDS, found, strict=True)]
+    parts = [f'"{name}": [\n{_lines(lines)}\n]' for name, lines in zip(KINDS, record, strict=True)]
     file.write_text("{\n" + ",\n".join(parts) + "\n}\n", encoding="utf-8")
 
 

@@ -103,16 +103,16 @@ def runs(evidence: Evidence) -> Iterator[tuple[Case, StoredRun]]:
 
 def by_place(evidence: Evidence) -> dict[tuple[str, str, int], dict[tuple[int, int], StoredRun]]:
     """The stored runs by data set, algorithm and seed, and then by pair (H, E)."""
-    found: dict[tuple[str, str, int], dict[tuple[int, int], StoredRun]] = {}
+    grids: dict[tuple[str, str, int], dict[tuple[int, int], StoredRun]] = {}
     for case, run in runs(evidence):
         place = case["dataset"], case["algorithm"], run.seed
-        found.setdefault(place, {})[case["local_steps"], case["edge_rounds"]] = run
-    return found
+        grids.setdefault(place, {})[case["local_steps"], case["edge_rounds"]] = run
+    return grids
 
 
 def trained(evidence: Evidence) -> list[GridRuns]:
     """The runs of the grid by data set, algorithm and seed."""
-    found = []
+    grids = []
     for (dataset, algorithm, seed), by_pair in by_place(evidence).items():
         rounds, lengths, cpu = [], [], []
         for pair in PAIRS:
@@ -122,8 +122,8 @@ def trained(evidence: Evidence) -> list[GridRuns]:
             rounds.append(hit)
             lengths.append(last)
             cpu.append(None if run is None else short(run.seconds * (hit or last) / last))
-        found.append(GridRuns(dataset, algorithm, seed, tuple(rounds), tuple(lengths), tuple(cpu)))
-    return found
+        grids.append(GridRuns(dataset, algorithm, seed, tuple(rounds), tuple(lengths), tuple(cpu)))
+    return grids
 
 
 def short(number: float) -> float:
@@ -132,17 +132,17 @@ def short(number: float) -> float:
 
 
 def sweeps(
-    evidence: Evidence, known: Iterable[Sweep], show: Callable[[str], None] = lambda text: None
+    evidence: Evidence, earlier: Iterable[Sweep], show: Callable[[str], None] = lambda text: None
 ) -> Iterator[Sweep]:
     """The prices of all runs that are stored.
 
     Args:
         evidence: stored runs of the grid.
-        known: what has been priced, which is not priced again if the runs reach the target in the
+        earlier: what has been priced, which is not priced again if the runs reach the target in the
             same round.
         show: is given a line per network and uplink.
     """
-    before = {one.place: one for one in known}
+    before = {one.place: one for one in earlier}
     steps, edges = sorted({h for h, _ in PAIRS}), sorted({e for _, e in PAIRS})
     cases = {(case["dataset"], case["algorithm"]): case for case, _ in runs(evidence)}
     for one in trained(evidence):
@@ -162,11 +162,11 @@ def sweeps(
                     for total in (costs.seconds, costs.joules)
                     for both in [list(zip(hits, where, strict=True))]
                 ]
-                each = [
+                means = [
                     [short(mean[at]) for at in where]
                     for mean in (costs.round_seconds, costs.round_joules)
                 ]
-                yield Sweep(*place, one.rounds, *map(tuple, (*spent, *each)))
+                yield Sweep(*place, one.rounds, *map(tuple, (*spent, *means)))
                 show(f"priced: {', '.join(map(str, place))}")
 
 

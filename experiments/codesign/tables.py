@@ -33,9 +33,9 @@ from wirelessfl.results.selection import DATA, NAMES
 METHODS = (SWEEP, DESIGN, BEST_PILOT, LUO, GUIDED, TPE, FEDTUNE, FIXED_PAIR)
 
 
-def criteria(found: Found) -> str:
+def criteria(record: Found) -> str:
     """Each criterion of ``criteria.toml`` with its value over all samples."""
-    every = samples(found)
+    every = samples(record)
     rows = [
         _row("predicted, seconds", _errors(every, SECONDS), "predicted"),
         _row("predicted, joules", _errors(every, JOULES), "predicted"),
@@ -106,13 +106,13 @@ def _shown(value: float) -> str:
     return MISSING if math.isinf(value) else f"{value:.3g}" if value >= 100 else f"{value:.2g}"
 
 
-def designs(found: Found) -> str:
+def designs(record: Found) -> str:
     """One row per data set and network: designs, predicted and realised, over all seeds."""
     head = ["data, target", "network", "seeds", "design: algorithm, uplink, (H, E)"]
     head += ["predicted s", "realised s", "best of the sweep, s", "best fixed setting, s"]
     head += ["predicted J", "realised J"]
     rows = []
-    for (dataset, network), mine in _grouped(found).items():
+    for (dataset, network), mine in _grouped(record).items():
         made = [one.design() for one in mine]
         rows.append(
             [
@@ -143,24 +143,24 @@ def _designs(made: Sequence[Design]) -> str:
 
 def _mean(values: Sequence[float]) -> str:
     """Their mean; a bound if some are infinite, with the number of the others."""
-    known = [value if math.isfinite(value) else None for value in values]
-    return cost_text(known, ".3g") if None in known else f"{statistics.mean(values):.3g}"
+    finite = [value if math.isfinite(value) else None for value in values]
+    return cost_text(finite, ".3g") if None in finite else f"{statistics.mean(values):.3g}"
 
 
-def _grouped(found: Found) -> dict[tuple[str, str], list[Sample]]:
+def _grouped(record: Found) -> dict[tuple[str, str], list[Sample]]:
     groups: dict[tuple[str, str], list[Sample]] = {}
-    for one in samples(found):
+    for one in samples(record):
         groups.setdefault((one.dataset, one.network), []).append(one)
     return groups
 
 
-def excess(found: Found) -> dict[str, list[float]]:
+def excess(record: Found) -> dict[str, list[float]]:
     """Seconds relative to the best of the sweep, minus 1, by method, one per sample.
 
     Of random choices, it is the mean.
     """
     by_method: dict[str, list[float]] = {}
-    for sample in samples(found):
+    for sample in samples(record):
         for one in chosen(sample):
             least = min(reached(sample.design().sweep.seconds))
             value = statistics.mean(one.seconds) / least - 1
@@ -168,13 +168,13 @@ def excess(found: Found) -> dict[str, list[float]]:
     return {method: by_method[method] for method in METHODS if method in by_method}
 
 
-def transferred(found: Found) -> dict[str, list[float]]:
+def transferred(record: Found) -> dict[str, list[float]]:
     """Seconds relative to the best pair, minus 1, in runs with other seeds, by method.
 
     The choices are those of a sample, and the best pair is that of the mean over the other runs.
     """
     by_method: dict[str, list[float]] = {}
-    for sample in samples(found):
+    for sample in samples(record):
         seconds = sample.elsewhere(sample.design().sweep)
         least = min(seconds)
         for one in chosen(sample):
@@ -184,19 +184,19 @@ def transferred(found: Found) -> dict[str, list[float]]:
     return by_method
 
 
-def methods(found: Found) -> str:
+def methods(record: Found) -> str:
     """One row per method: how far from the best of the sweep, and after how many trainings."""
     every: dict[str, list[Chosen]] = {}
     ratios: dict[str, list[float]] = {}
-    for sample in samples(found):
+    for sample in samples(record):
         for one in chosen(sample):
             every.setdefault(one.method, []).append(one)
             ratios.setdefault(one.method, []).append(against(sample, one.method))
     head = ["choice of (H, E)", "trainings", "s of training", "above the sweep's best (%)"]
     head += ["quartiles", "largest", "with other seeds (%)", "design / this one", "samples"]
-    moved = transferred(found)
+    moved = transferred(record)
     rows = []
-    for method, values in excess(found).items():
+    for method, values in excess(record).items():
         percent = [100 * value for value in values]
         rows.append(
             [
@@ -228,9 +228,9 @@ def _title(method: str) -> str:
     return titles[method]
 
 
-def errors(found: Found) -> str:
+def errors(record: Found) -> str:
     """Where errors come from: rounds of the curve, costs of a round, and noise of the training."""
-    every = samples(found)
+    every = samples(record)
     made = [one.design() for one in every]
     piloted = [
         d.place in s.curves[d.sweep.algorithm, CURVE].pilots
@@ -239,14 +239,14 @@ def errors(found: Found) -> str:
     parts: list[tuple[str, list[float]]] = []
     for algorithm in ("hist", "hfedavg"):
         for at_pilot in (True, False):
-            values = curve_errors(found, algorithm, at_pilot)
+            values = curve_errors(record, algorithm, at_pilot)
             where = "its pilots" if at_pilot else "other pairs"
             parts.append((f"rounds of the curve, {NAMES[algorithm]}, at {where}", values))
     rounds = [_rounds_error(one, d) for one, d in zip(every, made, strict=True)]
     parts.append(("rounds of the curve, at the designs", rounds))
-    each = [abs(_per_round(d) - 1) for d in made]
-    parts.append(("seconds of a round, at the designs", each))
-    parts.append(("rounds of another seed at the same pair", later(found.trained)))
+    deviations = [abs(_per_round(d) - 1) for d in made]
+    parts.append(("seconds of a round, at the designs", deviations))
+    parts.append(("rounds of another seed at the same pair", later(record.trained)))
     head = ["what differs", "median error (%)", "quartiles", "number"]
     rows = [
         [name, f"{100 * median(v):.3g}", quartiles([100 * x for x in v]), str(len(v))]
@@ -269,15 +269,15 @@ def _rounds_error(sample: Sample, design: Design) -> float:
     return abs(predicted / reached(design.sweep.rounds)[design.place] - 1)
 
 
-def curve_errors(found: Found, algorithm: str, at_pilots: bool) -> list[float]:
+def curve_errors(record: Found, algorithm: str, at_pilots: bool) -> list[float]:
     """|predicted / realised rounds - 1| of the curves of an algorithm."""
-    known = {one[:3]: one for one in found.trained}
+    by_place = {one[:3]: one for one in record.trained}
     return [
         abs(predicted / real - 1)
-        for curve in found.curves
-        if curve.method == CURVE and curve.algorithm == algorithm and known[curve[:3]].complete
+        for curve in record.curves
+        if curve.method == CURVE and curve.algorithm == algorithm and by_place[curve[:3]].complete
         for place, (predicted, real) in enumerate(
-            zip(curve.rounds, known[curve[:3]].rounds, strict=True)
+            zip(curve.rounds, by_place[curve[:3]].rounds, strict=True)
         )
         if (place in curve.pilots) == at_pilots and real is not None and predicted is not None
     ]

@@ -61,7 +61,7 @@ class Tuned(NamedTuple):
 def tune(
     evidence: Evidence,
     places: Iterable[tuple[str, str, int, str, str]],
-    known: Iterable[Tuned],
+    earlier: Iterable[Tuned],
     show: Callable[[str], None] = lambda text: None,
 ) -> Iterator[Tuned]:
     """Train with FedTune over these networks and uplinks, unless that is known.
@@ -69,10 +69,10 @@ def tune(
     Args:
         evidence: stored runs of the grid, whose settings the runs have.
         places: see ``Tuned.place``.
-        known: runs that have been made.
+        earlier: runs that have been made.
         show: is given a line per run.
     """
-    done = {one.place: one for one in known}
+    done = {one.place: one for one in earlier}
     cases = {
         (case["dataset"], case["algorithm"]): case
         for case in evidence.study("grid").study.cases

@@ -41,15 +41,15 @@ def runs_of(results: Results, figure: Results) -> Runs:
         figure: runs of Figure 7a of HIST: the published convention, and OMA.
     """
     snrs = sorted({case["snr_db"] for case in results.study.cases})
-    found: Runs = {name: {} for name in LABELS}
+    runs: Runs = {name: {} for name in LABELS}
     for case in figure.where():
         if case["uplink"] == "tdma":
-            found[OMA] = dict.fromkeys(snrs, figure.of(case))
+            runs[OMA] = dict.fromkeys(snrs, figure.of(case))
         elif case["snr_db"] in snrs:
-            found[PUBLISHED][case["snr_db"]] = figure.of(case)
+            runs[PUBLISHED][case["snr_db"]] = figure.of(case)
     for case in results.where():
-        found[label(case)][case["snr_db"]] = results.of(case)
-    return found
+        runs[label(case)][case["snr_db"]] = results.of(case)
+    return runs
 
 
 def last_round(results: Results) -> int:
@@ -70,13 +70,13 @@ def accuracies(runs: Sequence[StoredRun], rounds: int) -> list[float]:
 
 def errors(runs: Sequence[StoredRun], rounds: int) -> float | None:
     """Mean error per element over seeds and rounds; None over OMA."""
-    found = [
+    means = [
         row["air_error"]
         for run in runs
         for row in run.rows
         if row["round"] <= rounds and row.get("air_error") is not None
     ]
-    return statistics.mean(found) if found else None
+    return statistics.mean(means) if means else None
 
 
 def table(results: Results) -> str:
@@ -85,12 +85,12 @@ def table(results: Results) -> str:
 
 
 def _table(results: Results, figure: Results) -> str:
-    rounds, found = last_round(results), runs_of(results, figure)
+    rounds, by_label = last_round(results), runs_of(results, figure)
     snrs = sorted({case["snr_db"] for case in results.study.cases})
     head = ["convention", "seeds", *(f"accuracy (%) at {snr:g} dB" for snr in snrs)]
     head += [f"error per element at {snrs[0]:g} / {snrs[-1]:g} dB"]
     rows = []
-    for name, by_snr in found.items():
+    for name, by_snr in by_label.items():
         if not by_snr:
             continue
         counts = [len(runs) for runs in by_snr.values()]
@@ -120,10 +120,10 @@ def draw(results: Results, out: Path) -> list[Path]:
 
 
 def _draw(results: Results, figure: Results, out: Path) -> list[Path]:
-    rounds, found = last_round(results), runs_of(results, figure)
+    rounds, runs = last_round(results), runs_of(results, figure)
     snrs = sorted({case["snr_db"] for case in results.study.cases})
     picture, (panel,) = grid(1, height=2.9)
-    for place, (name, by_snr) in enumerate(found.items()):
+    for place, (name, by_snr) in enumerate(runs.items()):
         if by_snr:
             shift = 0.35 * (place - 2)
             points = {snr: accuracies(by_snr[snr], rounds) for snr in snrs if snr in by_snr}
@@ -136,13 +136,13 @@ def _draw(results: Results, figure: Results, out: Path) -> list[Path]:
     return save_figure(picture, out / "conventions")
 
 
-def excess_db(known: Evidence) -> float:
+def excess_db(evidence: Evidence) -> float:
     """How much noisier the published convention is than the physical one, in dB.
 
     From the errors of Figure 7d of HIST at -10 dB with the default beamformer, of the seeds that
     both have.
     """
-    figure = known.study("fig7d")
+    figure = evidence.study("fig7d")
     by_seed: dict[str, dict[int, float]] = {}
     for case in figure.where(beamformer="anneal"):
         mine = by_seed.setdefault(case["convention"], {})

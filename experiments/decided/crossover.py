@@ -113,16 +113,16 @@ def measure(
     show: Callable[[str], None] = lambda text: None,
 ) -> list[Place]:
     """The seconds of all places; those of AirComp do not depend on the SNR."""
-    found = []
+    places = []
     for number in clients:
         air = seconds(number, snrs[0], AIR, seeds, rounds)
         for snr in snrs:
             others = {
                 name: seconds(number, snr, name, seeds, rounds) for name in COMPARED if name != AIR
             }
-            found.append(Place(snr, number, {AIR: air, **others}))
+            places.append(Place(snr, number, {AIR: air, **others}))
             show(f"{number} clients per cell, {snr:g} dB")
-    return found
+    return places
 
 
 def load(file: Path = FILE) -> list[Place]:
@@ -167,10 +167,10 @@ def draw(places: Sequence[Place], path: Path) -> list[Path]:
     """Maps relative to AirComp: the best OMA, equal slots as in the paper, and one bit a number."""
     figure, axes = new_figure(3, 2.6)
     maps = {title: ratios(places, uplinks) for title, uplinks in MAPS.items()}
-    lowest = min(1.0, *(float(each.min()) for each in maps.values()))
-    highest = max(float(each.max()) for each in maps.values())
-    for panel, (title, found) in zip(axes, maps.items(), strict=True):
-        shown = _map(panel, places, found, lowest, highest)
+    lowest = min(1.0, *(float(values.min()) for values in maps.values()))
+    highest = max(float(values.max()) for values in maps.values())
+    for panel, (title, quotients) in zip(axes, maps.items(), strict=True):
+        shown = _map(panel, places, quotients, lowest, highest)
         panel.set_title(title)
     axes[0].set_ylabel("clients per cell")
     bar = figure.colorbar(shown, ax=list(axes), pad=0.01)
@@ -188,7 +188,7 @@ def draw(places: Sequence[Place], path: Path) -> list[Path]:
 
 
 def _map(
-    panel: Axes, places: Sequence[Place], found: FloatArray, lowest: float, highest: float
+    panel: Axes, places: Sequence[Place], ratios: FloatArray, lowest: float, highest: float
 ) -> Any:
     """Draw a map with the ratio in each field, and the line where both are equally fast."""
     from matplotlib.colors import LogNorm
@@ -197,16 +197,16 @@ def _map(
     numbers = [number for number, _ in _by_clients(places)]
     x, y = np.arange(len(snrs)), np.arange(len(numbers))
     panel.grid(visible=False)
-    shown = panel.pcolormesh(x, y, found, norm=LogNorm(lowest, highest), cmap="cividis")
-    for (row, column), value in np.ndenumerate(found):
+    shown = panel.pcolormesh(x, y, ratios, norm=LogNorm(lowest, highest), cmap="cividis")
+    for (row, column), value in np.ndenumerate(ratios):
         dark = np.log(value / lowest) < 0.5 * np.log(highest / lowest)
         colour = "white" if dark else "black"
         text = f"{value / 1000:.0f}k" if value >= 1000 else f"{value:.{int(value < 10)}f}"
         panel.text(
             column, row, text, ha="center", va="center", color=colour, fontsize=style().small * 0.8
         )
-    if found.min() < 1 < found.max():
-        panel.contour(x, y, found, levels=[1.0], colors="red")
+    if ratios.min() < 1 < ratios.max():
+        panel.contour(x, y, ratios, levels=[1.0], colors="red")
     panel.set_xticks(x, [f"{snr:g}" for snr in snrs])
     panel.set_yticks(y, [str(number) for number in numbers])
     panel.set_xlabel("SNR (dB)")

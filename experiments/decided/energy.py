@@ -84,22 +84,22 @@ def costs(network: str, run: StoredRun, changes: Mapping[str, Any]) -> list[Desi
 
     def cost(design: str, uplink: Mapping[str, Any], setting: float | None = None) -> DesignCost:
         end = priced(short, **changes, uplink=uplink).rows[-1]
-        found = (end["sim_seconds"], end["joules"], end["joules_max"])
-        return DesignCost(network, run.seed, design, setting, rounds, *found)
+        spent = (end["sim_seconds"], end["joules"], end["joules_max"])
+        return DesignCost(network, run.seed, design, setting, rounds, *spent)
 
     equal, best = cost(EQUAL, OMA[EQUAL]), cost(OPTIMAL, OMA[OPTIMAL])
     longest = longest_round(run, rounds, changes)
-    found = [equal, best]
+    designs = [equal, best]
     for factor in DEADLINES:
         deadline = factor * longest
         uplink = {"name": "ofdma", "round_deadline": deadline}
-        found.append(cost(f"{DEADLINE} {factor:g}", uplink, deadline))
+        designs.append(cost(f"{DEADLINE} {factor:g}", uplink, deadline))
     clients = int(run.settings["network"]["clients"])
     for factor in WEIGHTS:
         weight = factor * best.seconds / (best.joules * clients)
         uplink = {"name": "ofdma", "energy_weight": weight}
-        found.append(cost(f"{WEIGHT} {factor:g}", uplink, weight))
-    return found
+        designs.append(cost(f"{WEIGHT} {factor:g}", uplink, weight))
+    return designs
 
 
 def longest_round(run: StoredRun, rounds: int, changes: Mapping[str, Any]) -> float:
@@ -111,19 +111,19 @@ def longest_round(run: StoredRun, rounds: int, changes: Mapping[str, Any]) -> fl
 def measure(
     hist: Evidence,
     decided: Evidence,
-    known: Iterable[DesignCost],
+    earlier: Iterable[DesignCost],
     show: Callable[[str], None] = lambda text: None,
 ) -> list[DesignCost]:
     """The costs of all stored runs; those with known costs are not priced again."""
     before: dict[tuple[str, int], list[DesignCost]] = {}
-    for one in known:
+    for one in earlier:
         before.setdefault((one.network, one.seed), []).append(one)
-    found = []
+    designs = []
     for network, run, changes in sources(hist, decided):
         if (network, run.seed) not in before:
             show(f"{network}, seed {run.seed}")
-        found += before.get((network, run.seed)) or costs(network, run, changes)
-    return found
+        designs += before.get((network, run.seed)) or costs(network, run, changes)
+    return designs
 
 
 def load(file: Path = FILE) -> list[DesignCost]:

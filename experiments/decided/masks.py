@@ -31,7 +31,7 @@ def _table(results: Results, priced: Sequence[oma.Point], figure: Results) -> st
     for cells in sorted({case["cells"] for case in results.study.cases}):
         for algorithm in ("hfedavg", "hist"):
             mine = oma.of(priced, study="fig6", algorithm=algorithm, cells=cells)
-            found = {one: [p.seconds for p in oma.of(mine, uplink=one)] for one in (SLOTS, OPTIMAL)}
+            times = {one: [p.seconds for p in oma.of(mine, uplink=one)] for one in (SLOTS, OPTIMAL)}
             rounds = [
                 p.seconds / p.rounds
                 for p in oma.of(mine, uplink=OPTIMAL)
@@ -40,7 +40,7 @@ def _table(results: Results, priced: Sequence[oma.Point], figure: Results) -> st
             name = "HIST, uniform masks" if algorithm == "hist" else NAMES[algorithm]
             rows.append([str(cells), name, spread(rounds, 2) if rounds else "not run"])
             for one in (OPTIMAL, SLOTS):
-                rows[-1].append(cost_text(found[one]) if found[one] else "not run")
+                rows[-1].append(cost_text(times[one]) if times[one] else "not run")
         new = [rows_ for case in results.where(cells=cells) for rows_ in results.rows(case)]
         old = [r for c in figure.where(cells=cells, mask_sizes="optimized") for r in figure.rows(c)]
         second = [run[-1]["sim_seconds"] / run[-1]["round"] for run in new]
@@ -80,14 +80,14 @@ def _relative(
     results: Results, priced: Sequence[oma.Point], figure: Results
 ) -> dict[str, dict[int, list[float | None]]]:
     """By what is optimised and N, the seeds' seconds relative to uniform masks and equal slots."""
-    found: dict[str, dict[int, list[float | None]]] = {
+    ratios: dict[str, dict[int, list[float | None]]] = {
         name: {} for name in ("sizes", "bandwidth", "sizes and bandwidth")
     }
     sources = (figure, "sizes"), (results, "sizes and bandwidth")
     for cells in sorted({case["cells"] for case in results.study.cases}):
         mine = oma.of(priced, study="fig6", algorithm="hist", cells=cells)
         before = {p.seed: p.seconds for p in oma.of(mine, uplink=SLOTS) if p.seconds is not None}
-        found["bandwidth"][cells] = [
+        ratios["bandwidth"][cells] = [
             None if p.seconds is None else p.seconds / before[p.seed]
             for p in oma.of(mine, uplink=OPTIMAL)
             if p.seed in before
@@ -98,5 +98,5 @@ def _relative(
                     until = cost_to(run.rows, oma.TARGET).of("sim_seconds")
                     if run.seed in before:
                         value = until.cost / before[run.seed] if until.reached else None
-                        found[name].setdefault(cells, []).append(value)
-    return {name: {n: some for n, some in by.items() if some} for name, by in found.items()}
+                        ratios[name].setdefault(cells, []).append(value)
+    return {name: {n: some for n, some in by.items() if some} for name, by in ratios.items()}

@@ -99,28 +99,28 @@ def wanted(evidence: Evidence) -> Iterator[tuple[Point, Case, StoredRun]]:
 
 
 def measure(
-    evidence: Evidence, known: Iterable[Point], show: Callable[[str], None] = lambda text: None
+    evidence: Evidence, earlier: Iterable[Point], show: Callable[[str], None] = lambda text: None
 ) -> list[Point]:
     """The points of all stored runs.
 
     Args:
         evidence: stored runs of HIST.
-        known: points with a price, which are not priced again if the run reaches 80 % in the same
+        earlier: points with a price, which are not priced again if the run reaches 80 % in the same
             round.
         show: is given a line for each price.
     """
-    before = {(*one.place, one.rounds): one for one in known}
-    found = []
+    before = {(*one.place, one.rounds): one for one in earlier}
+    points = []
     for point, _, run in wanted(evidence):
         key = (*point.place, point.rounds)
         if point.uplink == AIR or point.rounds is None:
-            found.append(point)
+            points.append(point)
         elif key in before:
-            found.append(before[key])
+            points.append(before[key])
         else:
-            found.append(point._replace(seconds=seconds(run, point)))
-            show(f"{point.study}, {point.uplink}, seed {point.seed}: {found[-1].seconds:.4g} s")
-    return found
+            points.append(point._replace(seconds=seconds(run, point)))
+            show(f"{point.study}, {point.uplink}, seed {point.seed}: {points[-1].seconds:.4g} s")
+    return points
 
 
 def seconds(run: StoredRun, point: Point) -> float:
@@ -138,9 +138,9 @@ def seconds(run: StoredRun, point: Point) -> float:
     return float(priced(short, joules=False, **changes).rows[-1]["sim_seconds"])
 
 
-def of(points: Iterable[Point], **wanted: Any) -> list[Point]:
+def of(points: Iterable[Point], **fields: Any) -> list[Point]:
     """The points with these values."""
-    return [p for p in points if all(getattr(p, name) == value for name, value in wanted.items())]
+    return [p for p in points if all(getattr(p, name) == value for name, value in fields.items())]
 
 
 def table(points: Sequence[Point]) -> str:
@@ -264,6 +264,6 @@ def beside(results: Results, study: str) -> Results:
 
     None are with digits, the data of scale ``smoke``, which has no stored runs.
     """
-    found = evidence().study(study)
-    alike = results.study.cases[0]["dataset"] == found.study.cases[0]["dataset"]
-    return found if alike else Results(found.study, {place: [] for place in found.runs})
+    figure = evidence().study(study)
+    alike = results.study.cases[0]["dataset"] == figure.study.cases[0]["dataset"]
+    return figure if alike else Results(figure.study, {place: [] for place in figure.runs})

@@ -52,14 +52,14 @@ def published_rows(
         study: name of the study; empty for that of the table.
     """
     results = evidence.study(study or f"table{table}")
-    found = []
+    effects = []
     for one in over:
         for algorithm in algorithms or (None,):
             parts = [SHOWN[one]] * (len(over) > 1)
             parts += [NAMES[str(algorithm)]] if len(algorithms) > 1 else []
             gains = _gains(results, one, table, algorithm=algorithm)
-            found.append(_mean(", ".join(parts), gains, least, equal=equal))
-    return found
+            effects.append(_mean(", ".join(parts), gains, least, equal=equal))
+    return effects
 
 
 def reproduced(
@@ -73,8 +73,8 @@ def reproduced(
         for number in _transitions(table, case):
             printed = paper_of(table, case, number)
             if printed is not None:
-                found = after_by_seed(results, case, number)
-                rows.append({seed: value - printed.mean for seed, value in found.items()})
+                accuracies = after_by_seed(results, case, number)
+                rows.append({seed: value - printed.mean for seed, value in accuracies.items()})
     values = tuple(statistics.mean(row[seed] for row in rows) for seed in _shared(rows))
     return [Effect("", values, within, "points", equal=True)]
 

@@ -101,32 +101,32 @@ def load(file: Path = FILE) -> list[MeasuredCost]:
 
 def make(study: Study, file: Path) -> None:
     """Measure the cases of a study that are not in the file yet, and add them, one by one."""
-    found = load(file)
+    costs = load(file)
     file.parent.mkdir(parents=True, exist_ok=True)
     for case in study.cases:
         for seed in case.seeds:
             key = (case["dataset"], case["model"], case["algorithm"], case["warm_start"], seed)
-            if any(one[:5] == key for one in found):
+            if any(one[:5] == key for one in costs):
                 continue
-            found.append(measure(case, seed))
-            said = f"{case.label}, seed {seed}: {found[-1].cpu_seconds:.1f} s"
-            print(said, file=sys.stderr, flush=True)
-            text = "[\n" + ",\n".join(json.dumps(one._asdict()) for one in found) + "\n]\n"
+            costs.append(measure(case, seed))
+            progress = f"{case.label}, seed {seed}: {costs[-1].cpu_seconds:.1f} s"
+            print(progress, file=sys.stderr, flush=True)
+            text = "[\n" + ",\n".join(json.dumps(one._asdict()) for one in costs) + "\n]\n"
             draft = file.with_name(f".{file.name}")
             draft.write_text(text, encoding="utf-8")
             draft.replace(file)
 
 
-def table(found: Sequence[MeasuredCost]) -> str:
+def table(costs: Sequence[MeasuredCost]) -> str:
     """CPU seconds and MiB by algorithm and warm start: medians of the repetitions."""
-    if not found:
+    if not costs:
         return "*No run is measured.*\n"
-    starts = [start for start in SHOWN if any(one.warm_start == start for one in found)]
+    starts = [start for start in SHOWN if any(one.warm_start == start for one in costs)]
     head = ["data, model", "algorithm"]
     head += [f"{SHOWN[start]}: CPU s, MiB" for start in starts]
     rows = []
-    for dataset, model, algorithm in dict.fromkeys(one[:3] for one in found):
-        of_row = [one for one in found if one[:3] == (dataset, model, algorithm)]
+    for dataset, model, algorithm in dict.fromkeys(one[:3] for one in costs):
+        of_row = [one for one in costs if one[:3] == (dataset, model, algorithm)]
         cells = []
         for start in starts:
             mine = [one for one in of_row if one.warm_start == start]
@@ -136,7 +136,7 @@ def table(found: Sequence[MeasuredCost]) -> str:
             )
             cells.append("-" if seconds is None else f"{seconds:.1f}, {mib:.0f}")
         rows.append([f"{DATA[dataset]}, {model}", NAMES[algorithm], *cells])
-    machines = ", ".join(dict.fromkeys(one.machine for one in found))
+    machines = ", ".join(dict.fromkeys(one.machine for one in costs))
     text = f"One thread of {machines}, without the start of the command. Medians.\n\n"
     return text + PUBLISHED + markdown(head, rows)
 

@@ -64,13 +64,13 @@ def table(results: Results) -> str:
     return f"{text}\n\n{markdown(head, rows)}"
 
 
-def by_round(results: Results, over: str, **wanted: Any) -> dict[int, list[float]]:
+def by_round(results: Results, over: str, **settings: Any) -> dict[int, list[float]]:
     """Gain of Proposed in points, by round of a session and seed: means over all transitions.
 
     Seeds that lack a run of a setting are left out.
     """
     gains: dict[int, dict[int, list[float]]] = {}
-    both = pairs(results, over, **wanted)
+    both = pairs(results, over, **settings)
     for mine, theirs in both:
         others = {run.seed: run for run in results.of(theirs)}
         for run in results.of(mine):

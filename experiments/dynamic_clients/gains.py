@@ -49,17 +49,17 @@ class Gain(NamedTuple):
     diverged: bool
 
 
-def gain_of(results: Results, over: str, **wanted: str) -> Gain | None:
+def gain_of(results: Results, over: str, **settings: str) -> Gain | None:
     """The gain over a warm start in all cases with these settings; None without runs."""
-    both = pairs(results, over, **wanted)
+    both = pairs(results, over, **settings)
     seeds = mean_by_seed([gain(results, one, number) for one in both for number in NUMBERS])
     if not seeds:
         return None
     printed = [_printed(one, number) for one in both for number in NUMBERS]
-    known = [value for value in printed if value is not None]
+    numbers = [value for value in printed if value is not None]
     return Gain(
         seeds,
-        statistics.mean(known) if known and len(known) == len(printed) else None,
+        statistics.mean(numbers) if numbers and len(numbers) == len(printed) else None,
         any(_lost(results, case) for _, case in both),
     )
 
@@ -82,9 +82,9 @@ def _lost(results: Results, case: Case) -> bool:
 
 def groups(results: Results) -> list[tuple[str, str]]:
     """Models with their algorithms, in order."""
-    found = {(case["model"], case["algorithm"]) for case in results.where()}
+    combinations = {(case["model"], case["algorithm"]) for case in results.where()}
     models = results.values("model")
-    return sorted(found, key=lambda one: (models.index(one[0]), ALGORITHMS.index(one[1])))
+    return sorted(combinations, key=lambda one: (models.index(one[0]), ALGORITHMS.index(one[1])))
 
 
 def table(results: Results) -> str:
@@ -93,12 +93,12 @@ def table(results: Results) -> str:
     for model, algorithm in groups(results):
         cells = []
         for over in BASELINES:
-            found = gain_of(results, over, model=model, algorithm=algorithm)
-            if found is None:
+            gain = gain_of(results, over, model=model, algorithm=algorithm)
+            if gain is None:
                 cells.append("-")
                 continue
-            paper = "" if found.paper is None else f" ({found.paper:.1f})"
-            cells.append(spread(found.seeds) + paper + " †" * found.diverged)
+            paper = "" if gain.paper is None else f" ({gain.paper:.1f})"
+            cells.append(spread(gain.seeds) + paper + " †" * gain.diverged)
         rows.append([MODELS.get(model, model), NAMES[algorithm], *cells])
     head = ["model", "algorithm", *(f"over {SHOWN[over]}" for over in BASELINES)]
     text = "Gain of Proposed in percentage points, ± the sample standard deviation over the seeds; "
@@ -115,10 +115,10 @@ def points(results: Results, out: Path) -> list[Path]:
     for panel, over in zip(axes, BASELINES, strict=True):
         for place, (model, algorithm) in enumerate(lines):
             for rank, data in enumerate(sets):
-                found = gain_of(results, over, model=model, algorithm=algorithm, dataset=data)
-                if found is not None:
+                gain = gain_of(results, over, model=model, algorithm=algorithm, dataset=data)
+                if gain is not None:
                     y = place + APART * (rank - (len(sets) - 1) / 2)
-                    _draw(panel, y, found, colour_of(algorithm), rank)
+                    _draw(panel, y, gain, colour_of(algorithm), rank)
         _arrange(panel, [f"{NAMES[one]}" for _, one in lines], panel is axes[0])
         starts = [p for p, (m, _) in enumerate(lines) if p and m != lines[p - 1][0]]
         for start in starts:
@@ -149,16 +149,16 @@ def points(results: Results, out: Path) -> list[Path]:
     return save_figure(figure, out / "gains")
 
 
-def _draw(panel: Axes, y: float, found: Gain, colour: str, rank: int) -> None:
+def _draw(panel: Axes, y: float, gain: Gain, colour: str, rank: int) -> None:
     """Draw a gain: its mean, its seeds and the paper's value."""
-    if found.paper is not None:
-        panel.plot(found.paper, y, "|", color="0.45", markersize=6, zorder=1.8)
-    mean, size = statistics.mean(found.seeds), style().small / 1.8
+    if gain.paper is not None:
+        panel.plot(gain.paper, y, "|", color="0.45", markersize=6, zorder=1.8)
+    mean, size = statistics.mean(gain.seeds), style().small / 1.8
     fill = colour if rank == 0 else "white"
-    form = LOST if found.diverged else FORMS[rank]
+    form = LOST if gain.diverged else FORMS[rank]
     panel.plot(mean, y, form, color=colour, markerfacecolor=fill, markersize=size, zorder=2.5)
     dots: dict[str, Any] = {"color": "black", "markersize": 2.2, "markeredgewidth": 0}
-    panel.plot(found.seeds, [y] * len(found.seeds), "o", gid="seed", zorder=3, **dots)
+    panel.plot(gain.seeds, [y] * len(gain.seeds), "o", gid="seed", zorder=3, **dots)
 
 
 def _arrange(panel: Axes, names: Sequence[str], named: bool) -> None:

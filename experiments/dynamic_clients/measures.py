@@ -41,12 +41,12 @@ def after_by_seed(results: Results, case: Case, number: int) -> dict[int, float]
 
     Runs that end earlier are left out.
     """
-    found = {}
+    accuracies = {}
     for run in results.of(case):
         accuracy = _accuracy(run, session_of(number))
         if accuracy is not None:
-            found[run.seed] = accuracy
-    return found
+            accuracies[run.seed] = accuracy
+    return accuracies
 
 
 def _accuracy(run: StoredRun, session: int) -> float | None:
@@ -54,18 +54,18 @@ def _accuracy(run: StoredRun, session: int) -> float | None:
     return next((100 * one.mean_accuracy for one in entered), None)
 
 
-def pairs(results: Results, over: str, **wanted: Any) -> list[tuple[Case, Case]]:
+def pairs(results: Results, over: str, **settings: Any) -> list[tuple[Case, Case]]:
     """Each case of Proposed with the case of the warm start ``over`` and the same settings.
 
     Args:
         results: results of the study.
         over: name of the other warm start.
-        wanted: settings of the cases.
+        settings: settings of the cases.
     """
-    found: dict[tuple[Any, ...], dict[str, Case]] = {}
-    for case in results.where(**wanted):
-        found.setdefault(tuple(case[name] for name in SAME), {})[case["warm_start"]] = case
-    return [(one["proposed"], one[over]) for one in found.values() if {"proposed", over} <= {*one}]
+    groups: dict[tuple[Any, ...], dict[str, Case]] = {}
+    for case in results.where(**settings):
+        groups.setdefault(tuple(case[name] for name in SAME), {})[case["warm_start"]] = case
+    return [(one["proposed"], one[over]) for one in groups.values() if {"proposed", over} <= {*one}]
 
 
 def gain(results: Results, both: tuple[Case, Case], number: int) -> dict[int, float]:

@@ -70,20 +70,20 @@ def read(table: int) -> tuple[PublishedRow, ...]:
 
 
 @cache
-def find(table: int, **wanted: Any) -> PublishedRow | None:
+def find(table: int, **fields: Any) -> PublishedRow | None:
     """The number of a table with these fields; None if no number matches.
 
     Args:
         table: 1 to 14.
-        wanted: fields of ``PublishedRow``; fields that the table does not distinguish are ignored.
+        fields: fields of ``PublishedRow``; fields that the table does not distinguish are ignored.
     """
     names = _columns(table)
-    known = {name: value for name, value in wanted.items() if name in names}
-    values = [*known.values()]
-    found = [one for one in read(table) if [getattr(one, name) for name in known] == values]
-    if len(found) > 1:
-        raise ValueError(f"table {table} has {len(found)} numbers with {known}: give more fields.")
-    return found[0] if found else None
+    keys = {name: value for name, value in fields.items() if name in names}
+    values = [*keys.values()]
+    rows = [one for one in read(table) if [getattr(one, name) for name in keys] == values]
+    if len(rows) > 1:
+        raise ValueError(f"table {table} has {len(rows)} numbers with {keys}: give more fields.")
+    return rows[0] if rows else None
 
 
 def datasets(table: int) -> list[str]:

@@ -72,10 +72,10 @@ def common_target(runs: Sequence[Rows], session: int, below: float) -> float:
 
 def groups(results: Results) -> list[list[Case]]:
     """Groups of cases that differ only in their warm start."""
-    found: dict[tuple[Any, ...], list[Case]] = {}
+    cases: dict[tuple[Any, ...], list[Case]] = {}
     for case in results.where():
-        found.setdefault((case["dataset"], case["algorithm"], case["uplink"]), []).append(case)
-    return list(found.values())
+        cases.setdefault((case["dataset"], case["algorithm"], case["uplink"]), []).append(case)
+    return list(cases.values())
 
 
 def costs(
@@ -98,16 +98,16 @@ def mean_costs(
     """Costs by warm start and seed, means over the transitions; None if one misses its target."""
     by_number = [costs(results, cases, number, below) for number in NUMBERS]
     return {
-        start: [_mean(one) for one in zip(*(found[start] for found in by_number), strict=True)]
+        start: [_mean(one) for one in zip(*(by_seed[start] for by_seed in by_number), strict=True)]
         for start in by_number[0]
     }
 
 
-def _mean(found: Sequence[SessionCost | None]) -> tuple[float, ...] | None:
-    known = [one for one in found if one is not None]
-    if len(known) < len(found):
+def _mean(costs: Sequence[SessionCost | None]) -> tuple[float, ...] | None:
+    reached = [one for one in costs if one is not None]
+    if len(reached) < len(costs):
         return None
-    return tuple(statistics.mean(values) for values in zip(*known, strict=True))
+    return tuple(statistics.mean(values) for values in zip(*reached, strict=True))
 
 
 def table(results: Results) -> str:
@@ -118,12 +118,12 @@ def table(results: Results) -> str:
     rows = []
     for cases in groups(results):
         for below in DISTANCES:
-            found = mean_costs(results, cases, below)
+            costs = mean_costs(results, cases, below)
             for case in cases:
-                seeds = found[case["warm_start"]]
+                seeds = costs[case["warm_start"]]
                 reached = [one for one in seeds if one is not None]
-                each = [_extra(run, session_of(n)) for run in results.rows(case) for n in NUMBERS]
-                extra = [statistics.mean(values) for values in zip(*each, strict=True)]
+                extras = [_extra(run, session_of(n)) for run in results.rows(case) for n in NUMBERS]
+                extra = [statistics.mean(values) for values in zip(*extras, strict=True)]
                 rows.append(
                     [
                         f"{DATA[case['dataset']]}, {NAMES[case['algorithm']]}",

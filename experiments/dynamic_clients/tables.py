@@ -94,8 +94,8 @@ def paper_of(table: int | None, case: Case, number: int) -> published.PublishedR
 
 def known_as(table: int, dataset: str) -> str:
     """The table's data set to compare with: ``dataset`` if the table has it, else the first one."""
-    known = published.datasets(table)
-    return dataset if dataset in known else known[0]
+    names = published.datasets(table)
+    return dataset if dataset in names else names[0]
 
 
 def variants(table: int | None, numbers: Sequence[int] | None = (1, 2, 3)) -> Table:
@@ -210,9 +210,9 @@ def _lead(lines: Sequence[Line], start: str) -> str:
         mine, other = line.ours.get("proposed"), line.ours.get(start)
         if mine and other:
             ours.append(statistics.mean(mine) - statistics.mean(other))
-        known, base = line.paper.get("proposed"), line.paper.get(start)
-        if known and base:
-            paper.append(known.mean - base.mean)
+        proposed, base = line.paper.get("proposed"), line.paper.get(start)
+        if proposed and base:
+            paper.append(proposed.mean - base.mean)
     if not ours:
         return ""
     text = f"\nProposed over {SHOWN[start]}: {_gains(ours)}"

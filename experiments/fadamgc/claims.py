@@ -68,14 +68,14 @@ def over(
 
     ``of`` lists data sets and numbers of local steps.
     """
-    results, found = evidence.study("table2"), []
+    results, effects = evidence.study("table2"), []
     for dataset, steps in of:
         theirs, ours = (
             costs(results, _cases(results, dataset, steps), quantity, algorithm=name)
             for name in (method, "fadamgc")
         )
-        found.append(ratio(_named(dataset, steps) if len(of) > 1 else "", theirs, ours, least))
-    return found
+        effects.append(ratio(_named(dataset, steps) if len(of) > 1 else "", theirs, ours, least))
+    return effects
 
 
 def _named(dataset: str, steps: int) -> str:
@@ -175,13 +175,13 @@ def tracked_rounds(
     They do not increase by more than ``least``.
     """
     results = evidence.study("trackers")
-    found = []
+    effects = []
     for target in targets:
         fewer, full = _tracked(results, method, few, "round", target)
-        found.append(
+        effects.append(
             replace(ratio(f"{100 * target:g} %", fewer, full, least, equal=True), one_sided=True)
         )
-    return found
+    return effects
 
 
 def tracked_seconds(
@@ -195,11 +195,11 @@ def tracked_seconds(
 ) -> list[Effect]:
     """Seconds to the target (Figures 4 and 9) with all trackers over those with few."""
     results = evidence.study("trackers")
-    found = []
+    effects = []
     for target in targets:
         fewer, full = _tracked(results, method, few, quantity, target)
-        found.append(ratio(f"{100 * target:g} %", full, fewer, least))
-    return found
+        effects.append(ratio(f"{100 * target:g} %", full, fewer, least))
+    return effects
 
 
 def _tracked(
@@ -242,7 +242,7 @@ def without_memory(
         published: a data set, whose published quotient ours equals within ``least``; empty for
             more rounds than with 0.99.
     """
-    results, found = evidence.study("memory"), []
+    results, effects = evidence.study("memory"), []
     base, base_edge = _at_fastest_step(results, algorithm=method, beta2=0.99)
     for start in vhat:
         rounds, edge = _at_fastest_step(results, algorithm=method, beta2=0.0, vhat=start)
@@ -257,17 +257,17 @@ def without_memory(
             )
             values = tuple(value - math.log(quotient) for value in effect.values)
             effect = replace(effect, values=values)
-        found.append(effect)
-    return found
+        effects.append(effect)
+    return effects
 
 
-def _at_fastest_step(results: Results, **wanted: Any) -> tuple[Costs, str]:
+def _at_fastest_step(results: Results, **settings: Any) -> tuple[Costs, str]:
     """Rounds at a method's fastest step size, and ``EDGE`` if it is at the edge of the grid."""
-    tried = results.where(**wanted)
-    found = fastest(results, tried, tests=TESTS)
-    if not found:
+    tried = results.where(**settings)
+    winners = fastest(results, tried, tests=TESTS)
+    if not winners:
         return {}, ""
-    (best,) = found
+    (best,) = winners
     edge = EDGE if at_edge(best["lr"], [case["lr"] for case in tried]) else ""
     return costs(results, [best], tests=TESTS), edge
 

@@ -25,7 +25,7 @@ def costs(
     tests: int = 1,
     target: float | None = None,
     every: int = 1,
-    **wanted: Any,
+    **settings: Any,
 ) -> dict[int, CostToTarget]:
     """By seed, a cost until the target, for the only one of these cases with these settings.
 
@@ -33,16 +33,16 @@ def costs(
     that are averaged, see ``cost_to``. Without ``target``, it is that of the data set.
     Only rows of rounds that ``every`` divides count.
     """
-    found = [case for case in cases if all(case[k] == v for k, v in wanted.items())]
-    if len(found) > 1:
-        raise ValueError(f"{len(found)} cases of {results.study.name} have {wanted}: give more.")
+    same = [case for case in cases if all(case[k] == v for k, v in settings.items())]
+    if len(same) > 1:
+        raise ValueError(f"{len(same)} cases of {results.study.name} have {settings}: give more.")
     return {
         run.seed: cost_to(
             [row for row in _timed(run, case) if row["round"] % every == 0],
             target or TARGETS[case["dataset"]],
             tests,
         ).of(quantity)
-        for case in found
+        for case in same
         for run in results.of(case)
     }
 
@@ -57,8 +57,8 @@ def _timed(run: StoredRun, case: Case) -> list[dict[str, Any]]:
 
 def grouped(cases: Iterable[Case], *settings: str) -> dict[Any, list[Case]]:
     """Cases by the value of a setting, or by those of several."""
-    found: dict[Any, list[Case]] = {}
+    groups: dict[Any, list[Case]] = {}
     for case in cases:
         values = tuple(case[name] for name in settings)
-        found.setdefault(values if len(values) > 1 else values[0], []).append(case)
-    return found
+        groups.setdefault(values if len(values) > 1 else values[0], []).append(case)
+    return groups

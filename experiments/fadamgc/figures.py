@@ -73,9 +73,9 @@ def of_methods(
                 panel.set_title(f"{DATA[dataset]} to {100 * goal:g} %, K = {steps}, n = {seeds}")
         for panel in axes[-len(quantities) :]:
             panel.set_xticklabels([NAMES[m] + "*" * (m in edges) for m in methods], rotation=30)
-        said = ["each method with its fastest step sizes; mean over n seeds"]
-        said += [f"*: {EDGE}"] * bool(edges)
-        legend(figure, axes, *said)
+        notes = ["each method with its fastest step sizes; mean over n seeds"]
+        notes += [f"*: {EDGE}"] * bool(edges)
+        legend(figure, axes, *notes)
         return save_figure(figure, out / name)
 
     return draw
@@ -161,8 +161,8 @@ def costs(name: str, setting: str, label: str, tests: int = 1, target: float | N
     def draw(results: Results, out: Path) -> list[Path]:
         figure, axes = new_figure(columns=2, height=2.6)
         cases = results.where()
-        known = {case["algorithm"] for case in results.study.cases}
-        methods = [method for method in METHODS if method in known]
+        algorithms = {case["algorithm"] for case in results.study.cases}
+        methods = [method for method in METHODS if method in algorithms]
         for panel, quantity in zip(axes, AXIS_LABELS, strict=True):
             for method in methods:
                 points = {

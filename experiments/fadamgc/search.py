@@ -79,12 +79,12 @@ class StepSearch(NamedTuple):
 
     def scores(self, store: Store, method: str, rounds: int) -> dict[Pair, float]:
         """Accuracy of each finished pair, best first; ties in the order of the grid."""
-        known = {
+        by_pair = {
             pair: score(run)
             for pair in self.pairs
             for run in store.found(self.config(method, pair, rounds))
         }
-        return dict(sorted(known.items(), key=lambda item: -item[1]))
+        return dict(sorted(by_pair.items(), key=lambda item: -item[1]))
 
     def best(self, store: Store, method: str) -> list[Pair]:
         """The pairs of the second pass."""

@@ -143,7 +143,7 @@ def language_table() -> str:
                 for tracking in (SAMPLED // 2, SAMPLED)
             )
             shown = f"{half:.2f}" if method in SELECTIVE else "-"
-            given = f"{published[method]:.2f}"
-            rows.append([dataset, NAMES[method], given, f"{whole:.2f}", shown])
+            printed = f"{published[method]:.2f}"
+            rows.append([dataset, NAMES[method], printed, f"{whole:.2f}", shown])
     head = ["data", "method", "published s per round", "S_tilde = S (4)", "S_tilde = S/2 (3.5)"]
     return markdown(head, rows)

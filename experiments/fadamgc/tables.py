@@ -81,12 +81,12 @@ def fastest(
     The step sizes of all methods are chosen by this rule. All cases have the same data set. Only
     those with the most finished seeds are compared, because single runs vary.
     """
-    found = []
+    winners = []
     for method in dict.fromkeys(case["algorithm"] for case in cases):
         tried = most_finished(results, [case for case in cases if case["algorithm"] == method])
         goal = target or TARGETS[tried[0]["dataset"]]
-        found.append(min(tried, key=lambda case: cheapness(results, case, "round", goal, tests)))
-    return found
+        winners.append(min(tried, key=lambda case: cheapness(results, case, "round", goal, tests)))
+    return winners
 
 
 def mean_to_target(results: Results, case: Case, quantity: str = "round") -> float | None:
@@ -120,7 +120,7 @@ def comparison(results: Results) -> str:
         for case in cases:
             seeds = results.rows(case)
             best = statistics.mean(max(map(as_mean_value, run)) for run in seeds)
-            known = dataset if dataset in PUBLISHED_ROUNDS else "cifar10"
+            published = dataset if dataset in PUBLISHED_ROUNDS else "cifar10"
             rows.append(
                 [
                     f"{dataset} {100 * TARGETS[dataset]:.0f} %, {steps}",
@@ -131,7 +131,7 @@ def comparison(results: Results) -> str:
                     " / ".join(f"{100 * as_mean_value(run[-1]):.0f}" for run in seeds),
                     reached(seeds, TARGETS[dataset], "round", "d"),
                     ratio(results, case, reference, "round"),
-                    f"{published_ratio(case['algorithm'], known):.2f} ({known})",
+                    f"{published_ratio(case['algorithm'], published):.2f} ({published})",
                     reached(seeds, TARGETS[dataset], "sim_seconds", ".2f"),
                     ratio(results, case, reference, "sim_seconds"),
                 ]
@@ -152,11 +152,11 @@ def without_memory(results: Results) -> str:
     head = ["data", "method", "beta_2", "rounds to target", "simulated s", "published"]
     rows = []
     for case in results.where():
-        known = case["dataset"] if case["dataset"] in PUBLISHED_WITHOUT_MEMORY else "cifar10"
+        dataset = case["dataset"] if case["dataset"] in PUBLISHED_WITHOUT_MEMORY else "cifar10"
         place = METHODS.index(case["algorithm"])
-        published = PUBLISHED_ROUNDS[known][place]
+        published = PUBLISHED_ROUNDS[dataset][place]
         if case["beta2"] == 0:
-            published = PUBLISHED_WITHOUT_MEMORY[known][place - METHODS.index("fa-nt")]
+            published = PUBLISHED_WITHOUT_MEMORY[dataset][place - METHODS.index("fa-nt")]
         target = TARGETS[case["dataset"]]
         rows.append(
             [
@@ -165,7 +165,7 @@ def without_memory(results: Results) -> str:
                 "0" if case["beta2"] == 0 else "0.99",
                 reached(results.rows(case), target, "round", "d"),
                 reached(results.rows(case), target, "sim_seconds", ".2f"),
-                f"{published:g} ({known})",
+                f"{published:g} ({dataset})",
             ]
         )
     return markdown(head, rows)
@@ -218,9 +218,9 @@ def searched(results: Results) -> str:
         value = statistics.mean(score(run) for run in results.of(case))
         scores.setdefault(case["algorithm"], []).append((value, case))
     rows = []
-    for method, found in scores.items():
-        tried = [Pair(case["lr"], case["server_lr"]) for _, case in found]
-        for rank, (value, case) in enumerate(sorted(found, key=lambda one: -one[0]), start=1):
+    for method, pairs in scores.items():
+        tried = [Pair(case["lr"], case["server_lr"]) for _, case in pairs]
+        for rank, (value, case) in enumerate(sorted(pairs, key=lambda one: -one[0]), start=1):
             pair = Pair(case["lr"], case["server_lr"])
             text = pair_text(pair, tried if rank == 1 else [])
             seeds = str(len(results.of(case)))

@@ -54,11 +54,11 @@ def of_identical_tasks(name: str, goal: Goal = None, tests: int = 1) -> Draw:
     """
 
     def draw(results: Results, out: Path) -> list[Path]:
-        found = pairs(results)
-        each = list(dict.fromkeys(kind for kind, *_ in found))
-        figure, axes = grid(len(each))
-        for panel, kind in zip(axes, each, strict=True):
-            mine = {n: (fedast, sync) for k, n, fedast, sync in found if k == kind}
+        by_count = pairs(results)
+        shown = list(dict.fromkeys(kind for kind, *_ in by_count))
+        figure, axes = grid(len(shown))
+        for panel, kind in zip(axes, shown, strict=True):
+            mine = {n: (fedast, sync) for k, n, fedast, sync in by_count if k == kind}
             seeds: dict[str, dict[str, list[float | None]]] = {
                 method: {
                     str(count): to_mean(results, case, goal, tests)
@@ -77,9 +77,9 @@ def of_identical_tasks(name: str, goal: Goal = None, tests: int = 1) -> Draw:
             panel.set_title(text)
             panel.set_xlabel("number of identical tasks")
         averaged = f"target for the mean of {tests} evaluations" * (tests > 1)
-        said = "numbers: Sync-ST / FedAST, 95 % interval"
+        interval_text = "numbers: Sync-ST / FedAST, 95 % interval"
         seeds_shown = seeds_text(results, results.where())
-        legend(figure, axes, "mean over the tasks", averaged, seeds_shown, said)
+        legend(figure, axes, "mean over the tasks", averaged, seeds_shown, interval_text)
         return save_figure(figure, out / name)
 
     return draw

@@ -127,10 +127,10 @@ def faster(
     ``tests`` is the number of evaluations that are averaged, see ``cost_to``.
     """
     results = evidence.study(study)
-    found = dict.fromkeys(kinds(c)[0] for c in results.study.cases if len(names(c)) == count)
+    models = dict.fromkeys(kinds(c)[0] for c in results.study.cases if len(names(c)) == count)
     return [
         ratio(SHOWN[kind], *identical(results, kind, count, targets, tests), least=least)
-        for kind in found
+        for kind in models
     ]
 
 
@@ -202,15 +202,15 @@ def buffers(
         return []
     chosen = cases[place]
     other = cases[{"smallest": 0, "largest": -1, "below": place - 1}[over]]
-    found = []
+    effects = []
     for task in names(chosen):
         if of == "accuracy":
             more, less = (finals(results, case, [task]) for case in (chosen, other))
-            found.append(difference(SHOWN[task], more, less, least))
+            effects.append(difference(SHOWN[task], more, less, least))
         else:
             slow, fast = (costs(results, c, [task], goal=targets) for c in (other, chosen))
-            found.append(ratio(SHOWN[task], slow, fast, least))
-    return found
+            effects.append(ratio(SHOWN[task], slow, fast, least))
+    return effects
 
 
 def awaited(
@@ -221,19 +221,19 @@ def awaited(
     ``accuracy`` at the end is larger than with the smallest k; with the largest k, the ``seconds``
     to the target are more, and the ``rounds`` fewer.
     """
-    results, found = evidence.study(study), []
+    results, effects = evidence.study(study), []
     for task in dict.fromkeys(kinds(case)[0] for case in results.study.cases):
         cases = [case for case in results.study.cases if kinds(case)[0] == task]
         small, *_, large = sorted(cases, key=lambda case: int(case["first"]))
         middle = first_of(cases, first=chosen)
         if of == "accuracy":
             more, less = (finals(results, case) for case in (middle, small))
-            found.append(difference(SHOWN[task], more, less, least))
+            effects.append(difference(SHOWN[task], more, less, least))
             continue
         quantity = "version" if of == "rounds" else "sim_seconds"
         slow, fast = (
             costs(results, case, quantity=quantity, goal=targets)
             for case in ((middle, large) if of == "rounds" else (large, middle))
         )
-        found.append(ratio(SHOWN[task], slow, fast, least))
-    return found
+        effects.append(ratio(SHOWN[task], slow, fast, least))
+    return effects

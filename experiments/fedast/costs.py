@@ -66,7 +66,7 @@ def costs(
         over: combines the tasks.
         tests: number of tests that are averaged, see ``cost_to``.
     """
-    found = {}
+    by_seed = {}
     for run in stored(results, case):
         assert case is not None
         ends = [
@@ -75,8 +75,8 @@ def costs(
         ]
         cost = float(over([end.cost for end in ends]))
         before = float(over([end.cost if end.before is None else end.before for end in ends]))
-        found[run.seed] = CostToTarget(cost, all(end.reached for end in ends), before)
-    return found
+        by_seed[run.seed] = CostToTarget(cost, all(end.reached for end in ends), before)
+    return by_seed
 
 
 def finals(
@@ -96,11 +96,11 @@ def stored(results: Results, case: Case | None) -> list[StoredRun]:
     return [] if case is None else results.of(case)
 
 
-def all_of(cases: Iterable[Case], **wanted: Any) -> list[Case]:
+def all_of(cases: Iterable[Case], **settings: Any) -> list[Case]:
     """The cases with these settings."""
-    return [case for case in cases if all(case[k] == v for k, v in wanted.items())]
+    return [case for case in cases if all(case[k] == v for k, v in settings.items())]
 
 
-def first_of(cases: Iterable[Case], **wanted: Any) -> Case | None:
+def first_of(cases: Iterable[Case], **settings: Any) -> Case | None:
     """The first case with these settings; None if there is none."""
-    return next(iter(all_of(cases, **wanted)), None)
+    return next(iter(all_of(cases, **settings)), None)

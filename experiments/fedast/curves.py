@@ -24,9 +24,9 @@ def of_methods(name: str, without: Sequence[str] = ()) -> Draw:
 
     def draw(results: Results, out: Path) -> list[Path]:
         cases = results.where()
-        each = [kind for kind in kinds(cases[0]) if kind not in without]
-        figure, axes = grid(len(each))
-        for panel, kind in zip(axes, each, strict=True):
+        shown = [kind for kind in kinds(cases[0]) if kind not in without]
+        figure, axes = grid(len(shown))
+        for panel, kind in zip(axes, shown, strict=True):
             tasks = [task for task in names(cases[0]) if kind_of(task) == kind]
             by_method = {label(case): curves(results, case, tasks) for case in cases}
             goal = target(cases[0], kind)

@@ -47,24 +47,24 @@ def to_mean(results: Results, case: Case, goal: Goal = None, tests: int = 1) -> 
 
     If a task does not reach its target, the mean is a bound.
     """
-    each = [to_target(results, case, name, goal=goal, tests=tests) for name in names(case)]
-    return _over_tasks(each, statistics.mean)
+    by_task = [to_target(results, case, name, goal=goal, tests=tests) for name in names(case)]
+    return _over_tasks(by_task, statistics.mean)
 
 
 def _over_tasks(
-    each: list[list[float | None]], how: Callable[[list[float]], float]
+    by_task: list[list[float | None]], how: Callable[[list[float]], float]
 ) -> list[float | None]:
-    found: list[float | None] = []
-    for values in zip(*each, strict=True):
+    costs: list[float | None] = []
+    for values in zip(*by_task, strict=True):
         together = how([value for value in values if value is not None])
-        found.append(AtLeast(together) if any(map(missed, values)) else together)
-    return found
+        costs.append(AtLeast(together) if any(map(missed, values)) else together)
+    return costs
 
 
 def mean(values: Sequence[float | None]) -> float | None:
     """The mean; None if a seed misses the target or there are no values."""
-    known = [value for value in values if value is not None and not missed(value)]
-    return statistics.mean(known) if known and len(known) == len(values) else None
+    reached = [value for value in values if value is not None and not missed(value)]
+    return statistics.mean(reached) if reached and len(reached) == len(values) else None
 
 
 def gain(base: Sequence[float | None], seconds: Sequence[float | None]) -> float | None:
@@ -87,11 +87,11 @@ def final(
     results: Results, case: Case, quantity: str = "accuracy", of: Sequence[str] | None = None
 ) -> list[float]:
     """For each seed, the mean of ``quantity`` over the last rows of all tasks, or of some."""
-    found = []
+    accuracies = []
     for run in results.of(case):
         rows = [row for name in of or names(case) for row in run.rows_of(name)[-LAST:]]
-        found.append(statistics.mean(as_mean_value(row, quantity) for row in rows))
-    return found
+        accuracies.append(statistics.mean(as_mean_value(row, quantity) for row in rows))
+    return accuracies
 
 
 def staleness(results: Results, case: Case) -> tuple[float, int] | None:
@@ -124,12 +124,12 @@ def curves(results: Results, case: Case, of: Sequence[str] | None = None) -> lis
 
 def _held(run: StoredRun, tasks: list[str]) -> Rows:
     times = np.unique([row["sim_seconds"] for row in run.rows if row["task"] in tasks])
-    each = []
+    values = []
     for task in tasks:
         rows = run.rows_of(task)
         at = np.searchsorted([row["sim_seconds"] for row in rows], times, "right") - 1
-        each.append(np.array([as_mean_value(row) for row in rows])[at])
-    means = np.mean(each, axis=0)
+        values.append(np.array([as_mean_value(row) for row in rows])[at])
+    means = np.mean(values, axis=0)
     return [
         {"sim_seconds": float(time), "accuracy": float(accuracy)}
         for time, accuracy in zip(times, means, strict=True)

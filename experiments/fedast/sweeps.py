@@ -37,9 +37,9 @@ def active(name: str) -> Draw:
     """Figure 3: final accuracy against the ratio of active clients, by data set."""
 
     def draw(results: Results, out: Path) -> list[Path]:
-        each = list(dict.fromkeys(kinds(case)[0] for case in results.where()))
-        figure, axes = grid(len(each))
-        for panel, kind in zip(axes, each, strict=True):
+        models = list(dict.fromkeys(kinds(case)[0] for case in results.where()))
+        figure, axes = grid(len(models))
+        for panel, kind in zip(axes, models, strict=True):
             cases = [case for case in results.where() if kinds(case) == (kind,)]
             lines = list(dict.fromkeys(label(c) for c in cases if not is_central(c)))
             for place, line in enumerate(lines):
@@ -110,8 +110,8 @@ def awaited(name: str, goal: Goal = None) -> Draw:
     def draw(results: Results, out: Path) -> list[Path]:
         figure, axes = new_figure(columns=3, height=2.3)
         cases = sorted(results.where(), key=lambda case: int(case["first"]))
-        each = list(dict.fromkeys(kinds(case)[0] for case in results.study.cases))
-        for place, kind in enumerate(each):
+        models = list(dict.fromkeys(kinds(case)[0] for case in results.study.cases))
+        for place, kind in enumerate(models):
             mine = [case for case in cases if kinds(case) == (kind,)]
             if not mine:
                 continue
@@ -131,8 +131,8 @@ def awaited(name: str, goal: Goal = None) -> Draw:
             panel.set_ylabel(text)
             _log_places(panel, places)
         goals = {kinds(c)[0]: f"{100 * target(c, names(c)[0], goal):.0f} %" for c in cases}
-        said = ", ".join(f"{SHOWN[kind]} to {text}" for kind, text in goals.items())
-        legend(figure, axes, said, _seeds(results), f"dotted line: k = {CHOSEN} of the paper")
+        note = ", ".join(f"{SHOWN[kind]} to {text}" for kind, text in goals.items())
+        legend(figure, axes, note, _seeds(results), f"dotted line: k = {CHOSEN} of the paper")
         return save_figure(figure, out / name)
 
     return draw

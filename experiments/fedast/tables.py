@@ -67,8 +67,8 @@ def task_title(case: Case, name: str, goal: Goal = None) -> str:
 
 def stale(results: Results, case: Case) -> str:
     """Mean and maximum staleness of merged updates."""
-    found = staleness(results, case)
-    return "-" if found is None else f"{found[0]:.1f} / {found[1]}"
+    delays = staleness(results, case)
+    return "-" if delays is None else f"{delays[0]:.1f} / {delays[1]}"
 
 
 def times(case_filter: CaseFilter = everything) -> Callable[[Results], str]:
@@ -118,14 +118,14 @@ def identical(results: Results) -> str:
         case = fedast or sync
         assert case is not None
         effect = ratio_of("", *seconds_of(results, kind, count), 1.0)
-        known = PUBLISHED_CIFAR100.get(count) if kind == "cifar100" else PUBLISHED_MAX
+        published = PUBLISHED_CIFAR100.get(count) if kind == "cifar100" else PUBLISHED_MAX
         rows.append(
             [
                 f"{count} {task_title(case, names(case)[0])}",
                 "-" if fedast is None else shown(to_mean(results, fedast)),
                 "-" if sync is None else shown(to_mean(results, sync)),
                 str(effect),
-                "-" if known is None else "up to " * (kind != "cifar100") + as_ratio(known),
+                "-" if published is None else "up to " * (kind != "cifar100") + as_ratio(published),
                 "-" if fedast is None else stale(results, fedast),
             ]
         )
@@ -165,11 +165,11 @@ def sustained(goal: Goal, tests: int) -> Callable[[Results], str]:
 
 def pairs(results: Results) -> list[tuple[str, int, Case | None, Case | None]]:
     """Cases of FedAST and of Sync-ST for each data set and number of copies."""
-    found: dict[tuple[str, int], dict[str, Case]] = {}
+    by_kind: dict[tuple[str, int], dict[str, Case]] = {}
     for case in results.where():
         key = kinds(case)[0], len(names(case))
-        found.setdefault(key, {})[case["algorithm"]] = case
-    return [(*key, cases.get("fedast"), cases.get("sync-st")) for key, cases in found.items()]
+        by_kind.setdefault(key, {})[case["algorithm"]] = case
+    return [(*key, cases.get("fedast"), cases.get("sync-st")) for key, cases in by_kind.items()]
 
 
 def finals(results: Results) -> str:

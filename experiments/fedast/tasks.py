@@ -225,14 +225,14 @@ def target(case: Case, name: str, goal: Goal = None) -> float:
 def targets(case: Case, goal: Goal = None) -> str:
     """The targets of a case's tasks, as in ``targets: MNIST 93 %, Fashion-MNIST 82 %``."""
     goals = {SHOWN[kind_of(name)]: target(case, name, goal) for name in names(case)}
-    said = ", ".join(f"{kind} {100 * accuracy:.0f} %" for kind, accuracy in goals.items())
-    return f"target{'s' if len(goals) > 1 else ''}: {said}"
+    listing = ", ".join(f"{kind} {100 * accuracy:.0f} %" for kind, accuracy in goals.items())
+    return f"target{'s' if len(goals) > 1 else ''}: {listing}"
 
 
 def shares(case: Case) -> tuple[int, ...] | None:
     """Clients per round of each task; None unless all are set."""
-    given = tuple(table.get("clients_per_round") for table in case["task"])
-    return None if None in given else given
+    clients = tuple(table.get("clients_per_round") for table in case["task"])
+    return None if None in clients else clients
 
 
 def is_central(case: Case) -> bool:

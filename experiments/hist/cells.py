@@ -34,7 +34,7 @@ def cells_figure(results: Results, out: Path) -> list[Path]:
     draw_by_place(axes[0], costs, "schedule", QUANTITIES["sim_seconds"], log=True)
     draw_by_place(axes[1], finals, "schedule", "final accuracy (%)")
     for panel in axes:
-        panel.set_xticks(range(len(order)), [each.replace(", ", ",\n") for each in order])
+        panel.set_xticks(range(len(order)), [title.replace(", ", ",\n") for title in order])
     legend(figure, axes, *facts(results, results.where()))
     return save_figure(figure, out / "cells")
 
@@ -111,11 +111,11 @@ def _seconds_per_merge(rows: list[dict[str, Any]]) -> float:
 
 
 def _accuracies(seeds: list[list[dict[str, Any]]], end: float) -> str:
-    found = (
+    accuracies = (
         statistics.mean(accuracy_after(run, share * end) for run in seeds)
         for share in SHARES.values()
     )
-    return " / ".join(f"{100 * accuracy:.1f}" for accuracy in found)
+    return " / ".join(f"{100 * accuracy:.1f}" for accuracy in accuracies)
 
 
 def _panels(results: Results) -> list[tuple[str, float]]:

@@ -39,14 +39,14 @@ def less_traffic(
 
     ``lr`` selects one of the step sizes if the study has several.
     """
-    results, found = evidence.study(study), []
+    results, effects = evidence.study(study), []
     for n in cells:
         full, ours = (
             _sent(results, lr, target, split=split, algorithm=name, cells=n)
             for name in ("hfedavg", "hist")
         )
-        found.append(ratio(f"N = {n}", full, ours, least))
-    return found
+        effects.append(ratio(f"N = {n}", full, ours, least))
+    return effects
 
 
 def by_cells(
@@ -126,13 +126,13 @@ def widening(
     least: float,
 ) -> list[Effect]:
     """The ratio of ``table`` at N = 4 over that at N = 2."""
-    found = []
+    effects = []
     for split in splits:
         sent = _sent_by_cells(evidence.study(study), split, targets)
         for target in targets:
             name = f"{SPLITS[split]}, {100 * target:g} %"
-            found.append(contrast(name, sent[target, 4], sent[target, 2], least))
-    return found
+            effects.append(contrast(name, sent[target, 4], sent[target, 2], least))
+    return effects
 
 
 def _sent_by_cells(
@@ -166,14 +166,14 @@ def mask_rounds(
 
 def mask_seconds(evidence: Evidence, *, cells: Sequence[int], least: float) -> list[Effect]:
     """Seconds to 80 % (Fig. 6b, 6c): uniform over optimized masks."""
-    results, found = evidence.study("fig6"), []
+    results, effects = evidence.study("fig6"), []
     for n in cells:
         uniform, optimized = (
             costs(results, "sim_seconds", algorithm="hist", cells=n, mask_sizes=sizes)
             for sizes in ("uniform", "optimized")
         )
-        found.append(ratio(f"N = {n}", uniform, optimized, least))
-    return found
+        effects.append(ratio(f"N = {n}", uniform, optimized, least))
+    return effects
 
 
 def uneven_mask_seconds(
@@ -190,12 +190,12 @@ def uneven_mask_seconds(
 
 def full_model_seconds(evidence: Evidence, *, cells: Sequence[int], least: float) -> list[Effect]:
     """Seconds to 80 % (Fig. 6b, 6c): HFedAvg over HIST with optimized masks."""
-    results, found = evidence.study("fig6"), []
+    results, effects = evidence.study("fig6"), []
     for n in cells:
         full = costs(results, "sim_seconds", algorithm="hfedavg", cells=n)
         ours = costs(results, "sim_seconds", algorithm="hist", cells=n, mask_sizes="optimized")
-        found.append(ratio(f"N = {n}", full, ours, least))
-    return found
+        effects.append(ratio(f"N = {n}", full, ours, least))
+    return effects
 
 
 def over_air(
@@ -226,26 +226,26 @@ def oscillation(evidence: Evidence, *, snr: float, least: float) -> list[Effect]
 
 def fastest_over_air(evidence: Evidence, *, snrs: Sequence[float], least: float) -> list[Effect]:
     """Seconds to 80 % (Fig. 7b): the fastest other scheme over HIST with AirComp, by SNR."""
-    results, found = evidence.study("fig7b"), []
+    results, effects = evidence.study("fig7b"), []
     for snr in snrs:
         others = {
             f"{NAMES[name]}, OMA": over_oma(results, name, snr) for name in ("hist", "hfedavg")
         }
         others[f"{NAMES['hfedavg']}, AirComp"] = _air_seconds(results, "hfedavg", snr)
         ours = _air_seconds(results, "hist", snr)
-        found.append(over_best(f"{snr:g} dB", others, ours, least))
-    return found
+        effects.append(over_best(f"{snr:g} dB", others, ours, least))
+    return effects
 
 
 def falling_with_snr(
     evidence: Evidence, *, falls: Sequence[tuple[float, float]], least: float
 ) -> list[Effect]:
     """Seconds to 80 % of HIST over the air (Fig. 7b) at the first over the second SNR."""
-    results, found = evidence.study("fig7b"), []
+    results, effects = evidence.study("fig7b"), []
     for low, high in falls:
         slow, fast = (_air_seconds(results, "hist", snr) for snr in (low, high))
-        found.append(ratio(f"{low:g} dB / {high:g} dB", slow, fast, least))
-    return found
+        effects.append(ratio(f"{low:g} dB / {high:g} dB", slow, fast, least))
+    return effects
 
 
 def _air_seconds(results: Results, algorithm: str, snr: float) -> dict[int, CostToTarget]:
@@ -261,20 +261,20 @@ def client_seconds(
     Either may be larger: ``more`` is the number that takes longer according to the claim.
     """
     results = evidence.study("fig7c")
-    slow, fast = (_clients(results, uplink, each) for each in (more, less))
+    slow, fast = (_clients(results, uplink, count) for count in (more, less))
     return [ratio("", slow, fast, least)]
 
 
 def partitions(evidence: Evidence, *, cells: Sequence[int], least: float) -> list[Effect]:
     """Accuracy in the last rounds (Fig. 8): every second - all hidden layers partitioned."""
-    results, found = evidence.study("fig8"), []
+    results, effects = evidence.study("fig8"), []
     for n in cells:
         alternate, every = (
             by_seed(results, final, algorithm="hist", cells=n, partition=scheme)
             for scheme in ("alternate", "all")
         )
-        found.append(difference(f"N = {n}", alternate, every, least))
-    return found
+        effects.append(difference(f"N = {n}", alternate, every, least))
+    return effects
 
 
 def _sent(
@@ -282,15 +282,15 @@ def _sent(
     lr: float,
     target: float = TARGET,
     quantity: str = "uplink_mib",
-    **wanted: Any,
+    **settings: Any,
 ) -> dict[int, CostToTarget]:
     """A cost to the target, at step size ``lr`` if the study has several."""
     if len({case["lr"] for case in results.study.cases}) > 1:
-        wanted["lr"] = lr
-    return costs(results, quantity, target, **wanted)
+        settings["lr"] = lr
+    return costs(results, quantity, target, **settings)
 
 
-def _clients(results: Results, uplink: str, each: int) -> dict[int, CostToTarget]:
-    """Seconds to 80 % of HIST with ``each`` clients per cell."""
-    total = each * results.study.cases[0]["cells"]
+def _clients(results: Results, uplink: str, per_cell: int) -> dict[int, CostToTarget]:
+    """Seconds to 80 % of HIST with ``per_cell`` clients per cell."""
+    total = per_cell * results.study.cases[0]["cells"]
     return costs(results, "sim_seconds", algorithm="hist", uplink=uplink, clients=total)

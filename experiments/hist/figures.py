@@ -145,9 +145,9 @@ def draw_by_place(
     """
     if log:
         panel.set_yscale("log")
-    known = looks([*lines])
+    by_name = looks([*lines])
     for place, (name, points) in enumerate(lines.items()):
-        draw_points(panel, points, name, place, look=known[name])
+        draw_points(panel, points, name, place, look=by_name[name])
     panel.margins(x=0.12)
     if log:
         room(panel)

@@ -22,10 +22,10 @@ SWAY = 10
 
 
 def costs(
-    results: Results, quantity: str, target: float = TARGET, **wanted: Any
+    results: Results, quantity: str, target: float = TARGET, **settings: Any
 ) -> dict[int, CostToTarget]:
     """``quantity`` to the target accuracy by seed, for the only case with these settings."""
-    return by_seed(results, lambda run: cost_to(run.rows, target).of(quantity), **wanted)
+    return by_seed(results, lambda run: cost_to(run.rows, target).of(quantity), **settings)
 
 
 def over_oma(results: Results, algorithm: str, snr: float) -> dict[int, CostToTarget]:

@@ -61,16 +61,16 @@ def cap(results: Results, out: Path) -> list[Path]:
 
 def by_slowdown(results: Results) -> dict[str, dict[float, Case]]:
     """Cases by slowdown of half of the cells and by cap, in order."""
-    found: dict[str, dict[float, Case]] = {}
+    lines: dict[str, dict[float, Case]] = {}
     for case in sorted(results.where(), key=_cap):
-        found.setdefault(f"HIST, slowdown {case['slowdown']:g}", {})[_cap(case)] = case
-    return dict(sorted(found.items()))
+        lines.setdefault(f"HIST, slowdown {case['slowdown']:g}", {})[_cap(case)] = case
+    return dict(sorted(lines.items()))
 
 
 def losses(results: Results, case: Case, equal: Case | None) -> list[float | None] | None:
     """Final accuracies minus those with equal sizes, in points; None without a common seed."""
-    known = {} if equal is None else {run.seed: final(run) for run in results.of(equal)}
-    pairs = [(final(run), known[run.seed]) for run in results.of(case) if run.seed in known]
+    reference = {} if equal is None else {run.seed: final(run) for run in results.of(equal)}
+    pairs = [(final(run), reference[run.seed]) for run in results.of(case) if run.seed in reference]
     return [one - other for one, other in pairs] or None
 
 

@@ -31,9 +31,9 @@ PAPER = Paper("ra_fed", SETTINGS, EXPERIMENTS, complete)
 def draw(arguments: argparse.Namespace) -> None:
     """Print, store and draw the frontier for the network of ``radio`` with its first seed."""
     case = PAPER.study("radio", arguments.scale, arguments.data_dir).cases[0]
-    found = frontier(case.config(case.seeds[0]))
-    picture = partial(draw_frontier, found, case)
-    show("frontier", frontier_table(found), arguments.out, picture)
+    curve = frontier(case.config(case.seeds[0]))
+    picture = partial(draw_frontier, curve, case)
+    show("frontier", frontier_table(curve), arguments.out, picture)
 
 
 if __name__ == "__main__":

@@ -21,13 +21,13 @@ def settings_ahead(evidence: Evidence, *, method: str, others: Sequence[str]) ->
 
     Settings are those of the study of widths in which all have runs; a sign test over them.
     """
-    found = gains(evidence.study("widths"), method, others)
-    return [Signs("", tuple(gain for _, gain in found))]
+    pairs = gains(evidence.study("widths"), method, others)
+    return [Signs("", tuple(gain for _, gain in pairs))]
 
 
 def half_of_parameters(evidence: Evidence, *, model: str, margin: float) -> list[Effect]:
     """Final accuracy (abstract): RAM-Fed with half of the parameters - FedAvg's full model."""
-    results, found = evidence.study("widths"), []
+    results, effects = evidence.study("widths"), []
     for case in results.study.cases:
         chosen = case["algorithm"], case["budget"], case["model"]
         if chosen == ("ram-fed", "bytes", model):
@@ -35,8 +35,8 @@ def half_of_parameters(evidence: Evidence, *, model: str, margin: float) -> list
             half = by_seed(results, final, algorithm="ram-fed", budget="bytes", **setting)
             full = by_seed(results, final, algorithm=REFERENCE, **setting)
             name = f"{DATA[case['dataset']]}, {dealt(case)}"
-            found.append(difference(name, half, full, margin, equal=True))
-    return found
+            effects.append(difference(name, half, full, margin, equal=True))
+    return effects
 
 
 def more_coverage(evidence: Evidence, *, varied: str, fixed: str, least: float) -> list[Effect]:
@@ -45,26 +45,26 @@ def more_coverage(evidence: Evidence, *, varied: str, fixed: str, least: float) 
     Gamma* follows from ``varied``, the clients per round or their capacities; ``fixed`` is the
     other of both.
     """
-    results, found = evidence.study("coverage"), []
+    results, effects = evidence.study("coverage"), []
     for method in OURS:
         for lowest, highest in _groups(_covered(results, method), fixed, varied):
             high, low = (_finals(results, case) for case in (highest, lowest))
             name = f"{NAMES[method]}, {_where(highest)} - {_where(lowest)}"
-            found.append(difference(name, high, low, least))
-    return found
+            effects.append(difference(name, high, low, least))
+    return effects
 
 
 def covered_masks(evidence: Evidence, *, least: float) -> list[Effect]:
     """Final accuracy (abstract) with covered minus random masks, mean over widths and clients."""
-    results, found = evidence.study("coverage"), []
+    results, effects = evidence.study("coverage"), []
     for method in OURS:
         pairs = [
             _differences(_finals(results, case), _finals(results, case, masks="random"))
             for case in _covered(results, method)
             if max(case["capacities"]) < 1
         ]
-        found.append(_mean(NAMES[method], pairs, least))
-    return found
+        effects.append(_mean(NAMES[method], pairs, least))
+    return effects
 
 
 def _covered(results: Results, method: str) -> list[Case]:
@@ -88,15 +88,15 @@ def memory(
     ``masks`` are ``static``, fixed per client, or ``random`` ones of mixed widths.
     """
     results = evidence.study("masks")
-    wanted: dict[str, Any] = {"masks": masks}
+    settings: dict[str, Any] = {"masks": masks}
     if masks == "random":
         mixed = (c["capacities"] for c in results.study.cases if share(c) == MIXED)
-        wanted["capacities"] = next(mixed)
+        settings["capacities"] = next(mixed)
     return [
         difference(
             f"Dir({alpha:g})",
-            by_seed(results, final, algorithm="ram-fed", alpha=alpha, **wanted),
-            by_seed(results, final, algorithm="ra-fed", alpha=alpha, **wanted),
+            by_seed(results, final, algorithm="ram-fed", alpha=alpha, **settings),
+            by_seed(results, final, algorithm="ra-fed", alpha=alpha, **settings),
             least,
         )
         for alpha in alphas

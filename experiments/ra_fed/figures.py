@@ -56,7 +56,7 @@ DOTS: dict[str, Any] = {"color": "black", "markersize": 2.2, "markeredgewidth": 
 def widths(results: Results, out: Path) -> list[Path]:
     """Accuracy minus that of the best other method, one line per setting, one panel per method."""
     both = {method: gains_by_seed(results, method) for method in OURS}
-    every = {_line(case): case for found in both.values() for case, _ in found}
+    every = {_line(case): case for pairs in both.values() for case, _ in pairs}
     lines = sorted(every, key=lambda one: (*case_order(every[one]), one))
     figure, axes = new_figure(len(OURS), height=0.8 + 0.15 * len(lines))
     for panel, method in zip(axes, OURS, strict=True):
@@ -122,10 +122,10 @@ def coverage(results: Results, out: Path) -> list[Path]:
             for case, base in against_covered(results, method, masks):
                 mine, theirs = final_by_seed(results, case), final_by_seed(results, base)
                 gaps = [mine[seed] - theirs[seed] for seed in mine if seed in theirs]
-                own, covered = coverage_of(results, case), coverage_of(results, base)
-                if not gaps or own is None or covered is None:
+                reached, covered = coverage_of(results, case), coverage_of(results, base)
+                if not gaps or reached is None or covered is None:
                     continue
-                x = own[1] - covered[1]
+                x = reached[1] - covered[1]
                 panel.plot(x, statistics.mean(gaps), form, **look)
                 panel.plot([x] * len(gaps), gaps, "o", **DOTS)
         panel.axhline(0, color="0.3", linewidth=0.8, zorder=1)
@@ -139,8 +139,8 @@ def coverage(results: Results, out: Path) -> list[Path]:
         axes[0].plot([], [], form, label=f"{masks} masks", **look)
     same_limits(axes, x=True)
     cases = results.where()
-    said = f"{seeds_text(results, cases, spread='mean')} (small dots: each)"
-    legend(figure, axes, setting_of(cases[0]), said)
+    note = f"{seeds_text(results, cases, spread='mean')} (small dots: each)"
+    legend(figure, axes, setting_of(cases[0]), note)
     return save_figure(figure, out / "coverage")
 
 
@@ -150,13 +150,13 @@ def against_covered(results: Results, method: str, masks: str) -> list[tuple[Cas
     Full models, for which masks mean nothing, are left out.
     """
     keys = ("capacities", "clients_per_round")
-    found = []
+    pairs = []
     for case in results.where(algorithm=method, masks=masks):
         same = {key: case[key] for key in keys}
         bases = results.where(algorithm=method, masks="covered", **same)
         if bases and max(case["capacities"]) < 1:
-            found.append((case, bases[0]))
-    return found
+            pairs.append((case, bases[0]))
+    return pairs
 
 
 PLACES = ("static", "covered", "random", "ordered")
@@ -171,13 +171,13 @@ def full(results: Results, out: Path) -> list[Path]:
     everyone = max(results.values("clients_per_round"))
     figure, axes = new_figure(len(results.values("alpha")), height=2.5)
     for panel, alpha in zip(axes, sorted(results.values("alpha")), strict=True):
-        found = results.where(alpha=alpha, clients_per_round=everyone)
-        widths = sorted({c["capacities"] for c in found if c["capacities"]}, reverse=True)
+        every = results.where(alpha=alpha, clients_per_round=everyone)
+        widths = sorted({c["capacities"] for c in every if c["capacities"]}, reverse=True)
         lines = [(m, w) for m in (*OURS, "heterofl", "fedavg-small") for w in widths if len(w) == 1]
         names = {one: f"{NAMES[one[0]]}, width {_width(one[1])}" for one in lines}
         by_name = looks(list(names.values()))
         for place, (method, width) in enumerate(lines):
-            cases = [c for c in found if (c["algorithm"], c["capacities"]) == (method, width)]
+            cases = [c for c in every if (c["algorithm"], c["capacities"]) == (method, width)]
             beside = [one for one in lines if (one[0] in OURS) == (method in OURS)]
             shift = 0.13 * (beside.index((method, width)) - (len(beside) - 1) / 2)
             points = {
@@ -187,7 +187,7 @@ def full(results: Results, out: Path) -> list[Path]:
                 name = names[method, width]
                 look = by_name[name]
                 draw_points(panel, points, name, place, line=False, shift=shift, look=look)
-        for case in (case for case in found if case["algorithm"] == REFERENCE):
+        for case in (case for case in every if case["algorithm"] == REFERENCE):
             mean = statistics.mean(results.finals(case))
             label = f"{NAMES[REFERENCE]}, full model"
             panel.axhline(mean, linestyle="--", color="black", linewidth=1, label=label)
@@ -215,9 +215,9 @@ def radio(results: Results, out: Path) -> list[Path]:
     figure.set_figwidth(style().wide)
     bars = {_bar(case): costs_of(results, case, "sim_seconds", target) for case in cases}
     draw_bars(panel, {"": bars}, f"time to {100 * target:g} % (s)")
-    own = panel.get_legend()
-    if own is not None:
-        own.remove()
+    box = panel.get_legend()
+    if box is not None:
+        box.remove()
     for place, (bar, case) in enumerate(zip(panel.patches, cases, strict=True)):
         bar.set_facecolor(colour_of(case["algorithm"]))
         if diverged(results, case):
@@ -274,10 +274,10 @@ def scale(results: Results, out: Path) -> list[Path]:
 def scaled_gain(results: Results, method: str, capacities: tuple[float, ...]) -> list[float]:
     """The difference for each seed, at the best step sizes."""
     pair = [_best_step(results, method, capacities, factor) for factor in FACTORS]
-    found = [final_by_seed(results, case) for case in pair if case is not None]
-    if len(found) < len(FACTORS):
+    accuracies = [final_by_seed(results, case) for case in pair if case is not None]
+    if len(accuracies) < len(FACTORS):
         return []
-    scaled, plain = found
+    scaled, plain = accuracies
     return [scaled[seed] - plain[seed] for seed in scaled if seed in plain]
 
 

@@ -39,11 +39,11 @@ class Frontier(NamedTuple):
 def frontier(config: Config, rounds: int = ROUNDS) -> Frontier:
     """The frontier of each of a run's first rounds, for its channels and clients; no training."""
     planner = plan_without_data(config).planner
-    levels, wanted = levels_of(planner.model.neurons()), planner.participation
+    levels, size = levels_of(planner.model.neurons()), planner.participation
     seconds, full = [], []
     for number in range(rounds):
         stream = planner.stream.child("round", number)
-        who = draw_participants(planner.network, wanted.per_round, wanted.tracking, stream)
+        who = draw_participants(planner.network, size.per_round, size.tracking, stream)
         draws = planner.network.draws(planner.stream.child("channel"), [number], who.clients)
         by_level = planner.pricing.client_seconds(draws, who, levels.parameters)
         seconds.append(np.asarray(coverage_frontier(by_level, levels.widths.T).value))
@@ -51,10 +51,10 @@ def frontier(config: Config, rounds: int = ROUNDS) -> Frontier:
     return Frontier(np.array(seconds), np.array(full))
 
 
-def frontier_table(found: Frontier) -> str:
+def frontier_table(curve: Frontier) -> str:
     """One row per Gamma*. Seconds / Gamma* is proportional to the time implied by RA-Fed's rate."""
-    mean, full = found.seconds.mean(0), found.full.mean()
-    low, high = np.percentile(found.seconds, RANGE, axis=0)
+    mean, full = curve.seconds.mean(0), curve.full.mean()
+    low, high = np.percentile(curve.seconds, RANGE, axis=0)
     head = ["Γ*", "mean seconds per round", f"{RANGE[0]}th to {RANGE[1]}th percentile"]
     head += ["relative to full model", "seconds / Γ*"]
     rows = [
@@ -67,20 +67,20 @@ def frontier_table(found: Frontier) -> str:
         ]
         for i in range(len(mean))
     ]
-    text = f"{len(found.full)} rounds; with the full model {full:.2f} s on average. If the error "
+    text = f"{len(curve.full)} rounds; with the full model {full:.2f} s on average. If the error "
     text += "falls with 1 / sqrt(Γ* T Q), the number of rounds is proportional to 1 / Γ*, and the "
     return text + "time is proportional to the last column.\n\n" + markdown(head, rows)
 
 
-def draw_frontier(found: Frontier, case: Case, out: Path) -> list[Path]:
+def draw_frontier(curve: Frontier, case: Case, out: Path) -> list[Path]:
     """Seconds per round against Gamma*: mean, shaded range, and the full model as a line."""
     figure, (panel,) = new_figure()
-    coverage = np.arange(1, found.seconds.shape[1] + 1)
-    low, high = np.percentile(found.seconds, RANGE, axis=0)
+    coverage = np.arange(1, curve.seconds.shape[1] + 1)
+    low, high = np.percentile(curve.seconds, RANGE, axis=0)
     panel.fill_between(coverage, low, high, color=COLOURS[0], alpha=0.2, linewidth=0)
-    mean = found.seconds.mean(0)
+    mean = curve.seconds.mean(0)
     panel.plot(coverage, mean, marker="o", color=COLOURS[0], label="fastest widths")
-    full = found.full.mean()
+    full = curve.full.mean()
     panel.axhline(full, linestyle="--", color="black", linewidth=1, label="full model")
     panel.set_yscale("log")
     panel.set_xticks(coverage)
@@ -88,6 +88,6 @@ def draw_frontier(found: Frontier, case: Case, out: Path) -> list[Path]:
     panel.yaxis.set_major_formatter("{x:g}")
     panel.set_xlabel("minimum coverage Γ* (clients)")
     panel.set_ylabel("seconds per round")
-    rounds = f"mean, {RANGE[0]}th to {RANGE[1]}th percentile of {len(found.seconds)} rounds"
+    rounds = f"mean, {RANGE[0]}th to {RANGE[1]}th percentile of {len(curve.seconds)} rounds"
     legend(figure, [panel], setting_of(case), f"{len(coverage)} clients per round", "TDMA", rounds)
     return save_figure(figure, out / "frontier")

@@ -54,10 +54,10 @@ def coverage_of(results: Results, case: Case) -> tuple[int, float] | None:
 
     None if clients train the full model.
     """
-    found = [one for rows in results.rows(case) if (one := coverage(rows)) is not None]
-    if not found:
+    values = [one for rows in results.rows(case) if (one := coverage(rows)) is not None]
+    if not values:
         return None
-    return min(least for least, _ in found), 100 * statistics.mean(part for _, part in found)
+    return min(least for least, _ in values), 100 * statistics.mean(part for _, part in values)
 
 
 def final_by_seed(results: Results, case: Case) -> dict[int, float]:
@@ -74,18 +74,18 @@ def round_seconds(rows: Rows, limit: float | None = None) -> float:
 
 def panels(results: Results) -> dict[tuple[Any, ...], list[Case]]:
     """Cases by data set, split and model."""
-    found: dict[tuple[Any, ...], list[Case]] = {}
+    by_setting: dict[tuple[Any, ...], list[Case]] = {}
     for case in results.where():
-        found.setdefault(tuple(case[key] for key in SAME), []).append(case)
-    return found
+        by_setting.setdefault(tuple(case[key] for key in SAME), []).append(case)
+    return by_setting
 
 
 def gains(
     results: Results, method: str, others: Sequence[str] = OTHERS
 ) -> list[tuple[Case, float]]:
     """Final accuracy of a method minus the best of the others, in points; see ``gains_by_seed``."""
-    found = gains_by_seed(results, method, others)
-    return [(case, statistics.mean(seeds)) for case, seeds in found]
+    by_seed = gains_by_seed(results, method, others)
+    return [(case, statistics.mean(seeds)) for case, seeds in by_seed]
 
 
 def gains_by_seed(
@@ -97,21 +97,21 @@ def gains_by_seed(
     The best other method has the highest mean over these seeds. Full submodels are omitted, because
     all methods then train the same model.
     """
-    found = []
+    rows = []
     for cases in panels(results).values():
         of = {(case["algorithm"], share(case)): case for case in cases}
         for affordable in dict.fromkeys(share(case) for case in cases):
             group = [of.get((name, affordable)) for name in (method, *others)]
-            known = [case for case in group if case is not None]
-            if affordable == "1" or len(known) < len(group):
+            present = [case for case in group if case is not None]
+            if affordable == "1" or len(present) < len(group):
                 continue
-            mine, *theirs = (final_by_seed(results, case) for case in known)
+            mine, *theirs = (final_by_seed(results, case) for case in present)
             seeds = [seed for seed in mine if all(seed in one for one in theirs)]
             if not seeds:
                 continue
             best = max(theirs, key=lambda one: statistics.mean(one[seed] for seed in seeds))
-            found.append((known[0], [mine[seed] - best[seed] for seed in seeds]))
-    return found
+            rows.append((present[0], [mine[seed] - best[seed] for seed in seeds]))
+    return rows
 
 
 def in_order(cases: Sequence[Case]) -> list[Case]:

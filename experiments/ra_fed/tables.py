@@ -113,8 +113,8 @@ def claims(results: Results) -> str:
 
 def _over(results: Results, method: str, others: Sequence[str]) -> str:
     """The gains of a method over others in one sentence; empty without common settings."""
-    found = gains(results, method, others)
-    return f"{NAMES[method]} over {_names(others)}: {_summary(found)}." if found else ""
+    pairs = gains(results, method, others)
+    return f"{NAMES[method]} over {_names(others)}: {_summary(pairs)}." if pairs else ""
 
 
 def _names(others: Sequence[str]) -> str:
@@ -122,10 +122,10 @@ def _names(others: Sequence[str]) -> str:
     return names[0] if len(names) == 1 else f"the best of {', '.join(names[:-1])} and {names[-1]}"
 
 
-def _summary(found: Sequence[tuple[Case, float]]) -> str:
-    values = [gain for _, gain in found]
+def _summary(pairs: Sequence[tuple[Case, float]]) -> str:
+    values = [gain for _, gain in pairs]
     ahead = sum(gain > 0 for gain in values)
-    highest, lowest = max(found, key=lambda one: one[1]), min(found, key=lambda one: one[1])
+    highest, lowest = max(pairs, key=lambda one: one[1]), min(pairs, key=lambda one: one[1])
     return (
         f"{statistics.mean(values):+.1f} points on average over {len(values)} settings, median "
         f"{statistics.median(values):+.1f}, "
@@ -153,8 +153,8 @@ def _behind(results: Results, case: Case) -> str:
 
 
 def _covered(results: Results, case: Case) -> tuple[str, str]:
-    found = coverage_of(results, case)
-    return ("-", "-") if found is None else (str(found[0]), f"{found[1]:.1f}")
+    reached = coverage_of(results, case)
+    return ("-", "-") if reached is None else (str(reached[0]), f"{reached[1]:.1f}")
 
 
 def covered(results: Results) -> str:

@@ -50,19 +50,19 @@ def _soonest(
     # Clients that cannot send, and places without a client, have bits and no channel.
     sizes = rows(np.where(able, bits, 1.0), 1.0)
     ready, snr_hz = rows(ready_seconds), rows(np.where(able, draw.snr_hz, 0.0))
-    wanted = np.broadcast_to(counts, sizes.shape[:-1])
-    found = rows(able.astype(np.float64)) > 0
-    few = found.sum(-1) <= wanted  # all that can send take part
+    limits = np.broadcast_to(counts, sizes.shape[:-1])
+    taking = rows(able.astype(np.float64)) > 0
+    few = taking.sum(-1) <= limits  # all that can send take part
     band = np.broadcast_to(network.bandwidth_hz, few.shape)
-    for count in np.unique(wanted[~few]):
-        which = ~few & (wanted == count)
+    for count in np.unique(limits[~few]):
+        which = ~few & (limits == count)
         if count == 0:
-            found[which] = False
+            taking[which] = False
             continue
         solution = select_clients(
             sizes[which], ready[which], snr_hz[which], band[which], count=int(count)
         )
         if solution.value is None or not np.isfinite(solution.objective).all():
             raise ValueError(f"clients of the load: {solution.message}.")
-        found[which] = solution.value.chosen
-    return by_client(network, found.astype(np.float64)) > 0
+        taking[which] = solution.value.chosen
+    return by_client(network, taking.astype(np.float64)) > 0

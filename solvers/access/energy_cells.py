@@ -67,9 +67,9 @@ class EnergyCells:
         clients["bits"] = np.broadcast_to(clients["bits"], (*shape, *clients["bits"].shape[-2:]))
 
         def latest(values: FloatArray) -> FloatArray:
-            each = np.broadcast_to(values, (*values.shape[:-1], network.clients))
-            found = network.over_cells(np.maximum, each)
-            return np.broadcast_to(found, (*shape, network.cells)).reshape(-1)
+            by_client = np.broadcast_to(values, (*values.shape[:-1], network.clients))
+            by_cell = network.over_cells(np.maximum, by_client)
+            return np.broadcast_to(by_cell, (*shape, network.cells)).reshape(-1)
 
         after = latest(load.after_seconds)
         earliest = np.minimum(load.deadline_seconds, deadline_seconds)
@@ -141,7 +141,7 @@ class EnergyCells:
     def _with(self, stays: BoolArray) -> EnergyCells:
         """The cells, of whose clients [problems, clients] only some have anything to do."""
         bits, cycles = (
-            np.where(stays, each, 0.0) for each in (self.problem.bits, self.problem.cycles)
+            np.where(stays, array, 0.0) for array in (self.problem.bits, self.problem.cycles)
         )
         return replace(self, problem=replace(self.problem, bits=bits, cycles=cycles))
 

@@ -47,7 +47,7 @@ def cell_alignments(
     reached = (needs > 0) & (amplitudes > 0) & h.any(-1)
     heard = reached.any(-1)
     if heard.any():
-        found = align_transmitters(
+        alignment = align_transmitters(
             h[heard],
             needs[heard],
             amplitudes[heard],
@@ -57,6 +57,6 @@ def cell_alignments(
             certificate=None,
             starts=starts,
         ).value
-        assert found is not None  # a problem in which somebody is heard has a solution
-        receive[heard], transmit[heard] = found.receive, found.transmit
+        assert alignment is not None  # a problem in which somebody is heard has a solution
+        receive[heard], transmit[heard] = alignment.receive, alignment.transmit
     return receive, by_client(network, transmit)

@@ -26,8 +26,8 @@ class ManyBands(OptimalBands):
 
     def serve(self, load: Load, draw: ChannelDraw) -> Service:
         """See :class:`solvers.OptimalBands`."""
-        own = draw.in_bands()
-        network, snr_hz, bits = own.network, own.snr_hz, load.bits
+        in_bands = draw.in_bands()
+        network, snr_hz, bits = in_bands.network, in_bands.snr_hz, load.bits
         if bits.shape != snr_hz.shape or snr_hz.ndim != 1 or not (snr_hz > 0).all():
             return super().serve(load, draw)
         ready = load.ready_seconds(network)

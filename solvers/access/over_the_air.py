@@ -160,11 +160,11 @@ class OverTheAir(Access):
             return cell_beamformers(draw, scales, self.backend)
         # In this convention a receiver uses the same ones, which depend on the size of the batch in
         # their last bits: solve one block at a time, as a receiver does.
-        each = [
+        beamformers = [
             cell_beamformers(ChannelDraw(draw.network, draw.h[block]), scales[block], self.backend)
             for block in np.ndindex(blocks)
         ]
-        return np.stack(each).reshape(*blocks, *each[0].shape)
+        return np.stack(beamformers).reshape(*blocks, *beamformers[0].shape)
 
 
 def cell_beamformers(

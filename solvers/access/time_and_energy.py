@@ -75,5 +75,5 @@ class LeastTimeAndEnergy(DecidedBands):
         filled = network.cell_sizes > 0
         lost = np.where(filled, cells.lost.reshape(cells.shape), -np.inf)
         latest = np.where(filled, cells.deadline.reshape(cells.shape), np.inf).min(-1)
-        found = common_end(cells.problem, lost, self.energy_weight, latest)
-        return cells.service(found.plans, found.until.reshape(-1))
+        optimum = common_end(cells.problem, lost, self.energy_weight, latest)
+        return cells.service(optimum.plans, optimum.until.reshape(-1))

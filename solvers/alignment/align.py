@@ -160,25 +160,25 @@ def align_transmitters(
     from solvers.alignment.direction_search import SearchSettings, solve
     from solvers.torch_threads import torch_threads
 
-    given = read_arguments(h, weights, max_amplitude, noise_variance, correlation, unbiased_sum)
+    arguments = read_arguments(h, weights, max_amplitude, noise_variance, correlation, unbiased_sum)
     exact = certificate == "exact"
-    if exact and given.h.shape[-1] > 1 and (given.correlation or given.unbiased):
+    if exact and arguments.h.shape[-1] > 1 and (arguments.correlation or arguments.unbiased):
         raise ValueError(
             "certificate 'exact' conflicts with correlation and unbiased_sum for several antennas: "
             "choose certificate 'sdr'."
         )
-    reached = (given.problems.g != 0).any(-1).any(-1)
-    feasible = reached if given.unbiased else torch.ones_like(reached)
+    reached = (arguments.problems.g != 0).any(-1).any(-1)
+    feasible = reached if arguments.unbiased else torch.ones_like(reached)
     with torch_threads(1):  # more do not help small products
         limit = time_limit_seconds if exact else None
         settings = SearchSettings(starts, seed, limit, PROVEN_GAP, bounded=certificate is not None)
-        found = solve(given.problems.rows(feasible), settings)
-        return _solution(h, given, feasible, found.point, found.bound, found.message, start)
+        points = solve(arguments.problems.rows(feasible), settings)
+        return _solution(h, arguments, feasible, points.point, points.bound, points.message, start)
 
 
 def _solution(
     h: Any,
-    given: Arguments,
+    arguments: Arguments,
     feasible: Tensor,
     point: Tensor,
     bound: Tensor,
@@ -187,79 +187,79 @@ def _solution(
 ) -> Solution[Alignment]:
     import torch
 
-    points = torch.zeros_like(given.problems.g[:, 0])
+    points = torch.zeros_like(arguments.problems.g[:, 0])
     points[feasible] = point
-    bounds = torch.full_like(given.noise, torch.inf)
-    bounds[feasible] = bound * given.unit[feasible]
-    value = _alignment(given, points)
+    bounds = torch.full_like(arguments.noise, torch.inf)
+    bounds[feasible] = bound * arguments.unit[feasible]
+    value = _alignment(arguments, points)
     objective = torch.where(feasible, value.bias + value.noise, torch.inf)
     bounds = torch.minimum(bounds, objective)
     apart = bounds < objective
     gap = torch.where(apart, (objective - bounds) / torch.where(apart, objective, 1.0), 0.0)
     gap = torch.where(bounds.isnan(), bounds, gap)
     status = np.empty(len(gap), dtype=object)
-    status[:] = [Status.of_gap(each, PROVEN_GAP) for each in gap.tolist()]
+    status[:] = [Status.of_gap(ratio, PROVEN_GAP) for ratio in gap.tolist()]
     possible: BoolArray = feasible.cpu().numpy()
     status[~possible] = Status.INFEASIBLE
-    message = "; ".join(filter(None, [message, _missing(given, possible)]))
+    message = "; ".join(filter(None, [message, _missing(arguments, possible)]))
 
     def kind(array: Tensor) -> Any:
         return array if is_tensor(h) else array.cpu().numpy()
 
     seconds = time.perf_counter() - start
     backend = "newton"
-    if not given.shape:
+    if not arguments.shape:
         single = Alignment(
             kind(value.receive[0]), kind(value.transmit[0]), float(value.bias), float(value.noise)
         )
         answer = single if possible[0] else None
-        known, limit, rest = (float(x) for x in (objective, bounds, gap))
-        return Solution(answer, known, limit, rest, status[0], backend, seconds, message)
+        cost, limit, rest = (float(x) for x in (objective, bounds, gap))
+        return Solution(answer, cost, limit, rest, status[0], backend, seconds, message)
     batch = (
         torch.where(feasible.reshape(-1, *[1] * (part.ndim - 1)), part, -1.0).reshape(
-            *given.shape, *part.shape[1:]
+            *arguments.shape, *part.shape[1:]
         )
         for part in value
     )
-    known, limit, rest = (kind(x.reshape(given.shape)) for x in (objective, bounds, gap))
-    status = status.reshape(given.shape)
+    cost, limit, rest = (kind(x.reshape(arguments.shape)) for x in (objective, bounds, gap))
+    status = status.reshape(arguments.shape)
     return Solution(
-        Alignment(*map(kind, batch)), known, limit, rest, status, backend, seconds, message
+        Alignment(*map(kind, batch)), cost, limit, rest, status, backend, seconds, message
     )
 
 
-def _missing(given: Arguments, possible: BoolArray) -> str:
+def _missing(arguments: Arguments, possible: BoolArray) -> str:
     """Which clients cannot send, of the first infeasible problem or of the first without them."""
-    reasons = given.lacking
+    reasons = arguments.lacking
 
     def named(row: int) -> str:
         return unable({why: which[row] for why, which in reasons.items()})
 
     if possible.all():
-        return left_out(np.any(list(reasons.values()), axis=(0, -1)), given.shape, named)
+        return left_out(np.any(list(reasons.values()), axis=(0, -1)), arguments.shape, named)
     text = f"{named(int(possible.argmin()))}, so sum w cannot reach sum q"
-    return located(text, ~possible, given.shape)
+    return located(text, ~possible, arguments.shape)
 
 
-def _alignment(given: Arguments, points: Tensor) -> Alignment:
+def _alignment(arguments: Arguments, points: Tensor) -> Alignment:
     """The best transmit coefficients and the errors for points [problems, dimensions]."""
     import torch
 
     from solvers.alignment.gains import fill
 
-    problems = given.problems
+    problems = arguments.problems
     y = (points.conj().unsqueeze(-2) @ problems.g.mT).squeeze(-2).abs()
     tau = fill(problems.q, y, problems.kappa, problems.present).tau
-    norm = torch.linalg.vector_norm(given.q, dim=-1, keepdim=True)
-    wanted = torch.where(problems.present, given.q + tau.unsqueeze(-1) * norm, 0.0)
-    a = given.receive(points)
-    z = (a.conj().unsqueeze(-2) @ given.h.mT).squeeze(-2)
+    norm = torch.linalg.vector_norm(arguments.q, dim=-1, keepdim=True)
+    targets = torch.where(problems.present, arguments.q + tau.unsqueeze(-1) * norm, 0.0)
+    a = arguments.receive(points)
+    z = (a.conj().unsqueeze(-2) @ arguments.h.mT).squeeze(-2)
     gain = z.abs()
     heard = gain > 0
-    amplitude = torch.minimum(given.amplitude, wanted / torch.where(heard, gain, 1.0))
+    amplitude = torch.minimum(arguments.amplitude, targets / torch.where(heard, gain, 1.0))
     amplitude = torch.where(heard, amplitude, 0.0)
     transmit = torch.where(heard, torch.sgn(z).conj(), 1.0) * amplitude
-    error = torch.where(problems.present, gain * amplitude - given.q, 0.0)
-    c = given.correlation
+    error = torch.where(problems.present, gain * amplitude - arguments.q, 0.0)
+    c = arguments.correlation
     bias = (1 - c) * error.square().sum(-1) + c * error.sum(-1).square()
-    return Alignment(a, transmit, bias, given.noise * a.abs().square().sum(-1))
+    return Alignment(a, transmit, bias, arguments.noise * a.abs().square().sum(-1))

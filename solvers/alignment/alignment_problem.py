@@ -106,14 +106,14 @@ def read_arguments(
             f"h has shape {tuple(np.shape(h))}: give [..., clients, antennas], or [clients] for "
             "one antenna, with at least one client and one antenna."
         )
-    given = {
+    by_name = {
         "weights": finite("weights", weights, "any one unit"),
         "max_amplitude": finite("max_amplitude", max_amplitude, "square roots of watts"),
     }
     noise = finite("noise_variance", noise_variance, "watts", above=True)
-    shape = _shape(channels, given, noise)
+    shape = _shape(channels, by_name, noise)
     q, amplitude = (
-        np.broadcast_to(array, shape).reshape(-1, shape[-1]) for array in given.values()
+        np.broadcast_to(array, shape).reshape(-1, shape[-1]) for array in by_name.values()
     )
     if shape[-1] and not q.any(-1).all():
         raise ValueError("weights are 0 for every client of a problem: give at least one above 0.")
@@ -159,11 +159,11 @@ def _arguments(
     return Arguments(shape, h, q, amplitude, noise, correlation, unbiased, problems, basis)
 
 
-def _shape(channels: Tensor, given: dict[str, FloatArray], noise: FloatArray) -> tuple[int, ...]:
+def _shape(channels: Tensor, arrays: dict[str, FloatArray], noise: FloatArray) -> tuple[int, ...]:
     """The common shape [..., clients]."""
-    shape = clients_shape(channels, *(array.shape for array in given.values()), (*noise.shape, 1))
+    shape = clients_shape(channels, *(array.shape for array in arrays.values()), (*noise.shape, 1))
     if not shape:
-        shapes = ", ".join(f"{name} {array.shape}" for name, array in given.items())
+        shapes = ", ".join(f"{name} {array.shape}" for name, array in arrays.items())
         raise ValueError(
             f"the shapes do not fit: h {tuple(channels.shape)}, {shapes}, noise_variance "
             f"{noise.shape}. Give h [..., clients, antennas], weights and max_amplitude "

@@ -160,13 +160,13 @@ class _Relaxation(NamedTuple):
 
     def solve(self, low: Tensor, width: Tensor) -> tuple[Tensor, Tensor]:
         """Lower bounds [nodes] on the objective, and points [nodes, dimensions]."""
-        found = least_norm(*self.relaxed(low, width), steps=10)
+        minimum = least_norm(*self.relaxed(low, width), steps=10)
         base = (self.q.square() * self.w / (1 + self.w)).sum()
         dimensions = self.g.shape[-1]
-        x = found.point[:, : 2 * dimensions - 1]
+        x = minimum.point[:, : 2 * dimensions - 1]
         imaginary = torch.nn.functional.pad(x[:, dimensions:], (1, 0))
         points = torch.complex(x[:, :dimensions], imaginary) @ self.back.T
-        return found.bound.nan_to_num(0.0) + base, points
+        return minimum.bound.nan_to_num(0.0) + base, points
 
     def relaxed(self, low: Tensor, width: Tensor) -> tuple[Tensor, Tensor]:
         """Constraints G x >= b, with x the coordinates of a and a slack of norm 1 per client."""

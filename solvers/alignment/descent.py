@@ -38,8 +38,8 @@ def scaled(problem: AlignmentProblems, a: Tensor) -> Tensor:
     y = (unit.conj() @ problem.g.mT).abs()
     shape = y.shape
     q, present = problem.q.unsqueeze(1).expand(shape), problem.present.unsqueeze(1).expand(shape)
-    found = best_scale(q, y, problem.kappa.unsqueeze(1).expand(shape[:-1]), present)
-    return found.alpha.unsqueeze(-1) * unit
+    scale = best_scale(q, y, problem.kappa.unsqueeze(1).expand(shape[:-1]), present)
+    return scale.alpha.unsqueeze(-1) * unit
 
 
 def softened(problem: AlignmentProblems) -> bool:
@@ -111,8 +111,8 @@ def polish(problem: AlignmentProblems, a: Tensor, steps: int) -> Tensor:
         phase = torch.where(z == 0, 1.0, torch.sgn(z))
         turned = phase.conj().unsqueeze(-1) * problem.g.unsqueeze(1)
         rows = torch.cat([turned.real, turned.imag, metric], -1)
-        found = least_norm(rows, problem.q.unsqueeze(1).expand(z.shape), steps=10).point
-        x, y, _ = found.tensor_split([antennas, 2 * antennas], dim=-1)
+        minimum = least_norm(rows, problem.q.unsqueeze(1).expand(z.shape), steps=10).point
+        x, y, _ = minimum.tensor_split([antennas, 2 * antennas], dim=-1)
         new = scaled(problem, torch.complex(x, y))
         reached = objectives(problem, new).nan_to_num(torch.inf)
         better = reached < value

@@ -80,7 +80,7 @@ def solve(problem: AlignmentProblems, settings: SearchSettings) -> FoundPoints:
         )
         return FoundPoints(points, torch.full_like(problem.kappa, torch.nan))
     parts = [_search(problem.rows(part), draw, settings.seed) for part in rows]
-    point, bound, weights = (torch.cat(each) for each in zip(*parts, strict=True))
+    point, bound, weights = (torch.cat(blocks) for blocks in zip(*parts, strict=True))
     if settings.limit_seconds is None:
         return FoundPoints(point, bound)
     closed = branch_and_bound(
@@ -140,9 +140,9 @@ def _inverting(problem: AlignmentProblems, seed: int) -> Tensor:
     # Without such a client any direction will do.
     scales = torch.where(heard.any(-1, keepdim=True), scales, audible.to(scales))
     scales = torch.where(audible.any(-1, keepdim=True), scales, 1.0)
-    found = optimize_beamformer(problem.g, backend=Default(seed=seed), scales=scales)
-    assert found.value is not None
-    return found.value
+    solution = optimize_beamformer(problem.g, backend=Default(seed=seed), scales=scales)
+    assert solution.value is not None
+    return solution.value
 
 
 def _top(problem: AlignmentProblems, a: Tensor, count: int) -> Tensor:

@@ -74,8 +74,8 @@ def _surplus(deficit: Tensor, kappa: Tensor, present: Tensor) -> Tensor:
     total = torch.where(ordered > -torch.inf, ordered, 0.0).cumsum(-1)
     rest = kappa.unsqueeze(-1) + count - number
     usable = (number <= count) & (rest > 0)
-    each = torch.where(usable, total / torch.where(usable, rest, 1.0), 0.0)
-    return each.amax(-1).clamp_min(0)
+    ratios = torch.where(usable, total / torch.where(usable, rest, 1.0), 0.0)
+    return ratios.amax(-1).clamp_min(0)
 
 
 class ScaledGains(NamedTuple):

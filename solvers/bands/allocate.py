@@ -94,8 +94,8 @@ def allocate_bandwidth(
     cells = problem.cells if feasible.all() else problem.cells.rows(feasible)
     bands, objective, bound = soonest(cells)
     message = "" if feasible.all() else problem.explain(~feasible)
-    found = Outcome(bands, objective, bound)
-    return found.solution(
+    outcome = Outcome(bands, objective, bound)
+    return outcome.solution(
         feasible, problem.shape, bits, backend="newton", start=start, message=message
     )
 

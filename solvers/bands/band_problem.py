@@ -67,5 +67,5 @@ def read_problem(
         scalars["at_least"] = finite("at_least", at_least, "the unit of values", above=True)
     full, single, _ = broadcast(arrays, scalars, "[..., clients]")
     size, ready, snr, *worth = (array.reshape(-1, array.shape[-1]) for array in full)
-    bands, *wanted = (array.reshape(-1) for array in single)
-    return BandProblem(BandCells(size, ready, snr, bands), single[0].shape, *worth, *wanted)
+    bands, *per_problem = (array.reshape(-1) for array in single)
+    return BandProblem(BandCells(size, ready, snr, bands), single[0].shape, *worth, *per_problem)

@@ -103,8 +103,8 @@ def allocate_bands_in_time(
         bands[row], reached, least = _soonest(cell, starts[row])
         end[row], bound[row] = np.maximum(end[row], reached), max(bound[row], least)
     message = "" if feasible.all() else problem.explain(~feasible)
-    found = Outcome(BandsInTime(starts, bands), end, np.minimum(bound, end))
-    return found.solution(
+    outcome = Outcome(BandsInTime(starts, bands), end, np.minimum(bound, end))
+    return outcome.solution(
         feasible, problem.shape, bits, backend="prices", start=start, message=message
     )
 

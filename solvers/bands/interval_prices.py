@@ -145,8 +145,8 @@ def _step(block: Block, state: IntervalPrices, last: float) -> IntervalPrices | 
     """Newton's step, shortened until the merit grows; None if it does not."""
     # Plus the gradient's absolute values: they limit steps in logarithms to about 1, keep the
     # matrix regular where a weight tends to 0, and vanish at the maximum.
-    own = state.edges.sum(-1) + np.abs(state.by_price)
-    through = state.edges / own[:, None]
+    diagonal = state.edges.sum(-1) + np.abs(state.by_price)
+    through = state.edges / diagonal[:, None]
     matrix = np.diag(state.edges.sum(0) + np.abs(state.by_weight)) - through.T @ state.edges
     right = state.by_weight + through.T @ state.by_price
     scale = 1 / np.sqrt(matrix.diagonal() + 1e-300)
@@ -155,7 +155,7 @@ def _step(block: Block, state: IntervalPrices, last: float) -> IntervalPrices | 
     except np.linalg.LinAlgError:  # the plan and the bound known so far remain
         return None
     weights = solved * scale
-    prices = state.by_price / own + through @ weights
+    prices = state.by_price / diagonal + through @ weights
     slope = (weights @ state.by_weight + prices @ state.by_price) / state.total
     if slope < 4 * _EPS:
         return None

@@ -125,18 +125,18 @@ def select_clients(
         backend = "smallest bands"
     else:
         # Products with ``able``: no infinities, so that no value is lost.
-        worth, wanted = problem.values * able, problem.at_least * (1 - _SUM_ROUNDING)
-        feasible = np.asarray(worth.sum(-1) >= wanted)
+        worth, least = problem.values * able, problem.at_least * (1 - _SUM_ROUNDING)
+        feasible = np.asarray(worth.sum(-1) >= least)
         chosen, bands, end, bound = _by_value(
-            problem.cells.rows(feasible), worth[feasible], wanted[feasible]
+            problem.cells.rows(feasible), worth[feasible], least[feasible]
         )
         backend = "knapsack"
     if feasible.all():
         message = left_out(problem.stuck, problem.shape, problem.unable)
     else:
         message = _shortfall(problem, ~feasible, count)
-    found = Outcome(Selection(chosen, bands), end, bound)
-    return found.solution(
+    outcome = Outcome(Selection(chosen, bands), end, bound)
+    return outcome.solution(
         feasible, problem.shape, bits, backend=backend, start=start, message=message
     )
 
@@ -169,12 +169,12 @@ def _by_count(cells: BandCells, count: int) -> tuple[BoolArray, FloatArray, Floa
 
 
 def _by_value(
-    cells: BandCells, values: FloatArray, wanted: FloatArray
+    cells: BandCells, values: FloatArray, at_least: FloatArray
 ) -> tuple[BoolArray, FloatArray, FloatArray, FloatArray]:
-    """As ``_by_count``, problem by problem, with values that sum to ``wanted`` at least."""
+    """As ``_by_count``, problem by problem, with values that sum to ``at_least`` at least."""
     chosen, bands = np.zeros(cells.bits.shape, dtype=np.bool_), np.zeros(cells.bits.shape)
-    end, bound = np.full(len(wanted), np.inf), np.zeros(len(wanted))
-    for row in range(len(wanted)):
+    end, bound = np.full(len(at_least), np.inf), np.zeros(len(at_least))
+    for row in range(len(at_least)):
         cell = cells.rows(slice(row, row + 1))
         trial: IntArray | None = np.flatnonzero(values[row])
         for _ in range(_MAX_SETS):
@@ -187,7 +187,7 @@ def _by_value(
             chosen[row, trial], bands[row, trial] = True, share[0]
             earlier = reached * (1 - _STEP)
             needed = _bands_at(cell, earlier)[0] / cell.bandwidth_hz[0]
-            trial, least = cheapest(needed, values[row], wanted[row], 1 + _STEP)
+            trial, least = cheapest(needed, values[row], at_least[row], 1 + _STEP)
             bound[row] = min(least, 1) * earlier[0]
     return chosen, bands, end, bound
 
@@ -219,9 +219,9 @@ def _check_choice(count: object, values: object, at_least: object) -> None:
     halfway = (values is None) != (at_least is None)
     if halfway or (count is not None) == by_value:
         named = {"count": count, "values": values, "at_least": at_least}
-        given = ", ".join(name for name, value in named.items() if value is not None)
+        names = ", ".join(name for name, value in named.items() if value is not None)
         raise ValueError(
-            f"given are {given or 'neither count nor values'}: give either count, or values and "
+            f"given are {names or 'neither count nor values'}: give either count, or values and "
             "at_least."
         )
 

@@ -143,8 +143,8 @@ def polish(h: torch.Tensor, a: torch.Tensor, *, steps: int = 4) -> torch.Tensor:
         y = a @ h.mH
         g = torch.where(y == 0, 1.0, torch.sgn(y)).unsqueeze(-1) * h.unsqueeze(1)
         rows = torch.cat([g.real, g.imag], -1)
-        found = least_norm(rows, torch.ones_like(rows[..., 0]), steps=8).point
-        m = torch.complex(*found.tensor_split(2, dim=-1))
+        minimum = least_norm(rows, torch.ones_like(rows[..., 0]), steps=8).point
+        m = torch.complex(*minimum.tensor_split(2, dim=-1))
         new = unit_norm(m)
         better = worst(h, new) > worst(h, a)
         a = torch.where(better.unsqueeze(-1), new, a)

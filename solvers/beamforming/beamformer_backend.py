@@ -113,5 +113,5 @@ class Certificate(ABC):
     name: ClassVar[str]
 
     @abstractmethod
-    def certify(self, problem: BeamformingProblems, found: FoundBeamformers) -> FoundBeamformers:
-        """Compute bounds; return them with the beamformers of ``found`` or better ones."""
+    def certify(self, problem: BeamformingProblems, start: FoundBeamformers) -> FoundBeamformers:
+        """Compute bounds; return them with the beamformers of ``start`` or better ones."""

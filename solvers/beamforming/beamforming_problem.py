@@ -35,7 +35,7 @@ class BeamformingProblems:
     [1, 2, 2]
 
     Args:
-        given: ``h`` as the caller gave it, a tensor or an array.
+        reference: ``h`` as the caller gave it, a tensor or an array.
         shape: shape of the batch, () for a single problem.
         h: [problems, clients, dimensions] complex128, no channel zero. The channel of another
             client replaces those of ignored clients and zero channels. The geometric mean of the
@@ -46,7 +46,7 @@ class BeamformingProblems:
         mute: [problems, clients], clients with a zero channel that are not ignored.
     """
 
-    given: Any
+    reference: Any
     shape: tuple[int, ...]
     h: torch.Tensor
     basis: torch.Tensor | None
@@ -57,7 +57,7 @@ class BeamformingProblems:
         """Convert beamformers [problems, dimensions] to the caller's shape [..., antennas]."""
         if self.basis is not None:
             value = (self.basis @ value.unsqueeze(-1)).squeeze(-1)
-        return value.to(torch.as_tensor(self.given).dtype).reshape(*self.shape, value.shape[-1])
+        return value.to(torch.as_tensor(self.reference).dtype).reshape(*self.shape, value.shape[-1])
 
     def objective(self, values: torch.Tensor) -> torch.Tensor:
         """Convert objectives or bounds [problems] to the caller's units; 0 for a zero channel."""
@@ -65,7 +65,7 @@ class BeamformingProblems:
 
     def like(self, tensor: torch.Tensor) -> Any:
         """Convert ``tensor`` [problems, ...] to the array type of ``h``."""
-        return tensor if is_tensor(self.given) else tensor.cpu().numpy()
+        return tensor if is_tensor(self.reference) else tensor.cpu().numpy()
 
 
 def read_problems(h: Any, scales: Any) -> BeamformingProblems:
@@ -75,7 +75,7 @@ def read_problems(h: Any, scales: Any) -> BeamformingProblems:
         ValueError: a shape, dtype or value is wrong; the message says which.
     """
     channels = read_channels(h)
-    given = channels if is_tensor(h) else channels.numpy()
+    reference = channels if is_tensor(h) else channels.numpy()
     if channels.ndim < 2 or 0 in channels.shape[-2:]:
         raise ValueError(
             f"h has shape {tuple(channels.shape)}: give [..., clients, antennas] with at least one "
@@ -111,7 +111,7 @@ def read_problems(h: Any, scales: Any) -> BeamformingProblems:
     if clients < antennas:  # components orthogonal to all channels have no effect
         basis, root = torch.linalg.qr(channels.mT)
         channels = root.mT.contiguous()
-    return BeamformingProblems(given, shape, channels, basis, level * largest[:, 0, 0], zero)
+    return BeamformingProblems(reference, shape, channels, basis, level * largest[:, 0, 0], zero)
 
 
 def _check_range(

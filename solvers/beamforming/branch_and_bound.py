@@ -74,15 +74,15 @@ class BranchAndBound(BeamformerBackend, Certificate):
 
     def solve(self, problem: BeamformingProblems) -> FoundBeamformers:
         """Find beamformers and bounds to a relative ``PROVEN_GAP``, within the time limit."""
-        found = self.start.solve(problem)
-        return found.then(self.certify(problem, found))
+        heuristic = self.start.solve(problem)
+        return heuristic.then(self.certify(problem, heuristic))
 
-    def certify(self, problem: BeamformingProblems, found: FoundBeamformers) -> FoundBeamformers:
-        """As :meth:`solve`, starting from the beamformers of ``found``."""
-        h, value = problem.h, of_unit_norm(found.value)
+    def certify(self, problem: BeamformingProblems, start: FoundBeamformers) -> FoundBeamformers:
+        """As :meth:`solve`, starting from the beamformers of ``start``."""
+        h, value = problem.h, of_unit_norm(start.value)
         bound, unclosed = torch.empty_like(value.real[:, 0]), 0
-        for number, (channels, start) in enumerate(zip(h.cpu(), value.cpu(), strict=True)):
-            exact = branch_and_bound(channels, start, self.time_limit_seconds)
+        for number, (channels, first) in enumerate(zip(h.cpu(), value.cpu(), strict=True)):
+            exact = branch_and_bound(channels, first, self.time_limit_seconds)
             value[number] = polish(channels[None], exact.value[None, None])[0, 0]
             bound[number] = exact.bound
             unclosed += exact.bound > exact.objective * (1 + PROVEN_GAP)
@@ -139,10 +139,10 @@ def branch_and_bound(h: Tensor, start: Tensor, limit_seconds: float) -> Exact:
         for relaxation in (quadratic, plain):
             proved, points = relaxation.solve(batch.low, batch.width)
             batch = batch._replace(bound=torch.maximum(batch.bound, proved))
-            found = relaxation.beamformers(points)
-            scores = _score(h, found).nan_to_num()
+            beamformers = relaxation.beamformers(points)
+            scores = _score(h, beamformers).nan_to_num()
             if scores.max() > 1 / min_square:
-                best, min_square = found[scores.argmax()], 1 / float(scores.max())
+                best, min_square = beamformers[scores.argmax()], 1 / float(scores.max())
         received = plain.received(points)
         children = split(batch, received, weight * (1 - received.abs().square()))
         others = Nodes(bound[rest], low[rest], width[rest])
@@ -187,8 +187,8 @@ class _Relaxation(NamedTuple):
 
     def solve(self, low: Tensor, width: Tensor) -> tuple[Tensor, Tensor]:
         """Lower bounds [nodes] on ||m||^2, and points [nodes, 2 antennas - 1]."""
-        found = least_norm(*self.relaxed(low, width), steps=10, soft=1e-3)
-        return found.bound + self.base, found.point
+        minimum = least_norm(*self.relaxed(low, width), steps=10, soft=1e-3)
+        return minimum.bound + self.base, minimum.point
 
     def relaxed(self, low: Tensor, width: Tensor) -> tuple[Tensor, Tensor]:
         """Constraints G x >= b of the relaxations, with G [nodes, 3 clients, 2 antennas - 1]."""

@@ -142,8 +142,8 @@ def optimize_beamformer(
 
     problems = read_problems(h, scales)
     with torch_threads(1):  # more do not help small products
-        found = _solve(problems, method, proof)
-        return _solution(problems, found, method.name, start)
+        best = _solve(problems, method, proof)
+        return _solution(problems, best, method.name, start)
 
 
 class _Best(NamedTuple):
@@ -166,50 +166,53 @@ def _solve(
         return _Best(h[:, 0], h.real[:, 0, 0])
     if h.shape[-1] == 1:
         return _Best(torch.ones_like(h[:, 0]), h[..., 0].abs().square().amin(-1))
-    found = method.solve(problems)
-    if not isinstance(found, FoundBeamformers) or not isinstance(found.value, torch.Tensor):
+    beamformers = method.solve(problems)
+    if not isinstance(beamformers, FoundBeamformers) or not isinstance(
+        beamformers.value, torch.Tensor
+    ):
         raise RuntimeError(
-            f"backend {method.name!r} returned {type(found).__name__}: it must return a "
+            f"backend {method.name!r} returned {type(beamformers).__name__}: it must return a "
             "FoundBeamformers with beamformers as a tensor."
         )
-    if found.value.shape != h[:, 0].shape:
+    if beamformers.value.shape != h[:, 0].shape:
+        shape = tuple(beamformers.value.shape)
         raise RuntimeError(
-            f"backend {method.name!r} returned beamformers of shape {tuple(found.value.shape)} for "
-            f"channels of shape {tuple(h.shape)}: it must return [problems, dimensions]."
+            f"backend {method.name!r} returned beamformers of shape {shape} for channels of "
+            f"shape {tuple(h.shape)}: it must return [problems, dimensions]."
         )
     if proof is not None and proof.name != method.name:
-        found = found.then(proof.certify(problems, found))
+        beamformers = beamformers.then(proof.certify(problems, beamformers))
     bound = torch.linalg.vector_norm(h, dim=-1).square().amin(-1)
-    bound = bound if found.bound is None else torch.minimum(bound, found.bound)
-    return _Best(of_unit_norm(found.value), bound, found.message)
+    bound = bound if beamformers.bound is None else torch.minimum(bound, beamformers.bound)
+    return _Best(of_unit_norm(beamformers.value), bound, beamformers.message)
 
 
 def _solution(
-    problems: BeamformingProblems, found: _Best, backend: str, start: float
+    problems: BeamformingProblems, best: _Best, backend: str, start: float
 ) -> Solution[Any]:
     import torch
 
-    value = problems.antennas(found.value)
-    length = torch.linalg.vector_norm(found.value, dim=-1, keepdim=True)
-    scores = ((found.value / length).conj().unsqueeze(1) @ problems.h.mT).abs().square()
+    value = problems.antennas(best.value)
+    length = torch.linalg.vector_norm(best.value, dim=-1, keepdim=True)
+    scores = ((best.value / length).conj().unsqueeze(1) @ problems.h.mT).abs().square()
     reached = scores.squeeze(1).amin(-1)
-    bound = torch.maximum(found.bound, reached)
+    bound = torch.maximum(best.bound, reached)
     objective, bound = (problems.objective(x) for x in (reached, bound))
     gap = torch.where(bound == objective, 0.0, (bound - objective) / objective)
     mute: BoolArray = problems.mute.cpu().numpy()
     zero = mute.any(-1)
-    message = "; ".join(filter(None, [found.message, _silent(mute, problems.shape)]))
+    message = "; ".join(filter(None, [best.message, _silent(mute, problems.shape)]))
     status = np.empty(len(objective), dtype=object)
-    status[:] = [Status.of_gap(each, PROVEN_GAP) for each in gap.tolist()]
+    status[:] = [Status.of_gap(ratio, PROVEN_GAP) for ratio in gap.tolist()]
     status[zero] = Status.ZERO
     seconds = time.perf_counter() - start
     answer = problems.like(value)
     if not problems.shape:
-        known, limit, rest = (float(x[0]) for x in (objective, bound, gap))
-        return Solution(answer, known, limit, rest, status[0], backend, seconds, message)
-    known, limit, rest = (problems.like(x.reshape(problems.shape)) for x in (objective, bound, gap))
+        score, limit, rest = (float(x[0]) for x in (objective, bound, gap))
+        return Solution(answer, score, limit, rest, status[0], backend, seconds, message)
+    score, limit, rest = (problems.like(x.reshape(problems.shape)) for x in (objective, bound, gap))
     status = status.reshape(problems.shape)
-    return Solution(answer, known, limit, rest, status, backend, seconds, message)
+    return Solution(answer, score, limit, rest, status, backend, seconds, message)
 
 
 def _silent(mute: BoolArray, shape: tuple[int, ...]) -> str:

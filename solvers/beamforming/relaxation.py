@@ -36,9 +36,9 @@ class RelaxationBound(Certificate):
 
     name = "relaxation_bound"
 
-    def certify(self, problem: BeamformingProblems, found: FoundBeamformers) -> FoundBeamformers:
-        """Return the relaxation's bounds with the beamformers of ``found``."""
-        return FoundBeamformers(found.value, relaxation_bound(problem.h))
+    def certify(self, problem: BeamformingProblems, start: FoundBeamformers) -> FoundBeamformers:
+        """Return the relaxation's bounds with the beamformers of ``start``."""
+        return FoundBeamformers(start.value, relaxation_bound(problem.h))
 
 
 def eigenvalue_bound(h: torch.Tensor, p: torch.Tensor) -> torch.Tensor:

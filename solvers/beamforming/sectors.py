@@ -41,9 +41,9 @@ def split(nodes: Nodes, received: Tensor, miss: Tensor) -> Nodes:
     inside = (phase > 0.1 * span) & (phase < 0.9 * span)
     cut = torch.where(inside, phase, span / 2)
     pieces = torch.where(full, 3, 2)
-    each = pieces.squeeze(1)
-    node = torch.arange(len(low), device=low.device).repeat_interleave(each)
-    number = torch.arange(len(node), device=low.device) - (each.cumsum(0) - each)[node]
+    counts = pieces.squeeze(1)
+    node = torch.arange(len(low), device=low.device).repeat_interleave(counts)
+    number = torch.arange(len(node), device=low.device) - (counts.cumsum(0) - counts)[node]
     full, phase, cut, span, start = (x[node, 0] for x in (full, phase, cut, span, start))
     third = TURN / 3
     begin = torch.where(full, phase + third * number, cut * number)

@@ -183,13 +183,13 @@ def allocate_energy(
     return solved(problem, bits, start)
 
 
-def solved(problem: EnergyProblem, given: Any, start: float) -> Solution[Any]:
-    """The solution of all problems, with the array type of ``given``; ``start``: when it began."""
+def solved(problem: EnergyProblem, model: Any, start: float) -> Solution[Any]:
+    """The solution of all problems, with the array type of ``model``; ``start``: when it began."""
     feasible, end = problem.feasible()
     message = "" if feasible.all() else problem.explain(feasible)
-    found = _outcome(problem.rows(feasible), end[feasible])
-    return found.solution(
-        feasible, problem.shape, given, backend="dual", start=start, message=message
+    outcome = _outcome(problem.rows(feasible), end[feasible])
+    return outcome.solution(
+        feasible, problem.shape, model, backend="dual", start=start, message=message
     )
 
 

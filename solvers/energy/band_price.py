@@ -102,7 +102,7 @@ def clear(rounds: PricedRounds, price: FloatArray, y: FloatArray, limited: BoolA
         limited: [problems, clients].
     """
     close = np.full(len(price), _FAR)
-    state = found = _state(rounds, price, rounds.end, y, limited, close)
+    state = cleared = _state(rounds, price, rounds.end, y, limited, close)
     low, high = np.full(len(price), -np.inf), np.full(len(price), np.inf)
     at = np.arange(len(price))
     before = np.full((3, len(price)), np.nan)
@@ -115,12 +115,12 @@ def clear(rounds: PricedRounds, price: FloatArray, y: FloatArray, limited: BoolA
         now = np.stack((state.price, rest, slope))
         goal = np.minimum(_inside(_root(now, before), low, high, now, sure), rounds.top)
         done = (size <= _CLOSE) | ((goal == state.price) & (close <= _NEAR))
-        if found is not state:
-            found.put(at, state)
+        if cleared is not state:
+            cleared.put(at, state)
         # Rounding errors: no further price would be better.
         lost = np.isnan(rest) | (~done & _closed(low, high))
         if lost.any():
-            found.put(at[lost], _spare(rounds.rows(lost), state.rows(lost), high[lost]))
+            cleared.put(at[lost], _spare(rounds.rows(lost), state.rows(lost), high[lost]))
             done |= lost
         if done.all():
             break
@@ -138,8 +138,8 @@ def clear(rounds: PricedRounds, price: FloatArray, y: FloatArray, limited: BoolA
         y = state.replies.y + np.clip(move, -1.0, 1.0)
         state = _state(rounds, goal, end, y, state.replies.limited, close)
     else:
-        found.put(at, _spare(rounds, state, high))
-    return found
+        cleared.put(at, _spare(rounds, state, high))
+    return cleared
 
 
 def _closed(low: FloatArray, high: FloatArray) -> BoolArray:
@@ -215,7 +215,7 @@ def _state(
 
 def _ending(rounds: PricedRounds, state: State, close: FloatArray) -> State:
     """The state at the end that the price of a second calls for."""
-    found = state
+    ended = state
     at = np.arange(len(state.price))
     low, high = rounds.first, np.full(len(at), np.inf)
     for _ in range(_MAX_STEPS):
@@ -227,8 +227,8 @@ def _ending(rounds: PricedRounds, state: State, close: FloatArray) -> State:
         by_end = (worth * replies.worth_end).sum(-1) - 3 * idle / end
         stay = (end <= rounds.floor) & (rest <= 0)  # pinned by a client without bits
         state.end_price = np.where(stay, 0.0, -(worth * replies.worth_price).sum(-1) / by_end)
-        if found is not state:
-            found.put(at, state)
+        if ended is not state:
+            ended.put(at, state)
         low, high = np.where(rest > 0, end, low), np.where(rest > 0, high, end)
         goal = end * np.exp(np.clip(-rest * total / (by_end * end), -4.0, 4.0))
         half = np.where(np.isinf(high), 4 * end, (low + high) / 2)
@@ -245,4 +245,4 @@ def _ending(rounds: PricedRounds, state: State, close: FloatArray) -> State:
         y = state.replies.y + np.clip(state.replies.y_end * step[:, None], -1.0, 1.0)
         replies = settle(rounds.clients, np.exp(state.price), goal, y, state.replies.limited, close)
         state = State(state.price, goal, replies, np.zeros_like(goal))
-    return found
+    return ended

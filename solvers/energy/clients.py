@@ -212,14 +212,14 @@ def _step(
         toll = 2 * clients.kappa * (clients.cycles / spare) ** 3
         whole = clients.power + toll
         turn = 3 * toll / whole * t * point.rise / spare - point.bend
-        own = np.where(spare > 0, np.log(point.slope / whole) / turn, np.nan)
+        second = np.where(spare > 0, np.log(point.slope / whole) / turn, np.nan)
         # The same root from c / f + t = T, flat where the former is steep (T - t or mu near 0).
         slope = t * point.rise - point.slope / point.worth * point.bend * (rest / 3)
         same = np.where(point.ahead <= 0, -np.log(both / until) * both / slope, np.nan)
-        own = np.fmin(np.fmin(own, same), -over / point.rise)
-        beyond = (own > 0) & (point.ahead > _TIE)
-        switch |= limited & (beyond | (own > apart + _TIE) & (np.abs(apart) <= close))
-        step = np.where(limited, np.minimum(own, apart), step)
+        second = np.fmin(np.fmin(second, same), -over / point.rise)
+        beyond = (second > 0) & (point.ahead > _TIE)
+        switch |= limited & (beyond | (second > apart + _TIE) & (np.abs(apart) <= close))
+        step = np.where(limited, np.minimum(second, apart), step)
     return np.where(switch, np.minimum(apart, 0.0), step), switch
 
 
@@ -274,6 +274,6 @@ def dual(
         cost = sent + price[:, None] * point.band + clients.kappa * clients.cycles * speed**2
         cost += point.worth * (point.window + busy - end[:, None])
         computed = clients.kappa * clients.cycles * speed**2 + point.worth * busy
-    each = cost, -point.worth, computed
-    bound, slope, by_cycles = ((x * clients.weight).sum(-1) for x in each)
+    sums = cost, -point.worth, computed
+    bound, slope, by_cycles = ((x * clients.weight).sum(-1) for x in sums)
     return bound, slope, by_cycles

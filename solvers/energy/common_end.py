@@ -80,9 +80,9 @@ def common_end(
     end, total, worth, base, reach = together.search(low, top)
     objective = end + weight * total
     # Beyond the bracket of the best end costs rise; within it they are above the tangent.
-    known = np.isfinite(worth)
-    bound = end + weight * base + np.where(known, 1 - worth, 0.0) * reach
-    bound = np.where(known | (end >= top), bound, low)
+    finite = np.isfinite(worth)
+    bound = end + weight * base + np.where(finite, 1 - worth, 0.0) * reach
+    bound = np.where(finite | (end >= top), bound, low)
     return CommonEnd(end, together.until(end), objective, np.fmin(bound, objective), together.plans)
 
 
@@ -122,14 +122,14 @@ class _Together:
         ones = np.ones(len(rows))
         some = replace(self.problem.rows(rows), deadline=until, weights=(0.0 * ones, ones))
         plan = least_energy(some, until)
-        for whole, each in zip(self.plans, plan, strict=True):
-            whole[rows] = each
-        found = np.zeros((3, len(groups)))
-        for whole, each in zip(found, (plan.energy, -plan.slope, plan.bound), strict=True):
-            np.add.at(whole, place, each)
+        for whole, values in zip(self.plans, plan, strict=True):
+            whole[rows] = values
+        sums = np.zeros((3, len(groups)))
+        for whole, values in zip(sums, (plan.energy, -plan.slope, plan.bound), strict=True):
+            np.add.at(whole, place, values)
         # At the least time, a second can be worth any number of joules.
-        worth = self.weight * found[1] if self.weight else np.zeros(len(groups))
-        return found[0], worth, found[2]
+        worth = self.weight * sums[1] if self.weight else np.zeros(len(groups))
+        return sums[0], worth, sums[2]
 
     def alone(self) -> FloatArray:
         """Ends [groups, cells] where the cells' worths are equal and sum to 1; 0 without work."""
@@ -187,7 +187,7 @@ class _Together:
 def _root(lines: FloatArray, rests: FloatArray) -> FloatArray:
     """Where a decreasing curve is 0: inverse interpolation by the four values nearest to 0."""
     order = np.abs(rests).argsort(-1)[:, :4]  # NaN comes last
-    x, y = (np.take_along_axis(each, order, -1) for each in (lines, rests))
+    x, y = (np.take_along_axis(points, order, -1) for points in (lines, rests))
     with np.errstate(all="ignore"):
         for step in range(1, x.shape[1]):  # Neville's scheme at 0
             first, last = y[:, :-step], y[:, step:]

@@ -150,16 +150,16 @@ def read_problem(
     arrays = {name: finite(name, value, _UNITS[name]) for name, value in clients.items()}
     cell = {"bandwidth_hz": shared_band(bandwidth_hz, arrays)} | ends
     full, single, _ = broadcast(arrays, cell, "[..., clients]")
-    each = {n: a.reshape(-1, a.shape[-1]) for n, a in zip(arrays, full, strict=True)}
+    by_name = {n: a.reshape(-1, a.shape[-1]) for n, a in zip(arrays, full, strict=True)}
     whole = {n: a.reshape(-1) for n, a in zip(cell, single, strict=True)}
     band = whole["bandwidth_hz"]
     return EnergyProblem(
-        bits=each["bits"],
-        cycles=each["cycles"],
-        gain=each["gain_per_noise"],
-        power=each["max_power_watts"],
-        speed=each["max_cpu_hz"],
-        kappa=each["kappa"],
+        bits=by_name["bits"],
+        cycles=by_name["cycles"],
+        gain=by_name["gain_per_noise"],
+        power=by_name["max_power_watts"],
+        speed=by_name["max_cpu_hz"],
+        kappa=by_name["kappa"],
         band=band,
         deadline=whole.get("deadline_seconds", np.full(len(band), np.nan)),
         weights=(whole.get("w_T", np.zeros(len(band))), whole.get("w_E", np.ones(len(band)))),
@@ -187,9 +187,9 @@ def read_end(deadline_seconds: Any, weights: Any) -> dict[str, FloatArray]:
         raise ValueError(
             f"weights is {shown(weights)}: give (w_T, w_E), the costs of a second and of a joule."
         ) from None
-    found = {"w_T": seconds, "w_E": joules}
+    values = {"w_T": seconds, "w_E": joules}
     units = {"w_T": "cost per second", "w_E": "cost per joule"}
-    arrays = {name: finite(f"weights: {name}", found[name], unit) for name, unit in units.items()}
+    arrays = {name: finite(f"weights: {name}", values[name], unit) for name, unit in units.items()}
     good = arrays["w_T"] > 0
     if not good.all():
         index, value = first(good, arrays["w_T"])

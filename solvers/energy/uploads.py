@@ -39,13 +39,13 @@ def uploads(
 
 
 def _filled(
-    rounds: PricedRounds, wanted: FloatArray, least: FloatArray, pinned: BoolArray
+    rounds: PricedRounds, shares: FloatArray, least: FloatArray, pinned: BoolArray
 ) -> FloatArray:
-    """Bands that sum to B, as ``wanted`` up to rounding errors: those ``pinned`` have the least."""
+    """Bands that sum to B, as ``shares`` up to rounding errors: those ``pinned`` have the least."""
     weight = rounds.clients.weight
     taken = np.where(pinned, least, 0.0)
-    scale = (rounds.band - (taken * weight).sum(-1)) / (wanted * weight * ~pinned).sum(-1)
-    band = np.where(pinned, least, wanted * np.where(scale > 0, scale, 1.0)[:, None])
+    scale = (rounds.band - (taken * weight).sum(-1)) / (shares * weight * ~pinned).sum(-1)
+    band = np.where(pinned, least, shares * np.where(scale > 0, scale, 1.0)[:, None])
     return np.asarray(band * (rounds.band / (band * weight).sum(-1))[:, None])
 
 

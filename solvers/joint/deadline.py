@@ -75,10 +75,10 @@ def _by_table(
 ) -> tuple[FloatArray, float]:
     """All sizes of all cells, by dynamic programming."""
     points = np.minimum(low + np.arange(int((high - low).max()) + 1)[:, None], high)
-    found = cells.solve(points, deadline)
+    solution = cells.solve(points, deadline)
     counts = (high - low).astype(np.int64) + 1
     missing = int(quota - low.sum())
-    columns = zip(found.objective.T, _known(found.bound).T, counts, strict=True)
+    columns = zip(solution.objective.T, _known(solution.bound).T, counts, strict=True)
     energies, bounds = zip(*((e[:n], b[:n]) for e, b, n in columns), strict=True)
     return low + _least_sum(energies, missing)[0], float(_least_sum(bounds, missing)[1])
 
@@ -94,11 +94,11 @@ def _least_sum(costs: tuple[FloatArray, ...], total: int) -> tuple[IntArray, flo
             better = offer < best[k:]
             best[k:][better] = offer[better]
             taken[cell, k:][better] = k
-    left, found = total, np.zeros(len(costs), dtype=np.int64)
+    left, steps = total, np.zeros(len(costs), dtype=np.int64)
     for cell in range(len(costs) - 1, -1, -1):
-        found[cell] = taken[cell, left]
-        left -= found[cell]
-    return found, float(best[total])
+        steps[cell] = taken[cell, left]
+        left -= steps[cell]
+    return steps, float(best[total])
 
 
 def _known(bound: FloatArray) -> FloatArray:

@@ -67,14 +67,14 @@ class Fronts:
 
     def energy(self, sizes: FloatArray, seconds: float) -> float:
         """Joules of all cells with q = ``sizes`` [cells], each within ``seconds`` or as it can."""
-        each = self._solve(self.tau(sizes, seconds)[None])[0][0]
-        total = float((sizes * each)[sizes > 0].sum())
+        joules = self._solve(self.tau(sizes, seconds)[None])[0][0]
+        total = float((sizes * joules)[sizes > 0].sum())
         return total if np.isfinite(total) else np.inf
 
     def tau(self, sizes: FloatArray, seconds: float) -> FloatArray:
         """Seconds per unit [cells] for an end at ``seconds``, raised to those needed."""
-        each = np.divide(seconds, sizes, np.full(len(sizes), seconds), where=sizes > 0)
-        return np.asarray(np.maximum(each, self.soonest[1]))
+        quotients = np.divide(seconds, sizes, np.full(len(sizes), seconds), where=sizes > 0)
+        return np.asarray(np.maximum(quotients, self.soonest[1]))
 
     def best_seconds(self, sizes: FloatArray, second: float) -> tuple[float, float]:
         """The T that minimises ``second`` x T + joules for given sizes, and this cost.
@@ -96,8 +96,8 @@ class Fronts:
 
         @cache  # the search asks again for its ends
         def slope(log_seconds: float) -> float:
-            each = self._solve(self.tau(sizes, np.exp(log_seconds))[None])[2][0]
-            total = second + float(each[sizes > 0].sum())
+            slopes = self._solve(self.tau(sizes, np.exp(log_seconds))[None])[2][0]
+            total = second + float(slopes[sizes > 0].sum())
             return total if np.isfinite(total) else -_STEEP
 
         def cost(seconds: float) -> float:

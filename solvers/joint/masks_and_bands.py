@@ -110,20 +110,20 @@ def optimize_masks_and_bands(
         ValueError: an argument is negative, not finite or not an integer, or shapes do not fit.
     """
     start = time.perf_counter()
-    given = bits_per_unit, seconds_per_unit, snr_hz, bandwidth_hz, total
-    problem = read_problem(*given, offset_bits, offset_seconds, (cap, lower, granularity))
+    arrays = bits_per_unit, seconds_per_unit, snr_hz, bandwidth_hz, total
+    problem = read_problem(*arrays, offset_bits, offset_seconds, (cap, lower, granularity))
     feasible = problem.feasible()
     cells = problem.cells.rows(np.repeat(feasible, problem.low.shape[1]))
     steps, bound = fastest(cells, problem.low[feasible], problem.high[feasible], problem.quota)
     bands, ends, _ = soonest(cells.at(steps.ravel()))
     sizes = (steps * problem.sizes.cells.step).astype(np.int64)
     objective = ends.reshape(steps.shape).max(-1)
-    found = MasksAndBands(sizes, bands.reshape(*steps.shape, bands.shape[-1]))
+    value = MasksAndBands(sizes, bands.reshape(*steps.shape, bands.shape[-1]))
     if feasible.all():
         message = left_out(problem.mute, problem.shape, problem.named)
     else:
         message = problem.explain(feasible)
-    return Outcome(found, objective, np.minimum(bound, objective)).solution(
+    return Outcome(value, objective, np.minimum(bound, objective)).solution(
         feasible, problem.shape, bits_per_unit, backend="bisection", start=start, message=message
     )
 
@@ -155,14 +155,14 @@ def fastest(
         share = np.clip(share, 0.01, 0.99) if turn % 2 == 0 else 0.5
         middle = begin[at] + share * (end[at] - begin[at])
         chosen = (at[:, None] * number + np.arange(number)).ravel()
-        found = cells.rows(chosen).largest(
+        fitting = cells.rows(chosen).largest(
             np.repeat(middle, number), low[at].ravel(), high[at].ravel()
         )
-        found = found.reshape(len(at), number)
-        late = found.sum(-1) < quota
+        fitting = fitting.reshape(len(at), number)
+        late = fitting.sum(-1) < quota
         begin[at], end[at] = np.where(late, middle, begin[at]), np.where(late, end[at], middle)
-        low[at] = np.where(late[:, None], found, low[at])
-        high[at] = np.where(late[:, None], high[at], found)
+        low[at] = np.where(late[:, None], fitting, low[at])
+        high[at] = np.where(late[:, None], high[at], fitting)
     return _complete(cells, low, high, quota, begin)
 
 
@@ -187,11 +187,11 @@ def _complete(
             before = (high[row] - low[row]).cumsum() - (high[row] - low[row])
             steps[row] += np.clip(missing - before, 0, high[row] - low[row])
             continue
-        each = np.minimum(high[row] - low[row], missing).astype(np.int64)
-        cell = np.repeat(np.arange(len(each)), each)
-        size = low[row][cell] + np.arange(len(cell)) - (each.cumsum() - each)[cell] + 1
-        since, until = cells.rows(row * len(each) + cell).seconds(size)
+        counts = np.minimum(high[row] - low[row], missing).astype(np.int64)
+        cell = np.repeat(np.arange(len(counts)), counts)
+        size = low[row][cell] + np.arange(len(cell)) - (counts.cumsum() - counts)[cell] + 1
+        since, until = cells.rows(row * len(counts) + cell).seconds(size)
         order = np.lexsort((size, until))[:missing]
-        steps[row] += np.bincount(cell[order], minlength=len(each))
+        steps[row] += np.bincount(cell[order], minlength=len(counts))
         bound[row] = max(bound[row], np.partition(since, missing - 1)[missing - 1])
     return steps, bound

@@ -162,8 +162,8 @@ def optimize_masks_and_energy(
         )
     sizes = read_sizes(np.ones(band.shape), total, 0.0, cap, lower, granularity)
     number, step = sizes.cells.low.shape[1], sizes.cells.step
-    each = [array.reshape(-1, number, array.shape[-1]) for array in full]
-    bits, cycles, more_bits, more_cycles, gain, power, speed, factor = each
+    flat = [array.reshape(-1, number, array.shape[-1]) for array in full]
+    bits, cycles, more_bits, more_cycles, gain, power, speed, factor = flat
     rows = step * bits, step * cycles, more_bits, more_cycles, gain, power, speed, factor
     problems = [
         SizedEnergyCells(*arrays) for arrays in zip(*rows, band.reshape(-1, number), strict=True)
@@ -192,7 +192,7 @@ def _solved(
     shape: tuple[int, int],
     goals: FloatArray,
     sizes: Sizes,
-    given: Any,
+    model: Any,
     start: float,
 ) -> Solution[MasksAndEnergy]:
     """Solve the problems, by the deadline or with the weights ``goals`` [problems, 1 or 2].
@@ -202,7 +202,7 @@ def _solved(
     feasible = sizes.feasible()
     reasons: dict[int, str] = {}
     notes: dict[int, str] = {}
-    found: list[MasksAndEnergy] = []
+    values: list[MasksAndEnergy] = []
     objective, bound = [], []
     for row in np.flatnonzero(feasible):
         goal = goals[row].tolist()
@@ -216,7 +216,7 @@ def _solved(
         whole = (plan.steps * sizes.cells.step).astype(np.int64)
         bands, windows, powers, frequencies = plan.clients
         end = np.float64(plan.seconds)
-        found.append(MasksAndEnergy(whole, bands, windows, powers, frequencies, end))
+        values.append(MasksAndEnergy(whole, bands, windows, powers, frequencies, end))
         objective.append(plan.objective)
         bound.append(plan.bound)
         if plan.message:
@@ -232,8 +232,8 @@ def _solved(
     clients = np.zeros((0, *shape))
     sizes_only = np.zeros((0, shape[0]), np.int64)
     empty = MasksAndEnergy(sizes_only, clients, clients, clients, clients, np.zeros(0))
-    value = MasksAndEnergy(*map(np.stack, zip(*found, strict=True))) if found else empty
+    value = MasksAndEnergy(*map(np.stack, zip(*values, strict=True))) if values else empty
     backend = "outer approximation" if (goals[:, 1:] > 0).any() else "marginals"
     return Outcome(value, np.array(objective), np.array(bound)).solution(
-        feasible, sizes.shape, given, backend=backend, start=start, message="; ".join(texts)
+        feasible, sizes.shape, model, backend=backend, start=start, message="; ".join(texts)
     )

@@ -76,11 +76,11 @@ def _spent(
 
     An ``Outcome`` reports that as unknown.
     """
-    found = cells.solve(steps, deadline)
-    assert found.value is not None
-    total = float(found.objective.sum())
-    seconds = max(deadline, float(found.value.seconds.max()))
-    return seconds, found.value[:4], total if np.isfinite(total) else np.nan
+    solution = cells.solve(steps, deadline)
+    assert solution.value is not None
+    total = float(solution.objective.sum())
+    seconds = max(deadline, float(solution.value.seconds.max()))
+    return seconds, solution.value[:4], total if np.isfinite(total) else np.nan
 
 
 def by_weights(
@@ -109,9 +109,9 @@ def by_weights(
             most = np.maximum(cells.largest(low, high, seconds), steps)
             steps = cheapest(cells, low, most, sizes.quota, seconds)[0]
     else:
-        found = cheapest_time_and_sizes(cells, low, high, sizes.quota, second / joule)
-        steps, seconds, bound = found.steps, found.seconds, joule * found.bound
-        notes.append(found.message)
+        optimum = cheapest_time_and_sizes(cells, low, high, sizes.quota, second / joule)
+        steps, seconds, bound = optimum.steps, optimum.seconds, joule * optimum.bound
+        notes.append(optimum.message)
     end, clients, energy = _spent(cells, steps, seconds or 1.0)
     seconds = end if seconds else 0.0  # in no time, there is nothing to do
     objective = second * seconds + joule * energy

@@ -94,19 +94,19 @@ class SizedEnergyCells(NamedTuple):
         def fits(rows: IntArray, size: FloatArray) -> BoolArray:
             return self.rows(rows).rounds(size, deadline).feasible()[0]
 
-        found = low - 1
+        sizes = low - 1
         at = np.flatnonzero(low <= high)
         at = at[fits(at, low[at])]
-        found[at] = largest(lambda rows, size: fits(at[rows], size), low[at], high[at])
-        return found
+        sizes[at] = largest(lambda rows, size: fits(at[rows], size), low[at], high[at])
+        return sizes
 
     def offsets(self) -> tuple[FloatArray, BoolArray]:
         """The fixed part in steps, [cells], and where bits and cycles of all clients agree on it.
 
         Where they do, energy is convex in the size and the time together, see ``weighted``.
         """
-        each = np.concatenate([self.bits, self.cycles], axis=-1)
+        amounts = np.concatenate([self.bits, self.cycles], axis=-1)
         more = np.concatenate([self.more_bits, self.more_cycles], axis=-1)
-        steps = np.divide(more, each, np.zeros_like(each), where=each > 0).max(-1)
-        apart = np.abs(steps[:, None] * each - more)
+        steps = np.divide(more, amounts, np.zeros_like(amounts), where=amounts > 0).max(-1)
+        apart = np.abs(steps[:, None] * amounts - more)
         return steps, np.asarray((apart <= 1e-12 * more).all(-1))

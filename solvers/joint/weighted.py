@@ -71,11 +71,11 @@ def cheapest_time_and_sizes(
     program.add(fronts.tau(steps + fixed, seconds) * np.geomspace(1 / 64, 64, 33)[:, None])
     bound, whole, message = 0.0, False, ""
     for _ in range(_MAX_TURNS):
-        found = program.solve(whole, seconds, best)
-        if isinstance(found, str):
-            message = found
+        answer = program.solve(whole, seconds, best)
+        if isinstance(answer, str):
+            message = answer
             break
-        trial, end, lower = found
+        trial, end, lower = answer
         if not whole:  # fractions first, until their cost is known or their bound stays
             program.refine(fronts.tau(trial + fixed, end))
             cost = second * end + fronts.energy(trial + fixed, end)
@@ -99,12 +99,12 @@ def _soonest(
     sizes = high
     for _ in range(100):
         middle = (begin + end) / 2
-        each = np.divide(middle, tau, np.full(len(tau), np.inf), where=tau > 0)
-        found = np.clip(each - fixed, low, high)
-        if found.sum() < quota:
+        quotients = np.divide(middle, tau, np.full(len(tau), np.inf), where=tau > 0)
+        fitting = np.clip(quotients - fixed, low, high)
+        if fitting.sum() < quota:
             begin = middle
         else:
-            end, sizes = middle, found
+            end, sizes = middle, fitting
     return sizes
 
 
@@ -164,10 +164,10 @@ class _Program:
     ) -> tuple[FloatArray, float, float] | str:
         """Steps [cells], seconds and a bound on the cost, or why HiGHS has none."""
         for steep in _STEEP:
-            found = self._solve(whole, seconds, cost, steep)
-            if not isinstance(found, str):
+            answer = self._solve(whole, seconds, cost, steep)
+            if not isinstance(answer, str):
                 break
-        return found
+        return answer
 
     def _solve(
         self, whole: bool, seconds: float, cost: float, steep: float

@@ -179,10 +179,10 @@ def optimize_widths_and_bands(
     widths[bands >= enough] = cap
     objective = (weight * widths).sum(-1)
     bound = np.maximum(_bound(clients, able, cap, price, band.reshape(-1)), objective)
-    found = Outcome(WidthsAndBands(widths, bands), objective, bound)
+    outcome = Outcome(WidthsAndBands(widths, bands), objective, bound)
     message = left_out(~able, band.shape, lambda row: unable({"send: snr_hz is 0": ~able[row]}))
     every = np.ones(len(bands), dtype=bool)
-    return found.solution(
+    return outcome.solution(
         every, band.shape, bits, backend="water_filling", start=start, message=message
     )
 
@@ -291,6 +291,6 @@ def _bound(
     beyond = log - _NEAR >= np.log(clients.enough)
     # A maximum at a band below the least one: there the share is even less.
     tiny = np.where(right <= price[:, None], clients.weight * clients.share(bands), np.inf)
-    known = np.where(beyond, ended, np.where(proven, inside, tiny))
-    most = np.where(able, np.minimum(known, clients.weight * cap), 0.0)
+    limits = np.where(beyond, ended, np.where(proven, inside, tiny))
+    most = np.where(able, np.minimum(limits, clients.weight * cap), 0.0)
     return np.asarray(most.sum(-1) + np.exp(price) * band)

@@ -51,8 +51,8 @@ class Cvxpy(ProgramBackend):
                 if self.time_limit_seconds is None:
                     raise
                 return MilpAnswer(None, None, False)
-        known = problem.solver_stats.extra_stats
-        bound = known.get("mip_dual_bound") if isinstance(known, dict) else known.mip_dual_bound
+        stats = problem.solver_stats.extra_stats
+        bound = stats.get("mip_dual_bound") if isinstance(stats, dict) else stats.mip_dual_bound
         return MilpAnswer(steps.value, bound, problem.status == cvxpy.OPTIMAL)
 
 

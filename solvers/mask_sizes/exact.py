@@ -134,10 +134,10 @@ def _select(
         same latency, each [batch, cells].
     """
     batch, number = steps.shape
-    each = between.ravel().astype(np.int64)
-    cell = np.repeat(np.arange(batch * number), each)
-    ends = each.cumsum()
-    rank = np.arange(1, len(cell) + 1) - (ends - each)[cell]
+    counts = between.ravel().astype(np.int64)
+    cell = np.repeat(np.arange(batch * number), counts)
+    ends = counts.cumsum()
+    rank = np.arange(1, len(cell) + 1) - (ends - counts)[cell]
     units = cells.step * (steps.ravel()[cell] + rank)
     latency = cells.seconds.ravel()[cell] * units + cells.offset.ravel()[cell]
     row_end = ends[number - 1 :: number]

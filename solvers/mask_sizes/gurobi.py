@@ -55,8 +55,8 @@ class Gurobi(ProgramBackend):
                 raise RuntimeError(
                     f"gurobi stopped with status {model.Status} on a feasible problem."
                 )
-            found = steps.X if model.SolCount else None
-            return MilpAnswer(found, model.ObjBound, model.Status == gurobipy.GRB.OPTIMAL)
+            values = steps.X if model.SolCount else None
+            return MilpAnswer(values, model.ObjBound, model.Status == gurobipy.GRB.OPTIMAL)
 
 
 def _environment() -> Any:

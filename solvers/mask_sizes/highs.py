@@ -51,5 +51,5 @@ class Highs(ProgramBackend):
             )
         if answer.status not in (0, 1):
             raise RuntimeError(f"highs failed on a feasible problem: {answer.message}")
-        found = None if answer.x is None else answer.x[:cells]
-        return MilpAnswer(found, answer.mip_dual_bound, answer.status == 0)
+        values = None if answer.x is None else answer.x[:cells]
+        return MilpAnswer(values, answer.mip_dual_bound, answer.status == 0)

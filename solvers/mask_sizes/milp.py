@@ -96,9 +96,9 @@ class ProgramBackend(MaskSizeBackend):
         width = cells.seconds[0] * cells.step
         level, attained = _bracket(Program(width, offset, low, high, quota))
         unit = level / 1000 or 1.0
-        found, bound, finished = self.run(Program(width / unit, offset / unit, low, high, quota))
+        values, bound, finished = self.run(Program(width / unit, offset / unit, low, high, quota))
         lower_bound = 0.0 if bound is None else max(float(bound), 0.0) * unit
-        steps = None if found is None else np.rint(found)
+        steps = None if values is None else np.rint(values)
         if steps is None or steps.sum() != quota or (steps < low).any() or (steps > high).any():
             if finished:
                 raise RuntimeError(

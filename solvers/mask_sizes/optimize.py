@@ -139,7 +139,7 @@ def optimize_mask_sizes(
 _Outcome = tuple[Any, Any, Any, Any, Status | NDArray[Any], str]
 
 
-def _single(problem: MaskSizeProblem, given: Any, method: MaskSizeBackend) -> _Outcome:
+def _single(problem: MaskSizeProblem, model: Any, method: MaskSizeBackend) -> _Outcome:
     cells = problem.cells
     if not problem.feasible()[0]:
         return None, np.inf, np.inf, 0.0, Status.INFEASIBLE, problem.explain(0)
@@ -153,10 +153,10 @@ def _single(problem: MaskSizeProblem, given: Any, method: MaskSizeBackend) -> _O
     bound = min(bound, objective)
     gap = (objective - bound) / objective if bound < objective else 0.0
     sizes = (cells.step * steps[0]).astype(np.int64)
-    return like(given, sizes), objective, bound, gap, Status.of_gap(gap), ""
+    return like(model, sizes), objective, bound, gap, Status.of_gap(gap), ""
 
 
-def _batch(problem: MaskSizeProblem, given: Any, method: MaskSizeBackend) -> _Outcome:
+def _batch(problem: MaskSizeProblem, model: Any, method: MaskSizeBackend) -> _Outcome:
     feasible = problem.feasible()
     sizes = np.full(problem.cells.low.shape, -1, dtype=np.int64)
     objective = np.full(feasible.shape, np.inf)
@@ -185,9 +185,9 @@ def _batch(problem: MaskSizeProblem, given: Any, method: MaskSizeBackend) -> _Ou
         message = f"{len(rows)} of {feasible.size} problems are infeasible; "
         message += f"item [{item}]: {problem.explain(int(rows[0]))}"
     objective, bound, gap = (
-        like(given, array.reshape(problem.shape)) for array in (objective, bound, gap)
+        like(model, array.reshape(problem.shape)) for array in (objective, bound, gap)
     )
-    value = like(given, sizes.reshape(*problem.shape, problem.cells.low.shape[-1]))
+    value = like(model, sizes.reshape(*problem.shape, problem.cells.low.shape[-1]))
     return value, objective, bound, gap, status.reshape(problem.shape), message
 
 

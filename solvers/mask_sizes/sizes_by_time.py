@@ -142,13 +142,13 @@ class _Search:
             return self._low, self._slowest(self._low)
         while True:
             first, last = self._bracket()
-            known = self._known
-            before, ties = self._steps(known.after < last), self._steps(known.after == last)
-            open_ = known.open(first, last)
+            gaps = self._known
+            before, ties = self._steps(gaps.after < last), self._steps(gaps.after == last)
+            open_ = gaps.open(first, last)
             if not open_.any():
                 break
             # If exactly the missing steps end by T*, it does not matter which of them tie.
-            more = (known.after[open_] > last).any()
+            more = (gaps.after[open_] > last).any()
             if first == last < np.inf and not more and (before + ties).sum() == self._missing:
                 break
             self._evaluate(self._between(np.flatnonzero(open_)))
@@ -158,13 +158,13 @@ class _Search:
 
     def explain(self) -> str:
         """Say which cell never ends, and how many units are missing because of it."""
-        known, unit = self._known, self._unit
-        never = np.isinf(known.after)
-        cell = int(known.cell[never][0])
-        size = unit * int(known.step[never][0])
+        gaps, unit = self._known, self._unit
+        never = np.isinf(gaps.after)
+        cell = int(gaps.cell[never][0])
+        size = unit * int(gaps.step[never][0])
         text = f"cell {cell} never ends with {size} units"
         finite = unit * int((self._low + self._steps(~never)).sum())
-        if (never & (known.width == 0)).any():
+        if (never & (gaps.width == 0)).any():
             return f"{text}, its lower bound"
         return (
             f"total is {self._problem.total}, but the cells end with at most {finite} units: {text}"
@@ -172,63 +172,62 @@ class _Search:
 
     def _steps(self, which: BoolArray) -> IntArray:
         """Number of steps [cells] above the lower bounds that some of the known steps stand for."""
-        known = self._known
-        found = np.zeros(len(self._low), dtype=np.int64)
-        np.add.at(found, known.cell[which], known.width[which])
-        return found
+        gaps = self._known
+        steps = np.zeros(len(self._low), dtype=np.int64)
+        np.add.at(steps, gaps.cell[which], gaps.width[which])
+        return steps
 
     def _slowest(self, steps: IntArray) -> float:
         """Seconds of the slowest cell; steps that are not known have those of the one before."""
-        known = self._known
-        return float(known.after[known.step <= steps[known.cell]].max())
+        gaps = self._known
+        return float(gaps.after[gaps.step <= steps[gaps.cell]].max())
 
     def _bracket(self) -> tuple[float, float]:
         """Bounds of T*: unknown seconds are at least those before and at most those after."""
-        known = self._known
-        least = np.concatenate([known.before, known.after])
-        widths = np.concatenate([np.maximum(known.width - 1, 0), np.minimum(known.width, 1)])
+        gaps = self._known
+        least = np.concatenate([gaps.before, gaps.after])
+        widths = np.concatenate([np.maximum(gaps.width - 1, 0), np.minimum(gaps.width, 1)])
         return (
             _ordered(least, widths, self._missing),
-            _ordered(known.after, known.width, self._missing),
+            _ordered(gaps.after, gaps.width, self._missing),
         )
 
     def _between(self, gaps: IntArray) -> IntArray:
         """Steps to evaluate [candidates, cells], evenly spaced among those inside ``gaps``."""
-        known = self._known
+        bounds = self._known
         chosen = np.tile(self._low, (self._rows, 1))  # known, where a cell needs fewer
         used = 0
-        for cell in np.unique(known.cell[gaps]):
-            mine = gaps[known.cell[gaps] == cell]
-            inside = known.width[mine] - 1
+        for cell in np.unique(bounds.cell[gaps]):
+            mine = gaps[bounds.cell[gaps] == cell]
+            inside = bounds.width[mine] - 1
             ends = inside.cumsum()
             count = min(self._rows, int(ends[-1]))
             rank = ((np.arange(count) + 0.5) * (ends[-1] / count)).astype(np.int64)
             gap = np.searchsorted(ends, rank, side="right")
-            chosen[:count, cell] = known.step[mine][gap] + rank - ends[gap]
+            chosen[:count, cell] = bounds.step[mine][gap] + rank - ends[gap]
             used = max(used, count)
         return chosen[:used]
 
     def _evaluate(self, steps: FloatArray | IntArray) -> None:
         """Add the seconds of steps [candidates, cells] to what is known."""
         steps = steps.astype(np.int64)
-        found = numbers("seconds", self._seconds(self._unit * steps))
-        if found.shape != steps.shape:
+        seconds = numbers("seconds", self._seconds(self._unit * steps))
+        if seconds.shape != steps.shape:
             raise ValueError(
-                f"seconds returned shape {found.shape} for sizes of shape {steps.shape}: return "
+                f"seconds returned shape {seconds.shape} for sizes of shape {steps.shape}: return "
                 "[candidates, cells]."
             )
-        if not (found >= 0).all():
-            raise ValueError(
-                f"seconds returned {shown(float(found[~(found >= 0)][0]))}: return seconds >= 0."
-            )
-        known = self._known
-        cell = np.concatenate([known.cell, np.tile(np.arange(steps.shape[1]), len(steps))])
-        step = np.concatenate([known.step, steps.ravel()])
-        after = np.concatenate([known.after, found.ravel()])
+        if not (seconds >= 0).all():
+            value = shown(float(seconds[~(seconds >= 0)][0]))
+            raise ValueError(f"seconds returned {value}: return seconds >= 0.")
+        gaps = self._known
+        cell = np.concatenate([gaps.cell, np.tile(np.arange(steps.shape[1]), len(steps))])
+        step = np.concatenate([gaps.step, steps.ravel()])
+        after = np.concatenate([gaps.after, seconds.ravel()])
         order = np.lexsort((step, cell))
         new = np.ones(len(order), dtype=bool)
         new[1:] = (np.diff(cell[order]) > 0) | (np.diff(step[order]) > 0)
-        cell, step, after = (each[order[new]] for each in (cell, step, after))
+        cell, step, after = (column[order[new]] for column in (cell, step, after))
         start = np.ones(len(cell), dtype=bool)
         start[1:] = np.diff(cell) > 0
         after = self._rising(cell, step, after, start)

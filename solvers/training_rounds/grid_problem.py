@@ -134,13 +134,13 @@ def proportion(cells: SizedEnergyCells, number: int) -> tuple[FloatArray, bool]:
         cells: [draws x cells].
         number: of cells.
     """
-    each = np.concatenate([cells.bits, cells.cycles], axis=-1)
+    amounts = np.concatenate([cells.bits, cells.cycles], axis=-1)
     more = np.concatenate([cells.more_bits, cells.more_cycles], axis=-1)
-    none = np.full(each.shape, np.inf)
-    steps = np.divide(more, each, none, where=each > 0)
-    steps = steps.reshape(-1, number, each.shape[-1]).min((0, 2))
+    none = np.full(amounts.shape, np.inf)
+    steps = np.divide(more, amounts, none, where=amounts > 0)
+    steps = steps.reshape(-1, number, amounts.shape[-1]).min((0, 2))
     steps = np.where(np.isfinite(steps), steps, 0.0)
-    apart = np.abs(np.tile(steps, len(each) // number)[:, None] * each - more)
+    apart = np.abs(np.tile(steps, len(amounts) // number)[:, None] * amounts - more)
     return steps, bool((apart <= 1e-12 * more).all())
 
 
@@ -178,8 +178,8 @@ def read_problem(
             "0 bits and 0 cycles for clients that a smaller cell lacks."
         )
     draws, number = (1, *full[0].shape[:-1])[-2:]
-    each = [array.reshape(-1, array.shape[-1]) for array in full]
-    rows = SizedEnergyCells._make((*each, band.reshape(-1)))
+    flat = [array.reshape(-1, array.shape[-1]) for array in full]
+    rows = SizedEnergyCells._make((*flat, band.reshape(-1)))
     if problem.total is None:
         _unused(problem, grid[2])
         sizes = read_sizes(np.ones((1, number)), number, 0.0, 1, 1, 1)
@@ -283,19 +283,19 @@ def _rounds(rounds: Any, largest: Any, local: int, edge: int) -> tuple[FloatArra
     array = numbers("rounds", rounds)
     if largest is None:
         most = np.full(1, np.nan)
-        wanted: tuple[int, ...] = (local, edge)
+        shape: tuple[int, ...] = (local, edge)
     else:
         most = finite("largest", largest, "shares of an equal mask", above=True)
         if most.ndim != 1 or not most.size or (np.diff(most) <= 0).any():
             raise ValueError(f"largest is {shown(largest)}: give a list of increasing numbers.")
-        wanted = (len(most), local, edge)
-    if array.shape != wanted:
+        shape = (len(most), local, edge)
+    if array.shape != shape:
         axes = (
             "[largest, local_steps, edge_rounds]"
             if largest is not None
             else ("[local_steps, edge_rounds], or give largest")
         )
-        raise ValueError(f"rounds has shape {array.shape}: give {axes}, here {wanted}.")
+        raise ValueError(f"rounds has shape {array.shape}: give {axes}, here {shape}.")
     good = array > 0
     if not good.all():
         index, value = first(good, array)
@@ -309,8 +309,8 @@ def _rounds(rounds: Any, largest: Any, local: int, edge: int) -> tuple[FloatArra
 def _goal(weights: Any, max_seconds: Any) -> tuple[tuple[float, float], float]:
     """w_T and w_E, and the limit on the seconds of the training."""
     try:
-        found = [float(finite("weights", w, "cost per second or joule")) for w in weights]
-        second, joule = found
+        prices = [float(finite("weights", w, "cost per second or joule")) for w in weights]
+        second, joule = prices
     except TypeError:
         raise ValueError(
             f"weights is {shown(weights)}: give (w_T, w_E), the costs of a second and of a joule."

@@ -122,10 +122,10 @@ class GridSearch:
         """Largest sizes [largest, local steps, edge rounds, cells] that end by ``latest``."""
         tau = self.tau[:, None]
         window = latest[..., None] * (1 + 1e-14) - self.lost - tau * self.fixed
-        each = tau + self.growth
+        per_step = tau + self.growth
         with np.errstate(divide="ignore", invalid="ignore"):
-            steps = window / each
-        steps = np.where(each > 0, steps, np.where(window >= 0, np.inf, -1.0)).min(-2)
+            steps = window / per_step
+        steps = np.where(per_step > 0, steps, np.where(window >= 0, np.inf, -1.0)).min(-2)
         return np.asarray(np.floor(steps + 1e-9))
 
     def cost(self, phase: FloatArray) -> FloatArray:
@@ -133,8 +133,8 @@ class GridSearch:
         problem = self.problem
         round_ = problem.weights[0] * self.shared.mean(-1) + problem.edge_rounds * phase
         with np.errstate(invalid="ignore"):
-            found = problem.rounds * round_
-        return np.where(self.alive, found, np.inf)
+            costs = problem.rounds * round_
+        return np.where(self.alive, costs, np.inf)
 
     @cached_property
     def model(self) -> Model:
@@ -184,11 +184,11 @@ class GridSearch:
         steps, least = np.zeros((*self.alive.shape, sizes.shape[1])), np.inf
         late = ""
         for m, h, e in np.argwhere(self.alive).tolist():
-            each = sizes[((sizes >= problem.low[m]) & (sizes <= problem.high[m])).all(-1)]
-            costs, seconds = self._true_costs((m, h, e), each)
+            inside = sizes[((sizes >= problem.low[m]) & (sizes <= problem.high[m])).all(-1)]
+            costs, seconds = self._true_costs((m, h, e), inside)
             self.upper[m, h, e] = costs.min(initial=np.inf)
             if self.upper[m, h, e] < np.inf:
-                steps[m, h, e] = each[costs.argmin()]
+                steps[m, h, e] = inside[costs.argmin()]
             elif seconds.min(initial=np.inf) < least:
                 least = float(seconds.min())
                 late = problem.too_late(least, h, e)
@@ -215,16 +215,16 @@ class GridSearch:
             return np.zeros(problem.rounds.shape)
         low, high = (x[:, None, None, None] for x in (problem.low, problem.high))
         tau = self.tau[:, None]
-        each, lost = tau + self.growth, tau * self.fixed + self.lost
-        begin = (each * low + lost).max(-1)
+        per_step, lost = tau + self.growth, tau * self.fixed + self.lost
+        begin = (per_step * low + lost).max(-1)
         if problem.fixed:
             return np.asarray(second * begin.mean(-1))
-        end = (each * high + lost).max(-1)
+        end = (per_step * high + lost).max(-1)
         for _ in range(_HALVINGS):
             middle = (begin + end) / 2
             with np.errstate(divide="ignore", invalid="ignore"):
-                steps = (middle[..., None] - lost) / each
-            steps = np.where(each > 0, steps, np.inf)
+                steps = (middle[..., None] - lost) / per_step
+            steps = np.where(per_step > 0, steps, np.inf)
             few = np.clip(steps, low, high).sum(-1) < problem.quota
             begin, end = np.where(few, middle, begin), np.where(few, end, middle)
             if (end - begin <= 1e-9 * end).all():
@@ -305,8 +305,8 @@ class GridSearch:
         for begin in range(0, len(sizes), number):
             block = slice(begin, begin + number)
             phases = self.phases(point, sizes[block])
-            each = (second * phases.ends + joule * phases.joules).mean(-1)
-            costs[block] = np.where(phases.late.any(-1), np.inf, each)
+            means = (second * phases.ends + joule * phases.joules).mean(-1)
+            costs[block] = np.where(phases.late.any(-1), np.inf, means)
             seconds[block] = (edge_rounds * phases.ends + self.shared[point[2]]).max(-1)
         return costs, problem.rounds[point] * seconds
 
@@ -344,24 +344,24 @@ class GridSearch:
         """What a cut says about U at all points, [largest, local steps, edge rounds]."""
         problem = self.problem
         steps = problem.local_steps[:, None, None]
-        each = (cut.per_time * self.tau + cut.base + cut.per_step * steps).sum(1)  # per size
+        slopes = (cut.per_time * self.tau + cut.base + cut.per_step * steps).sum(1)  # per size
         ends = 0.0 if problem.weights[0] else self.latest
         with np.errstate(invalid="ignore"):
             ends = np.where(cut.rest < 0, self.latest, ends) * cut.rest
         bound = np.where(cut.rest == 0, 0.0, ends).sum(-1)
         bound = bound + (self.lost * (cut.per_time - cut.per_second)).sum((1, 2))
-        bound = bound + (each @ self.fixed)[:, None]
-        each = each[:, None] + (self.growth * (cut.per_time - cut.per_second)).sum(1)
-        order = each.argsort(-1)
-        each = np.take_along_axis(each, order, -1)
+        bound = bound + (slopes @ self.fixed)[:, None]
+        slopes = slopes[:, None] + (self.growth * (cut.per_time - cut.per_second)).sum(1)
+        order = slopes.argsort(-1)
+        slopes = np.take_along_axis(slopes, order, -1)
         order = np.broadcast_to(order, self.high.shape)
         low = np.broadcast_to(problem.low[:, None, None], self.high.shape)
         low, high = (np.take_along_axis(x, order, -1) for x in (low, self.high))
         room = high - low
         missing = problem.quota - low.sum(-1, keepdims=True) - (room.cumsum(-1) - room)
         sizes = low + np.clip(missing, 0, np.maximum(room, 0))
-        found = bound + (each * sizes).sum(-1)
-        return np.where(self.alive & np.isfinite(found), found * (1 - 1e-12), 0.0)
+        bounds = bound + (slopes * sizes).sum(-1)
+        return np.where(self.alive & np.isfinite(bounds), bounds * (1 - 1e-12), 0.0)
 
     def _scales(self, case: SizesCase) -> tuple[float, float]:
         """Typical seconds and cost of a phase."""

@@ -163,14 +163,14 @@ def optimize_rounds(
     search = GridSearch(grid)
     if not search.alive.any():
         return _infeasible(_too_late(search), start)
-    found = search.run(_within(within))
-    if isinstance(found, str):
+    optimum = search.run(_within(within))
+    if isinstance(optimum, str):
         if not search.alive.any():
-            return _infeasible(found, start)
+            return _infeasible(optimum, start)
         bound = float(search.cost(search.lower).min())
         wall = time.perf_counter() - start
-        return Solution(None, np.inf, bound, np.inf, Status.UNKNOWN, _BACKEND, wall, found)
-    return _solution(search, found, start)
+        return Solution(None, np.inf, bound, np.inf, Status.UNKNOWN, _BACKEND, wall, optimum)
+    return _solution(search, optimum, start)
 
 
 def _within(value: Any) -> float:
@@ -238,25 +238,25 @@ def _too_late(search: GridSearch) -> str:
     return problem.too_late(float(total[m, h, e]), int(h), int(e))
 
 
-def _solution(search: GridSearch, found: FoundPoint, start: float) -> Solution[TrainingRounds]:
+def _solution(search: GridSearch, optimum: FoundPoint, start: float) -> Solution[TrainingRounds]:
     problem = search.problem
-    m, h, e = found.point
-    phases = search.phases(found.point, found.steps[None])
+    m, h, e = optimum.point
+    phases = search.phases(optimum.point, optimum.steps[None])
     times, joules = int(problem.edge_rounds[e]), phases.joules[0]
     rounds = float(problem.rounds[m, h, e])
     seconds = times * phases.ends[0] + search.shared[e]
     second, joule = problem.weights
     cost = rounds * float((second * seconds + joule * times * joules).mean())
-    costs, bounds = found.costs.copy(), found.bounds
+    costs, bounds = optimum.costs.copy(), optimum.bounds
     costs[m, h, e] = cost
     bound = min(float(np.nanmin(bounds)), cost)
-    sizes = problem.whole(found.steps)
+    sizes = problem.whole(optimum.steps)
     share = float(problem.largest[m])
     if np.isnan(share):
         share = float(sizes.max() * problem.shape[1] / max(int(sizes.sum()), 1))
     finite = np.where(np.isnan(costs), np.inf, costs)
     at = finite.argmin(0)
-    known = np.take_along_axis(costs, at[None], 0)[0]
+    least = np.take_along_axis(costs, at[None], 0)[0]
     band, window, power, clock = phases.clients
     value = TrainingRounds(
         int(problem.local_steps[h]),
@@ -271,10 +271,10 @@ def _solution(search: GridSearch, found: FoundPoint, start: float) -> Solution[T
         window[0],
         power[0],
         clock[0],
-        known,
+        least,
         bounds.min(0),
     )
     gap = abs(cost - bound) / cost if cost else 0.0
     wall = time.perf_counter() - start
     status = Status.of_gap(gap, PROVEN)
-    return Solution(value, cost, bound, gap, status, _BACKEND, wall, found.message)
+    return Solution(value, cost, bound, gap, status, _BACKEND, wall, optimum.message)

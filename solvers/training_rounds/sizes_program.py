@@ -108,10 +108,10 @@ def solve_program(
     """
     for steep in _STEEP if case.weights[1] else _STEEP[:1]:
         program = _Program(model, case, lines, scales, 1.0 if whole else max(case.quota, 1), steep)
-        found = program.integers() if whole else program.fractions()
-        if not isinstance(found, str):
+        answer = program.integers() if whole else program.fractions()
+        if not isinstance(answer, str):
             break
-    return found
+    return answer
 
 
 class _Program:
@@ -210,8 +210,8 @@ class _Program:
             )
         if answer.x is None:
             return f"HiGHS ended without a solution ({answer.message})"
-        found = self._answer(answer.x, float(answer.mip_dual_bound) * self.cost, None)
-        return found._replace(steps=np.round(found.steps))
+        rounded = self._answer(answer.x, float(answer.mip_dual_bound) * self.cost, None)
+        return rounded._replace(steps=np.round(rounded.steps))
 
     def fractions(self) -> SizesAnswer | str:
         """Fractions of steps, with multipliers."""

@@ -63,8 +63,8 @@ def spend(
         return _at_full_power(cells, steps, lost, latest, weights)
     problem = cells.rounds(sizes, 1.0)
     if second:
-        found = common_end(problem, groups, joule / second, last)
-        plans, ends, until = found.plans, found.end, found.until
+        optimum = common_end(problem, groups, joule / second, last)
+        plans, ends, until = optimum.plans, optimum.end, optimum.until
     else:
         works = ((problem.bits > 0) | (problem.cycles > 0)).any(-1)
         at, shortest = np.flatnonzero(works), np.zeros(len(sizes))

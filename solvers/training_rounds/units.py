@@ -78,13 +78,13 @@ class Units:
         every = np.arange(len(self.local_steps))
         cells = self._at(every)
         if self.full_power:
-            found = at_full_power(cells, np.tile(self._share, (len(every), 1)))[0]
+            seconds = at_full_power(cells, np.tile(self._share, (len(every), 1)))[0]
         else:
-            found = np.zeros(len(cells.band))
+            seconds = np.zeros(len(cells.band))
             busy = np.flatnonzero((cells.bits + cells.cycles > 0).any(-1))
             rounds = cells.rows(busy).rounds(np.ones(len(busy)), 1.0)
-            found[busy] = least_time(rounds.cells(np.arange(len(busy))))[1]
-        return np.asarray(found.reshape(-1, *self.shape))
+            seconds[busy] = least_time(rounds.cells(np.arange(len(busy))))[1]
+        return np.asarray(seconds.reshape(-1, *self.shape))
 
     def solve(self, tau: FloatArray, local: IntArray) -> tuple[FloatArray, Lines]:
         """Energy of a unit within ``tau`` [points, draws, cells], and tangents there.
@@ -101,8 +101,8 @@ class Units:
             return sent + computed, Lines(sent, computed / steps, np.zeros(tau.shape))
         rounds = replace(cells.rounds(np.ones(len(until)), 1.0), deadline=until)
         plan = least_energy(rounds, rounds.feasible()[1])
-        each = (plan.energy, plan.bound, plan.slope, plan.by_cycles)
-        energy, bound, slope, growth = (x.reshape(tau.shape) for x in each)
+        parts = (plan.energy, plan.bound, plan.slope, plan.by_cycles)
+        energy, bound, slope, growth = (x.reshape(tau.shape) for x in parts)
         good = np.isfinite(bound) & np.isfinite(slope) & np.isfinite(growth)
         bound, slope, growth = (np.where(good, x, 0.0) for x in (bound, slope, growth))
         lines = Lines(bound - slope * tau - growth, growth / steps, slope)
@@ -150,8 +150,8 @@ class Model:
         self.tau, self.local, self._lines = none, np.zeros(0, np.int64), Lines(none, none, none)
         if energy:
             steps = units.local_steps
-            wanted = np.geomspace(steps[0], steps[-1], _FIRST)
-            first = np.unique(np.searchsorted(steps, wanted * (1 - 1e-12)))
+            ladder = np.geomspace(steps[0], steps[-1], _FIRST)
+            first = np.unique(np.searchsorted(steps, ladder * (1 - 1e-12)))
             first = np.minimum(first, len(steps) - 1)
             times = _START[:1] if units.full_power else _START
             local = np.repeat(first[:1] if units.full_power else first, len(times))
@@ -177,10 +177,10 @@ class Model:
         if self.units.full_power:
             return np.asarray(self.units.solve(tau[None], np.array([local]))[0][0])
         if near:
-            known = self.tau[self.local == local]
-            below, above = known < tau, known > tau
-            left = np.where(below, known, 0.0).max(0, initial=0.0)
-            right = np.where(above, known, np.inf).min(0, initial=np.inf)
+            breakpoints = self.tau[self.local == local]
+            below, above = breakpoints < tau, breakpoints > tau
+            left = np.where(below, breakpoints, 0.0).max(0, initial=0.0)
+            right = np.where(above, breakpoints, np.inf).min(0, initial=np.inf)
             left = np.maximum(left, tau / 2)
             points += [np.sqrt(left * tau), np.sqrt(tau * np.minimum(right, 2 * tau))]
         return np.asarray(self.add(np.stack(points), np.full(len(points), local))[0])
@@ -206,6 +206,6 @@ class Model:
         times = np.concatenate([self.units.soonest[local] * _SAMPLE, tau * _NEAR])
         near = (self.tau <= _CLOSE * tau) & (_CLOSE * self.tau >= tau)
         keep: BoolArray = np.asarray((self.local == local)[:, None, None] & near)
-        for each in times if len(keep) else ():
-            np.put_along_axis(keep, (base + slope * each).argmax(0)[None], True, 0)
+        for point in times if len(keep) else ():
+            np.put_along_axis(keep, (base + slope * point).argmax(0)[None], True, 0)
         return keep

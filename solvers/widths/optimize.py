@@ -187,17 +187,17 @@ def coverage_frontier(seconds: ArrayLike | Tensor, neurons: ArrayLike | Tensor) 
     order = np.argsort(ends)
     level = np.broadcast_to(np.arange(later.shape[1], dtype=np.int32), later.shape)[later][order]
     times = np.append(begin, ends[order])
-    wanted = np.arange(1, len(later) + 1)
-    soonest = np.full(len(wanted), begin)
+    coverages = np.arange(1, len(later) + 1)
+    soonest = np.full(len(coverages), begin)
     # Each finished level adds its gain. Levels that finish together share one time, so their order
     # does not matter.
     for gain, kept, full in zip(levels.gains, levels.kept(begin), levels.full, strict=True):
         reached = np.append(kept, gain[level]).cumsum()
-        soonest = np.maximum(soonest, times[np.searchsorted(reached, wanted * full)])
-    status = np.full(len(wanted), Status.OPTIMAL)
+        soonest = np.maximum(soonest, times[np.searchsorted(reached, coverages * full)])
+    status = np.full(len(coverages), Status.OPTIMAL)
     # Copies, so that changing one in place does not change the others.
     value, objective, bound = (like(seconds, soonest.copy()) for _ in range(3))
-    gap = like(seconds, np.zeros(len(wanted)))
+    gap = like(seconds, np.zeros(len(coverages)))
     wall = time.perf_counter() - start
     return Solution(value, objective, bound, gap, status, "sort", wall)
 
@@ -208,15 +208,15 @@ def _soonest(levels: WidthLevels, coverage: int) -> float:
     The result is an entry of ``levels.seconds``. Repeated median selection halves the candidates,
     which costs less than sorting all of them for a bisection.
     """
-    wanted = coverage * levels.full
+    minimum = coverage * levels.full
     begin = levels.begin
-    if (levels.kept(begin) >= wanted).all():
+    if (levels.kept(begin) >= minimum).all():
         return begin
     ends = levels.seconds[levels.seconds > begin]
     while len(ends) > 1:
         middle = (len(ends) - 1) // 2
         ends.partition(middle)
-        enough = (levels.kept(ends[middle]) >= wanted).all()
+        enough = (levels.kept(ends[middle]) >= minimum).all()
         ends = ends[: middle + 1] if enough else ends[middle + 1 :]
     return float(ends[0])
 

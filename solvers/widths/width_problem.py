@@ -96,11 +96,11 @@ def read_neurons(neurons: Any, levels: int | None = None) -> IntArray:
             or decreases.
     """
     widths = numbers("neurons", neurons)
-    wanted = "at least one level" if levels is None else f"the {levels} levels of seconds"
+    need = "at least one level" if levels is None else f"the {levels} levels of seconds"
     fits = levels is None or widths.shape[-1:] == (levels,)
     if widths.ndim not in (1, 2) or not widths.size or not fits:
         raise ValueError(
-            f"neurons has shape {widths.shape}: give [levels] or [layers, levels], with {wanted}."
+            f"neurons has shape {widths.shape}: give [levels] or [layers, levels], with {need}."
         )
     good = (widths >= 1) & (widths <= _MAX_NEURONS) & (widths == np.rint(widths))
     if not good.all():

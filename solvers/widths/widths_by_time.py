@@ -110,15 +110,15 @@ class _Search:
 
     def times(self, levels: IntArray) -> FloatArray:
         """The clients' seconds [candidates, clients]."""
-        found = numbers("seconds", self._seconds(levels))
-        if found.shape != levels.shape:
+        times = numbers("seconds", self._seconds(levels))
+        if times.shape != levels.shape:
             raise ValueError(
-                f"seconds returned shape {found.shape} for levels of shape {levels.shape}: return "
+                f"seconds returned shape {times.shape} for levels of shape {levels.shape}: return "
                 "[candidates, clients]."
             )
-        if not (found >= 0).all():
+        if not (times >= 0).all():
             raise ValueError("seconds returned negative numbers or NaN: return seconds >= 0.")
-        return found
+        return times
 
     def run(self) -> IntArray:
         """The levels [clients] that cannot be raised, from 0."""

@@ -43,7 +43,7 @@ def evidence():
 
 @pytest.fixture(scope="module")
 def by_paper(evidence):
-    return {name: assess(name, known=evidence[name]) for name in TITLES}
+    return {name: assess(name, evidence=evidence[name]) for name in TITLES}
 
 
 def test_every_claim_is_listed_once():

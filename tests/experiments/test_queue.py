@@ -67,7 +67,7 @@ def test_runs_of_this_repository_are_not_made_again_elsewhere(tmp_path):
     """Their rows need not be in the other folder; those of an unfinished run belong there."""
     every = entries("small", tmp_path, tmp_path / "scratch", names=["fedast/comparison"])
     assert all(map(finished, every))
-    assert not any(finished(entry._replace(known=None)) for entry in every)
+    assert not any(finished(entry._replace(earlier=None)) for entry in every)
     assert {entry.store.rows for entry in every} == {tmp_path / "fedast" / "rows"}
     (own,) = {entry.store.rows for entry in entries("small", None, tmp_path, names=[every[0].name])}
     assert own == papers()["fedast"].store("small", tmp_path).rows
