@@ -161,11 +161,7 @@ def is_number(value: Any) -> bool:
 
 
 def check_number(name: str, value: Any, unit: str) -> None:
-    """Check that an argument is one real number.
-
-    Raises:
-        TypeError: it is not.
-    """
+    """Check that an argument is one real number."""
     if not is_number(value) or is_complex(value):
         raise TypeError(f"{name} is {shown(value)}: give a number of {unit}.")
 

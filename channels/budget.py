@@ -85,7 +85,6 @@ class LinkBudget:
         return f"<LinkBudget: {clients}, mean SNR {span(self.mean_snr_db, 'dB')}>"
 
     def _repr_html_(self) -> str:
-        """A table of the first clients, for notebooks."""
         columns = {
             "client": cells_of(self.client, "d"),
             "cell": cells_of(self.cell, "d"),
@@ -170,9 +169,6 @@ class LinkBudget:
 
         Args:
             quantiles: from 0 to 1.
-
-        Raises:
-            ValueError: a quantile is out of range, or there is no client.
         """
         levels = [float(level) for level in quantiles]
         wrong = [level for level in levels if not 0 <= level <= 1]
@@ -224,10 +220,6 @@ def link_budget(
         bits: size of each client's upload, one number or [clients], finite and > 0; None for rates
             alone. Over the air, 32 bits are an element.
         accesses: accesses by name; None for equal slots, equal bands and over the air.
-
-    Raises:
-        ValueError: ``bits`` is out of range, or the draw has several blocks.
-        TypeError: an argument has the wrong type.
     """
     uplinks = ACCESSES if accesses is None else accesses
     if not isinstance(uplinks, Mapping):

@@ -151,9 +151,6 @@ class ClientsByCell:
 
         Returns:
             [..., cells, clients of the largest cell], with the antennas last if there are any.
-
-        Raises:
-            ValueError: ``values`` does not have one number, or one channel, per client.
         """
         array = np.asarray(values)
         channels = np.iscomplexobj(array)

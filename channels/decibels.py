@@ -29,9 +29,6 @@ def dbm_to_watts(power_dbm: ArrayLike) -> FloatArray:
 
     Args:
         power_dbm: powers in dBm, any shape; within [-300, 300].
-
-    Raises:
-        ValueError: a power is out of range.
     """
     power = np.asarray(power_dbm, dtype=np.float64)
     bad = ~(np.abs(power) <= LARGEST_DB)
@@ -50,9 +47,6 @@ def watts_to_dbm(power_w: ArrayLike) -> FloatArray:
 
     Args:
         power_w: powers in watts, any shape; finite and > 0.
-
-    Raises:
-        ValueError: a power is not finite and positive.
     """
     power = np.asarray(power_w, dtype=np.float64)
     bad = ~((power >= LEAST) & (power <= MOST))
@@ -80,9 +74,6 @@ def noise_power_dbm(
         bandwidth_hz: B, any shape; finite and > 0.
         noise_figure_db: NF of the receiver in dB, from 0 to 60.
         noise_dbm_per_hz: N0 in dBm/Hz, from -300 to -100.
-
-    Raises:
-        ValueError: an argument is out of range.
     """
     band = np.asarray(bandwidth_hz, dtype=np.float64)
     bad = ~((band >= LEAST) & (band <= MOST))
@@ -93,11 +84,7 @@ def noise_power_dbm(
 
 
 def check_noise(noise_figure_db: float, noise_dbm_per_hz: float) -> None:
-    """Raise unless the noise figure and the noise density are in their ranges.
-
-    Raises:
-        ValueError: a value is out of range; the message names its unit.
-    """
+    """Raise unless the noise figure and the noise density are in their ranges."""
     if not 0 <= noise_figure_db <= 60:
         raise ValueError(f"noise_figure_db is {noise_figure_db}: give 0 to 60 dB.")
     if not -LARGEST_DB <= noise_dbm_per_hz <= LARGEST_NOISE_DBM_PER_HZ:
@@ -108,11 +95,7 @@ def check_noise(noise_figure_db: float, noise_dbm_per_hz: float) -> None:
 
 
 def gains_in_range(gain_db: ArrayLike, shape: tuple[str, int]) -> FloatArray:
-    """Mean channel gains in dB, [clients].
-
-    Raises:
-        ValueError: a gain is out of range; above 0 dB, more power would be received than sent.
-    """
+    """Mean channel gains in dB, [clients]."""
     gain = in_range("gain_db", gain_db, shape, limit=LARGEST_DB)
     if (gain > 0).any():
         raise ValueError(
@@ -123,11 +106,7 @@ def gains_in_range(gain_db: ArrayLike, shape: tuple[str, int]) -> FloatArray:
 
 
 def powers_in_range(transmit_power_w: ArrayLike, shape: tuple[str, int]) -> FloatArray:
-    """Transmit powers in watts, [clients].
-
-    Raises:
-        ValueError: a power is not positive, or so large that it must be in dBm.
-    """
+    """Transmit powers in watts, [clients]."""
     power = in_range("transmit_power_w", transmit_power_w, shape, above=0)
     if (power > LARGEST_POWER_W).any():
         dbm = float(power.max())

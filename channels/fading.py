@@ -106,10 +106,6 @@ class Rician:
     Args:
         k_factor_db: K, power of the line of sight divided by that of the scattering, in dB; within
             [-100, 100].
-
-    Raises:
-        ValueError: ``k_factor_db`` is outside its range.
-        TypeError: ``k_factor_db`` is not a number.
     """
 
     k_factor_db: float = 6.0
@@ -158,9 +154,6 @@ def correlate(white: ArrayLike, root: ArrayLike) -> ComplexArray:
 
     Returns:
         [clients, antennas] complex64.
-
-    Raises:
-        ValueError: the shapes do not fit.
     """
     if np.ndim(white) != 2 or np.shape(root) != 2 * np.shape(white)[1:]:
         raise ValueError(
@@ -202,20 +195,13 @@ def exponential_correlation(antennas: int, rho: complex) -> ComplexArray:
 
     Returns:
         R [antennas, antennas] complex128.
-
-    Raises:
-        ValueError: ``antennas`` or ``rho`` is out of range.
     """
     root = correlation_root(antennas, rho)
     return root @ root.conj().T
 
 
 def check_correlation(name: str, rho: complex) -> None:
-    """Check the correlation of neighbouring antennas.
-
-    Raises:
-        ValueError: its magnitude is not below 1.
-    """
+    """Check the correlation of neighbouring antennas."""
     if not abs(rho) < 1:
         raise ValueError(f"{name} is {rho}: give a number of magnitude below 1.")
 
@@ -234,9 +220,6 @@ def correlation_root(antennas: int, rho: complex) -> ComplexArray:
 
     Returns:
         L [antennas, antennas] complex128, lower triangular, L L^H = R.
-
-    Raises:
-        ValueError: ``antennas`` or ``rho`` is out of range.
     """
     antennas = number_of("antennas", antennas, most=10_000)
     check_correlation("rho", rho)

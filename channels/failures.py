@@ -45,9 +45,6 @@ def packet_error_probability(snr: ArrayLike, waterfall_db: ArrayLike) -> FloatAr
 
     Returns:
         q from 0 to 1; the arguments are broadcast.
-
-    Raises:
-        ValueError: an argument is out of range, or the shapes do not fit.
     """
     ratio, threshold = amounts("snr", snr), _decibels("waterfall_db", waterfall_db, -LARGEST_DB)
     _check_shapes(snr=ratio, waterfall_db=threshold)
@@ -91,10 +88,6 @@ def outage_probability(
     Returns:
         Probabilities, at most 1/2, exact to about 1e-13; all arguments but ``antennas`` are
         broadcast.
-
-    Raises:
-        ValueError: an argument is out of range, or the shapes do not fit.
-        TypeError: ``antennas`` is not an integer.
     """
     power, margin = amounts("gain", gain), _decibels("margin_db", margin_db, 0.0)
     variance = amounts("csi_error_variance", csi_error_variance)

@@ -37,9 +37,6 @@ class Interference:
         ends: [cells], first client after each cell.
         band_of: [cells], band of each cell; only cells with equal bands interfere.
         transmit_power_w: [clients], transmit powers; a network sets its own.
-
-    Raises:
-        ValueError: a gain is negative, above 1 or not finite, or a shape does not fit.
     """
 
     gain: FloatArray
@@ -67,11 +64,7 @@ class Interference:
             )
 
     def check_fits(self, clients: int, cells: int) -> None:
-        """Raise unless the gains are those of so many clients and cells.
-
-        Raises:
-            ValueError: the gains have another shape.
-        """
+        """Raise unless the gains are those of so many clients and cells."""
         if self.gain.shape != (clients, cells):
             raise ValueError(
                 f"interference has gains of shape {self.gain.shape}: give [clients, cells], here "

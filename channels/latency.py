@@ -38,9 +38,6 @@ def compute_seconds(network: Network, steps: ArrayLike, share: ArrayLike) -> Flo
 
     Returns:
         [..., clients].
-
-    Raises:
-        ValueError: a shape does not fit, or a value is negative or not finite.
     """
     return Load(_cycles(network, steps, share)).ready_seconds(network)
 
@@ -87,9 +84,6 @@ def edge_round_seconds(
 
     Returns:
         [..., cells]; inf for a cell that waits for a client with zero rate.
-
-    Raises:
-        ValueError: a shape does not fit, or a value is out of range.
     """
     count = _per_client(draw.network, "parameters", parameters)
     if count.max(initial=0.0) > model_parameters > 0:
@@ -143,9 +137,6 @@ def global_round_seconds(
 
     Returns:
         [...], without the cell axis.
-
-    Raises:
-        ValueError: as :func:`edge_round_seconds`, or ``edge_rounds`` is not an integer >= 0.
     """
     if not (0 <= edge_rounds <= MANY and edge_rounds == int(edge_rounds)):
         raise ValueError(f"edge_rounds is {edge_rounds}: give an integer >= 0, up to {MANY:,}.")

@@ -50,9 +50,6 @@ def rate_bps(bandwidth_hz: ArrayLike, snr: ArrayLike, gain: ArrayLike) -> FloatA
 
     Returns:
         Bits per second; the arguments are broadcast.
-
-    Raises:
-        ValueError: an argument is negative or not finite, or the shapes do not fit.
     """
     arguments = {"bandwidth_hz": bandwidth_hz, "snr": snr, "gain": gain}
     for name, values in arguments.items():
@@ -85,9 +82,6 @@ def tdma_seconds_per_bit(draw: ChannelDraw, active: ArrayLike | None = None) -> 
 
     Returns:
         [..., clients]; inf where the channel is zero, 0 for inactive clients.
-
-    Raises:
-        ValueError: ``active`` does not hold one boolean per client.
     """
     network, sends = draw.network, sending(draw.network, active, draw.h.shape[:-2])
     rate = rate_bps(_band(network), draw.snr, draw.gain)
@@ -153,10 +147,6 @@ def aircomp_seconds_per_element(
 
     Returns:
         [..., clients]; 0 for inactive clients.
-
-    Raises:
-        ValueError: a setting is not finite and positive, ``elements_per_symbol`` is not 1 or 2, or
-            ``active`` does not hold one boolean per client.
     """
     if elements_per_symbol not in (1, 2):
         raise ValueError(f"elements_per_symbol is {elements_per_symbol}: choose 1 or 2.")
@@ -189,9 +179,6 @@ def airtime_seconds_per_bit(
     >>> airtime = channels.airtime_seconds_per_bit(draw, "tdma")
     >>> (channels.tdma_seconds_per_bit(draw) / airtime).round(6).tolist()  # two clients per cell
     [2.0, 2.0, 2.0, 2.0]
-
-    Raises:
-        ValueError: the scheme is unknown.
     """
     if scheme == "ofdma":
         return ofdma_seconds_per_bit(draw, active)
@@ -215,9 +202,6 @@ def sending(network: Network, active: ArrayLike | None, blocks: tuple[int, ...])
         active: [..., clients], whether each client transmits; None means all transmit.
         blocks: leading axes of the values that are computed, with which those of ``active`` must
             broadcast.
-
-    Raises:
-        ValueError: ``active`` is not Boolean, or its shape does not fit.
     """
     if active is None:
         return np.ones(network.clients, dtype=np.bool_)

@@ -45,9 +45,6 @@ class Load:
         deadline_seconds: [..., clients], when the phase must have ended with what follows it; inf
             for no deadline. Only an access that decides when a cell ends uses these two.
         bits_per_element: bits of an element on digital uplinks, > 0.
-
-    Raises:
-        ValueError: a value is negative or not finite, or the shapes do not broadcast.
     """
 
     cycles: FloatArray
@@ -256,11 +253,7 @@ def _ends(deadline_seconds: ArrayLike) -> FloatArray:
 
 
 def amounts(name: str, values: ArrayLike) -> FloatArray:
-    """``values`` as float64, finite and >= 0.
-
-    Raises:
-        ValueError: one of them is not.
-    """
+    """``values`` as float64, finite and >= 0."""
     array = np.asarray(values, dtype=np.float64)
     bad = ~(np.isfinite(array) & (array >= 0))
     if bad.any():
@@ -269,11 +262,7 @@ def amounts(name: str, values: ArrayLike) -> FloatArray:
 
 
 def usual_amounts(name: str, values: ArrayLike) -> FloatArray:
-    """As :func:`amounts`, and neither too small nor too large to compute with.
-
-    Raises:
-        ValueError: one of them is.
-    """
+    """As :func:`amounts`, and neither too small nor too large to compute with."""
     array = amounts(name, values)
     bad = (array != 0) & ~((array >= LEAST) & (array <= MOST))
     if bad.any():

@@ -55,11 +55,6 @@ class Network(PhysicalNetwork):
         part: [clients], increasing indices of the clients in a larger network; None means that
             this is the whole network. In a sub-network (see :meth:`of`) cells may be empty, and
             ``bandwidth_hz`` covers all cells of the larger network.
-
-    Raises:
-        ValueError: a value is out of range, a shape does not fit, or a cell is empty or out of
-            order.
-        TypeError: ``fading`` is not a fading model, or ``gain_db`` is missing.
     """
 
     @cached_property
@@ -77,9 +72,6 @@ class Network(PhysicalNetwork):
 
         Returns:
             A draw with h [clients, antennas].
-
-        Raises:
-            TypeError: an argument has the wrong type.
         """
         if clients is not None:
             return self.of(clients).draw(stream, index)
@@ -160,9 +152,6 @@ class Network(PhysicalNetwork):
 
         Returns:
             A draw with h [blocks, clients, antennas].
-
-        Raises:
-            TypeError: an argument has the wrong type.
         """
         if not isinstance(indices, Iterable):
             raise TypeError(f"indices is {shown(indices)}: give several blocks, e.g. range(10).")
@@ -193,9 +182,6 @@ class ChannelDraw(DrawnChannels):
             ``path_gain_db`` of the network.
         noise_rise: [..., cells], power of noise and interference over that of noise in the whole
             band, >= 1, while one client of each other cell sends; None without interference.
-
-    Raises:
-        ValueError: ``h`` does not have the network's shape, or is not finite.
     """
 
     network: Network

@@ -43,13 +43,7 @@ def network_values(
     _snr_db: ArrayLike | None,
     _noise_dbm: FloatArray | None,
 ) -> dict[str, Any]:
-    """Values of a network's fields, from its arguments; see :class:`channels.Network`.
-
-    Raises:
-        ValueError: a value is out of range, a shape does not fit, or a cell is empty or out of
-            order.
-        TypeError: ``fading`` is not a fading model, or ``gain_db`` is missing.
-    """
+    """Values of a network's fields, from its arguments; see :class:`channels.Network`."""
     if part is None:
         cells = checked_cells(cell_of)
         cell_count = int(cells[-1]) + 1

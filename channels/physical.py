@@ -127,10 +127,6 @@ class PhysicalNetwork(ClientsByCell):
                 antenna, in dB, for a channel of mean power 1; within [-300, 300].
             path_gain_db: [clients], mean power of a channel per antenna, in dB; within [-300, 300].
             others: further arguments of :class:`Network`, by name; not ``gain_db``.
-
-        Raises:
-            ValueError: as :class:`Network`.
-            TypeError: ``gain_db`` is given, or an argument is unknown.
         """
         if "gain_db" in others:
             raise TypeError("gain_db conflicts with snr_db, which fixes the gains: omit one.")
@@ -143,9 +139,6 @@ class PhysicalNetwork(ClientsByCell):
 
         Args:
             snr_db: [clients] or one number, in dB; within [-300, 300].
-
-        Raises:
-            ValueError: an SNR is out of range, or the shape does not fit.
         """
         snr = in_range("snr_db", snr_db, ("clients", self.clients), limit=LARGEST_DB)
         values: dict[str, Any] = {"_snr_db": snr, "_noise_dbm": self.noise_dbm}
@@ -161,7 +154,6 @@ class PhysicalNetwork(ClientsByCell):
         return f"<Network: {self._size}, mean SNR {about}{span(snr, 'dB')}>"
 
     def _repr_html_(self) -> str:
-        """A table of the first clients, for notebooks."""
         rows = np.arange(min(self.clients, ROWS))
         some = self.of(rows if self.part is None else self.part[rows])
         columns = {

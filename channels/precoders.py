@@ -78,12 +78,7 @@ def transmit_scales(
 
 
 def check_convention(convention: str, elements_per_symbol: int) -> None:
-    """Raise unless the convention is known and supports ``elements_per_symbol``.
-
-    Raises:
-        ValueError: the convention or the number is unknown, or the convention is ``published``
-            with two elements per symbol.
-    """
+    """Raise unless the convention is known and supports ``elements_per_symbol``."""
     if convention not in ("published", "physical"):
         raise ValueError(f"convention is {convention!r}: choose 'published' or 'physical'.")
     if elements_per_symbol not in (1, 2):
@@ -98,11 +93,7 @@ def check_convention(convention: str, elements_per_symbol: int) -> None:
 def numbers(
     name: str, values: ArrayLike, min_value: float = -np.inf, limit: float = np.inf
 ) -> FloatArray:
-    """``values`` as float64, finite, at least ``min_value`` and of magnitude up to ``limit``.
-
-    Raises:
-        ValueError: a value is out of range.
-    """
+    """``values`` as float64, finite, at least ``min_value`` and of magnitude up to ``limit``."""
     array = np.asarray(values, np.float64)
     bad = ~(np.isfinite(array) & (array >= min_value) & (np.abs(array) <= limit))
     if bad.any():

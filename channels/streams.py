@@ -34,9 +34,6 @@ class Stream:
     Args:
         seed: the run's seed, any integer.
         names: path of the stream, e.g. ``("round", 3, "client", 17, "batches")``.
-
-    Raises:
-        TypeError: ``seed`` is not an integer, or a name is neither an integer nor a string.
     """
 
     seed: int
@@ -63,9 +60,6 @@ class Stream:
 
         Args:
             index: event of the stream, any integer.
-
-        Raises:
-            TypeError: ``index`` is not an integer.
         """
         if type(index) is not int:
             index = whole_number("index", index)
@@ -76,10 +70,6 @@ class Stream:
 
         Args:
             index: event of the stream, in [0, 2^64).
-
-        Raises:
-            TypeError: ``index`` is not an integer.
-            ValueError: ``index`` is out of range.
         """
         counter = np.array([0, 0, 0, _checked_index(index)], dtype=np.uint64)
         return np.random.Generator(np.random.Philox(key=self.philox_key(), counter=counter))
@@ -99,10 +89,6 @@ class Stream:
 
         Returns:
             [rows, width] float32.
-
-        Raises:
-            TypeError: ``index`` or ``width`` is not an integer.
-            ValueError: a value is out of range.
         """
         return draws.normals(self.philox_key(), *_checked_block(index, rows, width))
 

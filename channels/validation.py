@@ -30,12 +30,7 @@ _LARGEST = int(sys.float_info.max)
 
 
 def number_of(name: str, value: Any, least: int = 1, most: int = MANY) -> int:
-    """``value`` as a number of things.
-
-    Raises:
-        TypeError: ``value`` is not an integer.
-        ValueError: ``value`` is out of range.
-    """
+    """``value`` as a number of things."""
     number = whole_number(name, value)
     if not least <= number <= most:
         raise ValueError(
@@ -45,11 +40,7 @@ def number_of(name: str, value: Any, least: int = 1, most: int = MANY) -> int:
 
 
 def whole_number(name: str, value: Any) -> int:
-    """``value`` as an int, if it is a Python or NumPy integer.
-
-    Raises:
-        TypeError: ``value`` is anything else; floats such as 2.0 and Booleans are rejected too.
-    """
+    """``value`` as an int, if it is a Python or NumPy integer."""
     if type(value) is int and not too_large(value):  # of most calls
         return value
     instead = instead_of(value)
@@ -122,22 +113,14 @@ def _usual(values: NDArray[Any]) -> bool:
 
 
 def check_readable(name: str, values: Any) -> None:
-    """Raise if ``values`` is an array or tensor whose numbers cannot be read.
-
-    Raises:
-        ValueError: it has a mask, no data, a type that NumPy lacks, or too many axes.
-    """
+    """Raise if ``values`` is an array or tensor whose numbers cannot be read."""
     instead = instead_of(values)
     if instead:
         raise ValueError(f"{name} is {shown(values)}: give {instead}.")
 
 
 def as_array(name: str, values: Any) -> NDArray[Any]:
-    """``values``, array-like or a tensor on any device, as a NumPy array.
-
-    Raises:
-        ValueError: ``values`` is not an array, or its numbers cannot be read.
-    """
+    """``values``, array-like or a tensor on any device, as a NumPy array."""
     check_readable(name, values)
     try:
         return np.asarray(as_numpy(values))
@@ -176,9 +159,6 @@ def common_shape(
         arguments: their shapes, by name, for the message.
         compared: shapes that must broadcast, e.g. those of the leading axes.
         layout: what to give instead, for the message.
-
-    Raises:
-        ValueError: the shapes do not broadcast.
     """
     try:
         return np.broadcast_shapes(*compared)
@@ -188,11 +168,7 @@ def common_shape(
 
 
 def checked_rows(name: str, rows: ArrayLike) -> IntArray:
-    """``rows`` as an array of integers >= 0, [rows].
-
-    Raises:
-        ValueError: ``rows`` is not one axis of integers, or one of them is negative.
-    """
+    """``rows`` as an array of integers >= 0, [rows]."""
     array = as_array(name, rows)
     if array.ndim != 1 or (array.size and not np.issubdtype(array.dtype, np.integer)):
         raise ValueError(
@@ -204,11 +180,7 @@ def checked_rows(name: str, rows: ArrayLike) -> IntArray:
 
 
 def checked_cells(cell_of: ArrayLike) -> IntArray:
-    """A read-only copy of ``cell_of``, if it is sorted and covers cells 0, 1, ... without gaps.
-
-    Raises:
-        ValueError: ``cell_of`` is not one axis of integers, is not sorted, or skips a cell.
-    """
+    """A read-only copy of ``cell_of``, if it is sorted and covers cells 0, 1, ... without gaps."""
     array = as_array("cell_of", cell_of)
     if array.ndim != 1 or not array.size or not np.issubdtype(array.dtype, np.integer):
         raise ValueError(
@@ -243,11 +215,7 @@ def compact(values: NDArray[Scalar]) -> NDArray[Scalar]:
 
 
 def increasing(name: str, values: ArrayLike) -> IntArray:
-    """A read-only copy of ``values`` as strictly increasing integers >= 0.
-
-    Raises:
-        ValueError: a value is negative, or the values do not increase.
-    """
+    """A read-only copy of ``values`` as strictly increasing integers >= 0."""
     numbers = checked_rows(name, values)
     down = np.flatnonzero(np.diff(numbers) < 1)
     if down.size:
@@ -261,11 +229,7 @@ def increasing(name: str, values: ArrayLike) -> IntArray:
 
 
 def checked_part(cell_of: ArrayLike, part: ArrayLike, cells: int) -> tuple[IntArray, IntArray]:
-    """Read-only cells and indices of the clients of a sub-network; some cells may be empty.
-
-    Raises:
-        ValueError: the shapes differ, or a cell is out of order or out of range.
-    """
+    """Read-only cells and indices of the clients of a sub-network; some cells may be empty."""
     numbers, cells_of = increasing("part", part), checked_rows("cell_of", cell_of)
     if cells_of.shape != numbers.shape:
         raise ValueError(
@@ -300,9 +264,6 @@ def in_range(
         above: exclusive lower bound.
         min_value: inclusive lower bound.
         limit: largest magnitude.
-
-    Raises:
-        ValueError: the shape does not fit, or a value is not finite or out of range.
     """
     unit, count = axis
     array = np.array(values, dtype=np.float64)

@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 from importlib import import_module
-from pathlib import Path
 
 from experiments.paper import Paper
 
-FOLDER = Path(__file__).parent
-"""Folder whose subfolders ``PAPER/rows`` hold the stored runs."""
 NAMES = ("hist", "fedast", "fadamgc", "dynamic_clients", "ra_fed", "decided", "codesign")
 
 

@@ -48,10 +48,6 @@ def allocate_requests(
     Returns:
         Requests [tasks]; the bound equals the objective. If the floors add up to more than
         ``total``, there is no value, and the message states the shortfall.
-
-    Raises:
-        ValueError: a weight, a floor or ``total`` is out of range, or a shape does not fit.
-        TypeError: ``total`` is not an integer.
     """
     start = time.perf_counter()
     sigma = _weights(weights)

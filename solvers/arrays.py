@@ -13,11 +13,7 @@ from channels.validation import LEAST, MOST, as_array, common_shape, is_tensor
 
 
 def numbers(name: str, values: Any) -> NDArray[np.float64]:
-    """``values`` as a float64 NumPy array.
-
-    Raises:
-        ValueError: ``values`` is not an array of real numbers.
-    """
+    """``values`` as a float64 NumPy array."""
     array = as_array(name, values)
     if array.dtype.kind not in "iuf":
         raise ValueError(f"{name} has dtype {array.dtype}: give real numbers.")
@@ -39,12 +35,7 @@ def first(good: NDArray[np.bool_], values: NDArray[np.float64]) -> tuple[str, fl
 
 
 def finite(name: str, values: Any, unit: str, above: bool = False) -> FloatArray:
-    """``values`` as a float64 array, if all are finite and >= 0, or ``above`` 0.
-
-    Raises:
-        ValueError: a value is out of range, or too small or large to compute with; the message
-            names the first, and the unit.
-    """
+    """``values`` as a float64 array, if all are finite and >= 0, or ``above`` 0."""
     array = numbers(name, values)
     good = (array > 0 if above else array >= 0) & (array < np.inf)
     if not good.all():
@@ -79,9 +70,6 @@ def broadcast(
 
     Returns:
         ``arrays``, ``scalars`` and ``problems``.
-
-    Raises:
-        ValueError: the shapes cannot be broadcast, or there is no client.
     """
     problems = problems or {}
     groups = arrays, scalars, problems

@@ -11,11 +11,7 @@ from channels.validation import as_array, check_readable, is_tensor
 
 
 def read_channels(h: Any) -> torch.Tensor:
-    """``h`` as a complex tensor on its device, without its gradient; may share its memory.
-
-    Raises:
-        ValueError: ``h`` is not an array of complex numbers, or a number is not finite.
-    """
+    """``h`` as a complex tensor on its device, without its gradient; may share its memory."""
     check_readable("h", h)
     channels = h.detach() if is_tensor(h) else _tensor(h)
     if not channels.is_complex():

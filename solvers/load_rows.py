@@ -74,11 +74,7 @@ def takes_load(solve: Callable[P, R]) -> TakesLoad[P, R]:
 
 
 def load_arrays(names: list[str], load: Load, draw: ChannelDraw) -> dict[str, Any]:
-    """The arguments that a load and a draw give to a solver with parameters of these names.
-
-    Raises:
-        ValueError: the load is not one of these clients, or has what the solver does not regard.
-    """
+    """The arguments that a load and a draw give to a solver with parameters of these names."""
     load.check_fits(draw)
     draw = draw.in_bands()
     unused = {"after_seconds": load.after_seconds.any(), "start_seconds": load.start_seconds.any()}

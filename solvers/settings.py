@@ -15,11 +15,7 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 
 
 def check_starts(name: str, value: object) -> None:
-    """Raise unless ``value`` is a valid number of random starts or samples, or None.
-
-    Raises:
-        ValueError: ``value`` is neither an integer from 1 to 1,000,000 nor None.
-    """
+    """Raise unless ``value``, random starts or samples, is an integer from 1 to 10^6, or None."""
     if value is not None and not (_whole(value) and 1 <= value <= 1_000_000):
         raise ValueError(
             f"{name} is {shown(value)}: give a whole number from 1 to 1,000,000, or None."
@@ -27,21 +23,13 @@ def check_starts(name: str, value: object) -> None:
 
 
 def check_seed(seed: object) -> None:
-    """Raise unless ``seed`` is a valid seed.
-
-    Raises:
-        ValueError: ``seed`` is not an integer from 0 to 2^63 - 1.
-    """
+    """Raise unless ``seed`` is an integer from 0 to 2^63 - 1."""
     if not (_whole(seed) and 0 <= seed < 1 << 63):
         raise ValueError(f"seed is {shown(seed)}: give a whole number from 0 to 2^63 - 1.")
 
 
 def check_time_limit(seconds: Any) -> None:
-    """Raise unless ``seconds`` is a number above 0; infinity is allowed.
-
-    Raises:
-        ValueError: ``seconds`` is not a number above 0.
-    """
+    """Raise unless ``seconds`` is a number above 0; infinity is allowed."""
     if not (is_number(seconds) and not is_complex(seconds) and seconds > 0):
         raise ValueError(f"time_limit_seconds is {shown(seconds)}: give a number above 0.")
 

@@ -84,7 +84,6 @@ class Solution(Generic[Value]):
         return f"<Solution: {self}>"
 
     def _repr_html_(self) -> str:
-        """A table, for notebooks; of a batch, its first items."""
         status = np.asarray(self.status, dtype=object).reshape(-1)
         columns = {
             "status": [state.value for state in status[:ROWS]],

@@ -88,10 +88,6 @@ def schedule_uplink(
         With the gap they are [...] float64, or floats for a single problem. A problem with an
         infinite upload is infeasible: the value is None (-1 in a batch), the objective infinite,
         and the message names the client.
-
-    Raises:
-        ValueError: an argument is negative, NaN, finite and above 1e60, or (``ready_seconds``)
-            infinite, shapes differ, or ``access`` is unknown.
     """
     start = time.perf_counter()
     if access not in UPLINK_ACCESS:

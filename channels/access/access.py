@@ -76,9 +76,6 @@ class Access(ABC):
 
         Returns:
             [..., clients] boolean; all that can be reached, where a cell has fewer than its count.
-
-        Raises:
-            ValueError: as for :meth:`serve`.
         """
         load.check_fits(draw)
         seconds = seconds_in_groups(self.seconds, load, draw, counts)

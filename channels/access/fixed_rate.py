@@ -29,10 +29,6 @@ class FixedRate(Access):
         wait: duration of uploads of unequal numbers of vectors: that of the cell's mean number
             ("mean", as in the run times of Chen et al., 2025), or of each client's own
             ("slowest"). With "mean", :meth:`soonest` is exact for equal numbers of vectors.
-
-    Raises:
-        TypeError: ``bps`` is not a number.
-        ValueError: ``bps`` is not finite and positive, or ``wait`` is unknown.
     """
 
     bps: float

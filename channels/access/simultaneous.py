@@ -32,10 +32,6 @@ class Simultaneous(Access):
         subcarrier_hz: Delta_f, > 0.
         symbol_seconds: t_s, > 0.
         decision: what the service reports as its decision.
-
-    Raises:
-        TypeError: ``power`` is not real.
-        ValueError: a power is negative or not finite.
     """
 
     power: FloatArray | float = 1.0

@@ -26,10 +26,6 @@ class Disc(GridLayout):
 
     Args:
         radius_m: radius of a cell, from 1 to 100000 metres.
-
-    Raises:
-        ValueError: ``radius_m`` is out of range.
-        TypeError: ``radius_m`` is not a number.
     """
 
     radius_m: float = 500.0

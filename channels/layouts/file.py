@@ -41,10 +41,6 @@ class FileLayout(Layout):
 
     Args:
         path: path of the file, UTF-8, with a header.
-
-    Raises:
-        ValueError: ``path`` is empty.
-        TypeError: ``path`` is not a path.
     """
 
     path: str | PathLike[str]

@@ -35,9 +35,6 @@ class GridLayout(Layout):
             clients: number of clients.
             stream: randomness of positions.
             shortest_m: minimum distance of clients that are placed at random.
-
-        Raises:
-            ValueError: a cell is not larger than the minimum distance.
         """
 
     @checked()
@@ -104,9 +101,6 @@ def hexagonal_bands(cells: int, reuse_factor: int) -> IntArray:
     Args:
         cells: number of cells.
         reuse_factor: r.
-
-    Raises:
-        ValueError: r is not of that form.
     """
     r = checked_reuse(reuse_factor)
     limit = math.isqrt(r) + 1

@@ -32,10 +32,6 @@ class Hexagonal(GridLayout):
 
     Args:
         inter_site_distance_m: distance of neighbouring base stations, from 1 to 100000 metres.
-
-    Raises:
-        ValueError: ``inter_site_distance_m`` is out of range.
-        TypeError: ``inter_site_distance_m`` is not a number.
     """
 
     inter_site_distance_m: float = 500.0

@@ -102,12 +102,7 @@ class Layout(ABC):
 
 
 def checked_reuse(reuse_factor: int) -> int:
-    """``reuse_factor``, if it is an integer from 1 to 1000.
-
-    Raises:
-        ValueError: it is out of range.
-        TypeError: it is not an integer.
-    """
+    """``reuse_factor``, if it is an integer from 1 to 1000."""
     factor = whole_number("reuse_factor", reuse_factor)
     if not 1 <= factor <= LARGEST_REUSE:
         raise ValueError(

@@ -24,10 +24,6 @@ class Ring(GridLayout):
 
     Args:
         distance_m: horizontal distance, from 1 to 100000 metres.
-
-    Raises:
-        ValueError: ``distance_m`` is out of range.
-        TypeError: ``distance_m`` is not a number.
     """
 
     distance_m: float = 100.0

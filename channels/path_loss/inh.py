@@ -31,10 +31,6 @@ class InH(PathLoss):
         carrier_ghz: f_c, carrier frequency in GHz, from 0.5 to 100.
         base_station_height_m: height at the ceiling, from 1 to 10 metres.
         client_height_m: from 0.5 to 10 metres.
-
-    Raises:
-        ValueError: a setting is out of range.
-        TypeError: a setting is not a number.
     """
 
     carrier_ghz: float = 3.5

@@ -27,10 +27,6 @@ class LogDistance(OneLoss):
         reference_m: reference distance, from 0.01 to 10000 metres. Distances start there or at one
             metre, whichever is smaller.
         shadowing_db: standard deviation of shadowing, from 0 to 30 dB.
-
-    Raises:
-        ValueError: a setting is out of range.
-        TypeError: a setting is not a number.
     """
 
     exponent: float = 3.76

@@ -52,9 +52,6 @@ class PathLoss(ABC):
 
         Args:
             distance_m: horizontal distances in metres.
-
-        Raises:
-            ValueError: a distance is out of range.
         """
 
     @abstractmethod
@@ -64,10 +61,6 @@ class PathLoss(ABC):
         Args:
             distance_m: horizontal distances in metres.
             line_of_sight: boolean.
-
-        Raises:
-            ValueError: a distance is out of range, or the shapes do not broadcast.
-            TypeError: an argument is not numeric.
         """
 
     @abstractmethod
@@ -84,9 +77,6 @@ class PathLoss(ABC):
         Args:
             distance_m: horizontal distances in metres.
             longest_m: longest distance of each link; None for that of ``range_m``.
-
-        Raises:
-            ValueError: a distance is out of range.
         """
         distance = as_array("distance_m", distance_m).astype(np.float64)
         shortest, longest = self.range_m
@@ -105,12 +95,7 @@ class PathLoss(ABC):
     def links(
         self, distance_m: ArrayLike, line_of_sight: ArrayLike
     ) -> tuple[FloatArray, BoolArray]:
-        """Distances and lines of sight, broadcast to one shape and checked.
-
-        Raises:
-            ValueError: a distance is out of range, the shapes do not broadcast, or
-                ``line_of_sight`` is not boolean.
-        """
+        """Distances and lines of sight, broadcast to one shape and checked."""
         distance, sight = together(distance_m, line_of_sight)
         return self.distances(distance), sight
 
@@ -142,11 +127,7 @@ class OneLoss(PathLoss):
 
 @checked()
 def together(distance_m: ArrayLike, line_of_sight: ArrayLike) -> tuple[FloatArray, BoolArray]:
-    """Distances and lines of sight as arrays of one shape.
-
-    Raises:
-        ValueError: the shapes do not broadcast, or ``line_of_sight`` is not boolean.
-    """
+    """Distances and lines of sight as arrays of one shape."""
     distance = as_array("distance_m", distance_m).astype(np.float64)
     sight = as_array("line_of_sight", line_of_sight)
     if sight.dtype != np.bool_:
@@ -159,12 +140,7 @@ def together(distance_m: ArrayLike, line_of_sight: ArrayLike) -> tuple[FloatArra
 def check_setting(
     name: str, value: Any, low: float, high: float, unit: str, remedy: str = ""
 ) -> None:
-    """Raise unless a setting is a number from ``low`` to ``high``.
-
-    Raises:
-        TypeError: ``value`` is not a real number.
-        ValueError: ``value`` is out of range; the message names the unit.
-    """
+    """Raise unless a setting is a number from ``low`` to ``high``."""
     if isinstance(value, bool) or not is_number(value) or is_complex(value):
         raise TypeError(f"{name} is {shown(value)}: give a real number in {unit}.")
     if not low <= value <= high:
@@ -172,12 +148,7 @@ def check_setting(
 
 
 def check_carrier(carrier_ghz: Any, highest_ghz: float = 100.0) -> None:
-    """Raise unless a carrier is in the range of TR 38.901 (Table 7.4.1-1, NOTE 6).
-
-    Raises:
-        TypeError: ``carrier_ghz`` is not a real number.
-        ValueError: it is out of range.
-    """
+    """Raise unless a carrier is in the range of TR 38.901 (Table 7.4.1-1, NOTE 6)."""
     remedy = ""
     if is_number(carrier_ghz) and not is_complex(carrier_ghz) and carrier_ghz > 1e3:
         factor, unit = (1e9, "hertz") if carrier_ghz >= 1e8 else (1e3, "megahertz")

@@ -37,10 +37,6 @@ class Rma(PathLoss):
         client_height_m: h_UT, from 1 to 10 metres.
         building_height_m: h, average height of buildings, from 5 to 50 metres.
         street_width_m: W, average width of streets, from 5 to 50 metres.
-
-    Raises:
-        ValueError: a setting is out of range.
-        TypeError: a setting is not a number.
     """
 
     carrier_ghz: float = 3.5

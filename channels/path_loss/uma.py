@@ -29,10 +29,6 @@ class Uma(Urban):
         base_station_height_m: h_BS, from 20 to 50 metres. The table holds for 25 m; other heights
             extrapolate it.
         client_height_m: h_UT, from 1.5 to 13 metres.
-
-    Raises:
-        ValueError: a setting is out of range.
-        TypeError: a setting is not a number.
     """
 
     base_station_height_m: float = 25.0

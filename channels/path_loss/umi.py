@@ -27,10 +27,6 @@ class Umi(Urban):
         base_station_height_m: h_BS, from 5 to 20 metres. The table holds for 10 m; other heights
             extrapolate it.
         client_height_m: h_UT, from 1.5 to 22.5 metres.
-
-    Raises:
-        ValueError: a setting is out of range.
-        TypeError: a setting is not a number.
     """
 
     heights_m: ClassVar[tuple[float, float]] = (5.0, 20.0)

@@ -25,16 +25,7 @@ class Urban(PathLoss):
     PL_1 = A + a log10(d) + 20 log10(f_c) for 2D distances up to d_BP, and beyond
     PL_2 = A + 40 log10(d) + 20 log10(f_c) - b log10(d_BP^2 + (h_BS - h_UT)^2).
 
-    NLOS is the larger of that and the NLOS formula of the subclass.
-
-    Args:
-        carrier_ghz: f_c, carrier frequency in GHz, from 0.5 to 100.
-        base_station_height_m: h_BS in metres.
-        client_height_m: h_UT in metres.
-
-    Raises:
-        ValueError: a setting is out of range.
-        TypeError: a setting is not a number.
+    NLOS is the larger of that and the NLOS formula of the subclass, which has the ranges.
     """
 
     carrier_ghz: float = 3.5

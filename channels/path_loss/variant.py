@@ -25,11 +25,6 @@ class Variant(PathLoss):
         model: the model.
         line_of_sight: whether links have a line of sight; None for the model's probability.
         shadowing_db: standard deviation of shadowing, from 0 to 30 dB; None for the model's.
-
-    Raises:
-        ValueError: ``shadowing_db`` is out of range.
-        TypeError: ``model`` is not a path loss model, ``line_of_sight`` is not True, False or
-            None, or ``shadowing_db`` is not a number.
     """
 
     model: PathLoss

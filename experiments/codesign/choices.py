@@ -49,10 +49,10 @@ class Design(NamedTuple):
         """|predicted / realised - 1|."""
         return abs(getattr(self.predicted, objective) / getattr(self.realised, objective) - 1)
 
-    def regret(self, objective: str = SECONDS) -> float:
+    def regret(self) -> float:
         """Cost relative to the best pair over the same network and uplink, minus 1."""
-        least = min(reached(getattr(self.sweep, objective)))
-        return getattr(self.realised, objective) / least - 1
+        least = min(reached(self.sweep.seconds))
+        return self.realised.seconds / least - 1
 
 
 class Sample(NamedTuple):

@@ -10,11 +10,7 @@ that can takes part."""
 
 
 def check_late(late: str) -> None:
-    """Raise unless ``late`` is known.
-
-    Raises:
-        ValueError: it is not.
-    """
+    """Raise unless ``late`` is known."""
     if late not in get_args(Late):
         raise ValueError(f"late is {late!r}: choose 'error' or 'lost'.")
 

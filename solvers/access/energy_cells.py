@@ -46,11 +46,7 @@ class EnergyCells:
 
     @classmethod
     def of(cls, load: Load, draw: ChannelDraw, deadline_seconds: float = np.inf) -> EnergyCells:
-        """The cells of ``load``, with its own deadline or ``deadline_seconds`` if that is earlier.
-
-        Raises:
-            ValueError: an argument is outside the range of the solver.
-        """
+        """The cells of ``load``, until its deadline or ``deadline_seconds``, the earlier."""
         load.check_fits(draw)
         draw = draw.in_bands()
         network = draw.network
@@ -150,21 +146,13 @@ class EnergyCells:
         return np.asarray(((self.problem.bits > 0) | (self.problem.cycles > 0)).any(-1))
 
     def ending(self, end: FloatArray) -> Service:
-        """The least energy with which the local phases end at ``end`` [problems].
-
-        Raises:
-            ValueError: the energy is not finite.
-        """
+        """The least energy with which the local phases end at ``end`` [problems]."""
         until, ones = np.where(self.works(), end, 1.0), np.ones(len(end))
         problem = replace(self.problem, deadline=until, weights=(0.0 * ones, ones))
         return self.service(least_energy(problem, problem.feasible()[1]), end)
 
     def service(self, plan: EnergyPlan, end: FloatArray) -> Service:
-        """What the clients do in ``plan``, with which the local phases end at ``end`` [problems].
-
-        Raises:
-            ValueError: the energy is not finite.
-        """
+        """What the clients do in ``plan``, with which local phases end at ``end`` [problems]."""
         if not np.isfinite(plan.energy).all():
             raise ValueError(
                 "the least energy of a cell is not finite: lower transmit powers, clocks or bits."

@@ -41,10 +41,6 @@ class EnergyWithinDeadline(DecidedBands):
         late: what happens if the clients of a cell cannot all meet the deadline: "error", or
             "lost": the largest number of them that can take part, and the others neither train nor
             send.
-
-    Raises:
-        TypeError: ``deadline_seconds`` is not a number.
-        ValueError: ``deadline_seconds`` is out of range, or ``late`` is unknown.
     """
 
     deadline_seconds: float | None = None
@@ -73,11 +69,7 @@ class EnergyWithinDeadline(DecidedBands):
         return cells.ending(cells.deadline - cells.lost)
 
     def seconds(self, load: Load, draw: ChannelDraw) -> FloatArray:
-        """See :class:`channels.Access`; inf in cells that cannot meet the deadline.
-
-        Raises:
-            ValueError: there is no deadline, or an argument is outside the range of the solver.
-        """
+        """See :class:`channels.Access`; inf in cells that cannot meet the deadline."""
         cells = self._cells(load, draw)
         if self.late == "lost":
             return cells.in_time("lost").ending(cells.deadline - cells.lost).seconds

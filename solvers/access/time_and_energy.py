@@ -43,10 +43,6 @@ class LeastTimeAndEnergy(DecidedBands):
             slowest can, with the least energy for that.
         late: what happens if the clients of a cell cannot all meet a deadline of the load, see
             :class:`EnergyWithinDeadline`.
-
-    Raises:
-        TypeError: ``energy_weight`` is not a number.
-        ValueError: ``energy_weight`` is out of range, or ``late`` is unknown.
     """
 
     energy_weight: float

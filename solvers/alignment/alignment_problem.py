@@ -93,11 +93,7 @@ def read_arguments(
     correlation: Any,
     unbiased_sum: Any,
 ) -> Arguments:
-    """Read, validate and scale the arguments.
-
-    Raises:
-        ValueError: a shape, dtype or value is wrong; the message says which.
-    """
+    """Read, validate and scale the arguments."""
     channels = read_channels(h)
     if channels.ndim == 1:  # one problem, one antenna
         channels = channels.unsqueeze(-1)

@@ -84,9 +84,6 @@ def allocate_bandwidth(
         float64, or floats for a single problem; they agree to rounding errors. A problem with a
         client that has bits and ``snr_hz`` 0 is infeasible: the value is None (-1 in a batch), the
         objective infinite, and the message names the client.
-
-    Raises:
-        ValueError: an argument is negative, not finite or (``bandwidth_hz``) 0, or shapes differ.
     """
     start = time.perf_counter()
     problem = read_problem(bits, compute_seconds, snr_hz, bandwidth_hz)

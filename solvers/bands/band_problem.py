@@ -51,11 +51,7 @@ def read_problem(
     values: Any = None,
     at_least: Any = None,
 ) -> BandProblem:
-    """Read and validate the uploads, and the values of clients if ``values`` is not None.
-
-    Raises:
-        ValueError: an argument is not a finite number in range, or the shapes do not fit.
-    """
+    """Read and validate the uploads, and the values of clients if ``values`` is not None."""
     arrays = {
         "bits": finite("bits", bits, "bits"),
         "compute_seconds": finite("compute_seconds", compute_seconds, "seconds"),

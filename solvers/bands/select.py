@@ -107,12 +107,6 @@ def select_clients(
         float64, or floats for a single problem. A problem is infeasible if too few clients can
         send: the value is None (False and -1 in a batch), the objective infinite, and the message
         gives the shortfall.
-
-    Raises:
-        ValueError: an argument is negative, not finite or (``bandwidth_hz``, ``at_least``) 0,
-            shapes differ, ``count`` is out of range, or not exactly one of ``count`` and ``values``
-            with ``at_least`` is given.
-        TypeError: ``count`` is not an integer.
     """
     start = time.perf_counter()
     _check_choice(count, values, at_least)

@@ -14,10 +14,6 @@ def shared_band(bandwidth_hz: Any, arrays: dict[str, FloatArray]) -> FloatArray:
     Args:
         bandwidth_hz: [...], without the axis of the clients.
         arrays: the arguments [..., clients] by name.
-
-    Raises:
-        ValueError: a value is not finite and above 0, or there seems to be one per client: as many
-            axes as the arrays of the clients, and the last one of their length.
     """
     band = finite("bandwidth_hz", bandwidth_hz, "Hz", above=True)
     axes = max(array.ndim for array in arrays.values())

@@ -42,9 +42,6 @@ class Anneal(FromRandomStarts):
         starts: number of random starts, the same for every problem; None for
             :func:`default_starts`. For up to 16 clients, 16 is a fast setting.
         seed: seed of the starts.
-
-    Raises:
-        ValueError: a setting is out of range.
     """
 
     name = "anneal"

@@ -76,9 +76,6 @@ class FromRandomStarts(BeamformerBackend):
     Args:
         starts: number of random starts, the same for every problem; None for the method's default.
         seed: seed of the starts.
-
-    Raises:
-        ValueError: a setting is out of range.
     """
 
     starts: int | None = None

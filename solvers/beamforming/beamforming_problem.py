@@ -69,11 +69,7 @@ class BeamformingProblems:
 
 
 def read_problems(h: Any, scales: Any) -> BeamformingProblems:
-    """Read and validate the problems.
-
-    Raises:
-        ValueError: a shape, dtype or value is wrong; the message says which.
-    """
+    """Read and validate the problems."""
     channels = read_channels(h)
     reference = channels if is_tensor(h) else channels.numpy()
     if channels.ndim < 2 or 0 in channels.shape[-2:]:

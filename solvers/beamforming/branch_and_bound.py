@@ -55,9 +55,6 @@ class BranchAndBound(BeamformerBackend, Certificate):
         time_limit_seconds: time limit per problem, after which it stops with the best solution and
             bound; > 0, infinity for no limit.
         start: backend that computes the initial beamformers; a certificate uses the given ones.
-
-    Raises:
-        ValueError: a setting is out of range or of the wrong type.
     """
 
     name = "branch_and_bound"

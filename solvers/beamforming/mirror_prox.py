@@ -36,9 +36,6 @@ class MirrorProx(FromRandomStarts):
     Args:
         starts: number of random starts, the same for every problem; None for 20.
         seed: seed of the starts.
-
-    Raises:
-        ValueError: a setting is out of range.
     """
 
     name = "mirror_prox"

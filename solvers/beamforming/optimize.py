@@ -1,4 +1,4 @@
-"""Receive beamforming: the beamformer that maximises the weakest client's gain."""
+"""Beamforming problems, solved by a backend and checked."""
 
 from __future__ import annotations
 

@@ -67,11 +67,7 @@ def relaxation_bound(h: torch.Tensor) -> torch.Tensor:
 
 
 def relaxation_weights(h: torch.Tensor) -> torch.Tensor:
-    """Find q [problems, clients] > 0 with sum_i q_i h_i h_i^H < I and nearly the largest sum.
-
-    Args:
-        h: channels [problems, clients, antennas] complex128, none of them zero.
-    """
+    """Find q [problems, clients] > 0 with sum_i q_i h_i h_i^H < I and nearly the largest sum."""
     clients, antennas = h.shape[-2:]
     length = torch.linalg.vector_norm(h, dim=-1)
     g = h / length.unsqueeze(-1)  # q_i in units of 1 / ||h_i||^2, so that its range is narrow

@@ -27,9 +27,6 @@ class Sca(FromRandomStarts):
     Args:
         starts: number of random starts, the same for every problem; None for 3.
         seed: seed of the starts.
-
-    Raises:
-        ValueError: a setting is out of range.
     """
 
     name = "sca"

@@ -29,9 +29,6 @@ class Sdr(BeamformerBackend):
     Args:
         samples: number of Gaussian samples, of which the best is returned; None for 1000.
         seed: seed of the samples.
-
-    Raises:
-        ValueError: a setting is out of range.
     """
 
     name = "sdr"

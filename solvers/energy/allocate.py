@@ -164,11 +164,6 @@ def allocate_energy(
         infeasible if a client has bits and no channel or power, or cycles and no CPU, or if the
         deadline is shorter than the least time: the value is None (-1 in a batch), the objective
         infinite, and the message names the client or the least time.
-
-    Raises:
-        ValueError: an argument is negative, not finite, or 0 where it may not be (w_T, the
-            deadline, ``bandwidth_hz``), shapes differ, or there are both or neither of deadline
-            and weights.
     """
     start = time.perf_counter()
     clients = {

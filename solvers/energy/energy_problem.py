@@ -141,10 +141,6 @@ def read_problem(
         bandwidth_hz: [...].
         deadline_seconds: [...], or None.
         weights: w_T and w_E, [...] each, or None.
-
-    Raises:
-        ValueError: an argument is not a finite number in range, the shapes do not fit, or there
-            are both or neither of a deadline and weights.
     """
     ends = read_end(deadline_seconds, weights)
     arrays = {name: finite(name, value, _UNITS[name]) for name, value in clients.items()}
@@ -168,11 +164,7 @@ def read_problem(
 
 
 def read_end(deadline_seconds: Any, weights: Any) -> dict[str, FloatArray]:
-    """What the end of the round is worth: ``deadline_seconds``, or ``w_T`` and ``w_E``, [...].
-
-    Raises:
-        ValueError: there are both or neither, or one is not a finite number in range.
-    """
+    """What the end of the round is worth: ``deadline_seconds``, or ``w_T`` and ``w_E``, [...]."""
     if (deadline_seconds is None) == (weights is None):
         both = "both given" if weights is not None else "missing"
         raise ValueError(

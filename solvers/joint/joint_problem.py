@@ -88,11 +88,7 @@ def read_problem(
     offset_seconds: Any,
     bounds: tuple[Any, Any, Any],
 ) -> JointProblem:
-    """Read and validate the problem; ``bounds`` are cap, lower and granularity.
-
-    Raises:
-        ValueError: an argument is not finite or out of range, or the shapes do not fit.
-    """
+    """Read and validate the problem; ``bounds`` are cap, lower and granularity."""
     arrays = {
         "bits_per_unit": finite("bits_per_unit", bits_per_unit, "bits"),
         "seconds_per_unit": finite("seconds_per_unit", seconds_per_unit, "seconds"),

@@ -105,9 +105,6 @@ def optimize_masks_and_bands(
         errors. Infeasible problems have no value (-1 in a batch); the message names the constraint
         and the shortfall in units. It also names clients with bits and ``snr_hz`` 0, whose cells
         train nothing.
-
-    Raises:
-        ValueError: an argument is negative, not finite or not an integer, or shapes do not fit.
     """
     start = time.perf_counter()
     arrays = bits_per_unit, seconds_per_unit, snr_hz, bandwidth_hz, total

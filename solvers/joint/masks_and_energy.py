@@ -135,10 +135,6 @@ def optimize_masks_and_energy(
         ``seconds`` is when they end. Infeasible problems have no value (-1 in a batch); the message
         names the constraint, or how many units end by the deadline, and clients that cannot compute
         or send, whose cells train nothing.
-
-    Raises:
-        ValueError: an argument is negative, not finite or not an integer, shapes do not fit, there
-            are both or neither of deadline and weights, or offsets and weights do not fit.
     """
     start = time.perf_counter()
     arrays = {

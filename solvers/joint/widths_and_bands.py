@@ -144,9 +144,6 @@ def optimize_widths_and_bands(
     Returns:
         ``WidthsAndBands`` with the array type of ``bits``. The objective is sum w p; the bound is
         that of Lagrangian duality at the price of the band. All problems are feasible.
-
-    Raises:
-        ValueError: an argument is out of range or not finite, or shapes do not fit.
     """
     start = time.perf_counter()
     arrays = {

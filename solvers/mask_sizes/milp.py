@@ -52,9 +52,6 @@ class ProgramBackend(MaskSizeBackend):
 
     Args:
         time_limit_seconds: time after which it stops with its best solution; None for no limit.
-
-    Raises:
-        ValueError: a setting is out of range.
     """
 
     time_limit_seconds: float | None = None

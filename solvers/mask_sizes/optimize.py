@@ -1,4 +1,4 @@
-"""Mask sizes: how many units (neurons) each cell trains, chosen to minimise round latency."""
+"""Mask sizes, computed by a backend and checked."""
 
 from __future__ import annotations
 

@@ -73,11 +73,6 @@ def assign_resource_blocks(
         no block helps. With ``count``, a problem is infeasible if fewer clients can have blocks at
         the same time: the value is None (-1 in a batch), the objective infinite, and the message
         gives the shortfall.
-
-    Raises:
-        ValueError: a probability or a weight is out of range, ``allowed`` is not Boolean, the
-            shapes do not fit, or ``count`` is not from 1 to the number of clients or blocks.
-        TypeError: ``count`` is not an integer.
     """
     start = time.perf_counter()
     problem = _read_problem(packet_error, weights, allowed, count)

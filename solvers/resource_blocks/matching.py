@@ -70,10 +70,8 @@ def prices(
     as in an assignment of least loss, they exist.
 
     Args:
-        costs: c [clients, blocks]; infinite in forbidden blocks.
-        alone: [clients], costs of clients without a block.
+        costs, alone, count: those of :func:`least_loss`.
         block: [clients], -1 for none.
-        count: number of clients with a block; None for any number.
 
     Returns:
         v [blocks] and w.
@@ -98,11 +96,9 @@ def least_possible(
     """A bound on the loss of all assignments, valid for any prices >= 0 and any ``entry``.
 
     Args:
-        costs: c [clients, blocks]; infinite in forbidden blocks.
-        alone: [clients], costs of clients without a block.
+        costs, alone, count: those of :func:`least_loss`.
         price: v [blocks], >= 0.
         entry: w; 0 if ``count`` is None.
-        count: k; None for any number.
     """
     cheapest = np.minimum(alone, (costs + (price + entry)).min(1))
     return float(cheapest.sum() - price.sum() - (count or 0) * entry)

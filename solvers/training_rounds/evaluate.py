@@ -71,10 +71,6 @@ def evaluate_rounds(
 
     Returns:
         Costs of the draws.
-
-    Raises:
-        ValueError: an argument is out of range, shapes do not fit, or a client of the design
-            cannot take part.
     """
     sizes = design.sizes
     grid = read_problem(

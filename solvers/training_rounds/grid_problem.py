@@ -157,9 +157,6 @@ def read_problem(
         rounds: R.
         grid: local_steps, edge_rounds and largest.
         goal: weights and max_seconds.
-
-    Raises:
-        ValueError: a value is out of range, shapes do not fit, or settings conflict.
     """
     if problem.bands not in get_args(Bands):
         raise ValueError(f"bands is {shown(problem.bands)}: choose 'optimal' or 'equal'.")

@@ -1,4 +1,4 @@
-"""Local steps, edge rounds, mask sizes, bands, powers and clocks of a whole training together."""
+"""The search of the grid of local steps and edge rounds, as a solution with its bound."""
 
 from __future__ import annotations
 
@@ -145,9 +145,6 @@ def optimize_rounds(
         between two cells improves the sizes. With w_E = 0, plans have the least energy for their
         ends. Infeasible problems have no value, and the message names the constraint and the
         shortfall.
-
-    Raises:
-        ValueError: an argument is out of range, shapes do not fit, or settings conflict.
 
     The convexity in sizes, bands, powers, clocks and ends together follows from that in bands and
     times (Mo and Xu, arXiv:2003.00199) by perspectives; sizes by outer approximation (Duran and

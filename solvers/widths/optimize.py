@@ -1,4 +1,4 @@
-"""Submodel widths: the fraction of the model that each client of a round trains.
+"""Widths that each have given seconds, and the coverage that they guarantee.
 
 Clients train submodels of different widths, whose masks select arbitrary neurons (RA-Fed, proof
 supplement of the KDD '23 submission). The coverage of a neuron is the number of masks that contain
@@ -79,11 +79,6 @@ def fastest_widths(
         takes the largest level that it can finish. The problem is infeasible, with no value, if
         ``coverage`` exceeds the number of clients; the message names the layer and the shortfall in
         neurons.
-
-    Raises:
-        ValueError: ``seconds``, ``neurons`` or ``coverage`` is out of range, decreases, or has a
-            shape that does not fit.
-        TypeError: ``coverage`` is not an integer.
     """
     start = time.perf_counter()
     levels = read_levels(seconds, neurons)
@@ -134,10 +129,6 @@ def widths_by_deadline(
         in masks per neuron. The bound equals it, because the clients' levels are independent of
         each other. If a client misses the deadline even at level 0, there is no value and the
         objective is -inf; the message names the slowest client and the time it needs.
-
-    Raises:
-        ValueError: ``seconds``, ``neurons`` or ``deadline`` is out of range, decreases, or has a
-            shape that does not fit.
     """
     start = time.perf_counter()
     levels = read_levels(seconds, neurons)
@@ -175,10 +166,6 @@ def coverage_frontier(seconds: ArrayLike | Tensor, neurons: ArrayLike | Tensor) 
         The value is the shortest duration of a round in seconds, [clients] float64, with item
         g - 1 for Gamma* = g; objective and bound equal it. Arrays have the type and device of
         ``seconds``.
-
-    Raises:
-        ValueError: ``seconds`` or ``neurons`` is out of range, decreases, or has a shape that does
-            not fit.
     """
     start = time.perf_counter()
     levels = read_levels(seconds, neurons)

@@ -89,12 +89,7 @@ def read_levels(seconds: Any, neurons: Any) -> WidthLevels:
 
 
 def read_neurons(neurons: Any, levels: int | None = None) -> IntArray:
-    """Number of neurons [layers, levels] per level; arguments are those of ``fastest_widths``.
-
-    Raises:
-        ValueError: the shape does not fit ``levels`` if that is given, or a number is out of range
-            or decreases.
-    """
+    """Number of neurons [layers, levels] per level; arguments are those of ``fastest_widths``."""
     widths = numbers("neurons", neurons)
     need = "at least one level" if levels is None else f"the {levels} levels of seconds"
     fits = levels is None or widths.shape[-1:] == (levels,)
@@ -111,11 +106,7 @@ def read_neurons(neurons: Any, levels: int | None = None) -> IntArray:
 
 
 def check_deadline(deadline: Any) -> float:
-    """The deadline in seconds.
-
-    Raises:
-        ValueError: it is not a finite number above 0.
-    """
+    """The deadline in seconds."""
     limit = numbers("deadline", deadline)
     if limit.ndim or not 0 < limit < np.inf:
         raise ValueError(f"deadline is {shown(deadline)}: give a finite number of seconds above 0.")

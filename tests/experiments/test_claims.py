@@ -107,7 +107,7 @@ def test_claims_without_runs_are_not_tested():
 
 def test_pages_agree_with_the_rows(evidence, by_paper, monkeypatch):
     """If this fails after new rows: ``python -m experiments pages`` writes the pages."""
-    monkeypatch.setattr("experiments.pages.assess", lambda name, known: by_paper[name])
+    monkeypatch.setattr("experiments.pages.assess", lambda name, evidence: by_paper[name])
     texts = files(evidence)
     named = {blocks.DOCS / "results" / one for one in ("claims.md", "claims.json", "hist.md")}
     assert {claims_page.README, *named} <= texts.keys()
