@@ -48,9 +48,6 @@ def theorem_2(
         mse: sum_j MSE_j per edge round, where MSE_j = |p_j| times the error of an element (25), in
             units of the accumulated gradient; >= 0. One number, [T] or [T, E].
         corrected: use 2 gamma L / H instead of the published gamma.
-
-    Raises:
-        ValueError: as for ``theorem_1``, or ``mse`` is negative, not finite or of a wrong shape.
     """
     noiseless = theorem_1(
         constants,

@@ -78,9 +78,6 @@ def estimate_constants(
 
     Returns:
         The four maxima and the number of points.
-
-    Raises:
-        ValueError: an argument is out of range, or shapes do not fit.
     """
     counts = {"batch_size": batch_size, "samples": samples, "iterations": iterations}
     _check_counts(**counts, clients_sampled=1 if clients_sampled is None else clients_sampled)
@@ -166,9 +163,6 @@ def sgd_path(
 
     Returns:
         ``points`` flat parameter vectors [P].
-
-    Raises:
-        ValueError: an argument is out of range, or SGD diverged.
     """
     _check_counts(batch_size=batch_size, points=points, steps=steps)
     if not step_size > 0:

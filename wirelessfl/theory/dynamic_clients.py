@@ -58,9 +58,6 @@ def data_deviation(samples: ArrayLike) -> float:
 
     Args:
         samples: [D_k, ...], a client's data.
-
-    Raises:
-        ValueError: ``samples`` is empty or not finite.
     """
     values = np.asarray(samples, dtype=np.float64)
     if values.ndim == 0 or values.size == 0 or not np.isfinite(values).all():
@@ -110,9 +107,6 @@ def largest_step_size(
     In the corrected bound, with e = sum_k D_k e_k / D and V = sum_k D_k / D (1 - e_k / e)^2, the
     drift limit is sqrt(r) / (2 beta sqrt(2 zeta_1 e_max^2 (e_max - 1) / e + r e_max (e_max - 1))).
     Here r = max(Lambda - 2 V (zeta_1 - 1), 0) is what remains of Lambda after uneven steps.
-
-    Raises:
-        ValueError: an argument is out of range, or shapes differ.
     """
     counts, taken = _clients(samples=samples, steps=steps).values()
     check_number("smoothness", smoothness, positive=True)
@@ -150,9 +144,6 @@ class RoundConstants:
         drift_share: Lambda, 0 < Lambda < 1, the fraction of the gradient that drift may reach. A
             larger Lambda allows larger steps and divides the bound by 1 - Lambda.
         decrease: E[F(w) - F(w+)] over the round, where F is the loss of the present clients.
-
-    Raises:
-        ValueError: an argument is out of range, or shapes differ.
     """
 
     samples: IntArray
@@ -279,9 +270,6 @@ def gradient_norm_bound(
     Args:
         rounds: the G >= 1 rounds.
         corrected: use the corrected terms and the corrected condition.
-
-    Raises:
-        ValueError: ``rounds`` is empty.
     """
     if not rounds:
         raise ValueError("rounds is empty: give at least one round.")

@@ -27,9 +27,6 @@ def buffer_seconds(*, buffer: int, requests: int, rate_hz: float) -> float:
         buffer: b >= 1, updates per server round.
         requests: R >= 1, active requests of the task.
         rate_hz: lambda > 0, rate of a request's exponential delay.
-
-    Raises:
-        ValueError: an argument is out of range.
     """
     check_count("buffer", buffer)
     check_count("requests", requests)
@@ -45,9 +42,6 @@ def synchronous_round_seconds(*, requests: Sequence[int], rate_hz: float) -> flo
     Args:
         requests: R_m >= 0 [tasks], number of clients that train each task; at least one in total.
         rate_hz: lambda > 0, rate of a client's exponential delay.
-
-    Raises:
-        ValueError: an argument is out of range.
     """
     for task, number in enumerate(requests):
         check_count(f"requests[{task}]", number, min_value=0)
@@ -68,9 +62,6 @@ def arrival_seconds(*, arrival: int, requests: int, rate_hz: float) -> float:
         arrival: k, from 1 to n.
         requests: n >= 1, number of clients that train.
         rate_hz: lambda > 0, rate of a client's exponential delay.
-
-    Raises:
-        ValueError: an argument is out of range.
     """
     check_count("arrival", arrival)
     check_count("requests", requests)
@@ -90,9 +81,6 @@ class ShiftedExponential:
 
     Args:
         shift_seconds: beta > 0.
-
-    Raises:
-        ValueError: ``shift_seconds`` is not positive and finite.
     """
 
     shift_seconds: float
@@ -114,9 +102,6 @@ class ShiftedExponential:
         """Seconds x with P(X <= x) = ``probability`` [...], from 0 to 1; infinite at 1.
 
         Uniform random probabilities give draws of X.
-
-        Raises:
-            ValueError: a probability is outside [0, 1].
         """
         values = np.asarray(probability, dtype=np.float64)
         wrong = ~((values >= 0) & (values <= 1))
@@ -187,9 +172,6 @@ def fedast_corollary_1(
         initial_gap: delta = f(x^0) - min f, >= 0.
         largest_staleness: gamma_max >= 0, maximum number of server updates between a request and
             its return (Assumption 4); it affects only the condition on T.
-
-    Raises:
-        ValueError: an argument is out of range.
     """
     check_count("rounds", rounds)
     check_count("buffer", buffer)

@@ -32,9 +32,6 @@ class Constants:
         delta_2_sq: delta_2^2, bound on the mean over a cell's clients of
             ||grad F_i - grad f_j||^2, (11).
         points: number of models at which estimates were computed; 0 for known constants.
-
-    Raises:
-        ValueError: a constant is negative or not finite.
     """
 
     smoothness: float
@@ -156,10 +153,6 @@ def theorem_1(
         model_norm_sq: E||x^t||^2 >= 0 of the global model at the start of round t; [T], or one
             number, e.g. the mean over rounds.
         initial_gap: f(x^0) - f* >= 0.
-
-    Raises:
-        ValueError: there are fewer than two cells, or an argument is out of range or of a wrong
-            shape.
     """
     limit = step_size_limit(
         edge_rounds=edge_rounds,
@@ -192,11 +185,7 @@ def theorem_1(
 def step_size_limit(
     *, edge_rounds: int, local_steps: int, cell_sizes: Sequence[int], smoothness: float
 ) -> StepSizeLimit:
-    """The limits of (13); arguments as for :func:`theorem_1`, with L = ``smoothness`` > 0.
-
-    Raises:
-        ValueError: there are fewer than two cells, or an argument is out of range.
-    """
+    """The limits of (13); arguments as for :func:`theorem_1`, with L = ``smoothness`` > 0."""
     check_count("edge_rounds", edge_rounds)
     check_count("local_steps", local_steps)
     check_number("smoothness", smoothness, positive=True)
@@ -213,11 +202,7 @@ def step_size_limit(
 def corollary_1_step_size(
     *, rounds: int, edge_rounds: int, local_steps: int, cell_sizes: Sequence[int]
 ) -> float:
-    """The step size (T E H N~)^(-1/2) of Corollary 1; arguments as for :func:`theorem_1`.
-
-    Raises:
-        ValueError: there are fewer than two cells, or an argument is out of range.
-    """
+    """The step size (T E H N~)^(-1/2) of Corollary 1; arguments as for :func:`theorem_1`."""
     check_count("rounds", rounds)
     check_count("edge_rounds", edge_rounds)
     check_count("local_steps", local_steps)
@@ -231,9 +216,6 @@ def smallest_rounds(
     """The smallest T for which the step size of Corollary 1 meets (13).
 
     Arguments are those of :func:`step_size_limit`.
-
-    Raises:
-        ValueError: there are fewer than two cells, or an argument is out of range.
     """
     limit = step_size_limit(
         edge_rounds=edge_rounds,
@@ -275,9 +257,6 @@ def mask_size_cap(*, parameters: int, cells: int, eps_th: float, delta_1_sq: flo
         cells: N >= 2.
         eps_th: threshold on the partition term of Theorem 1, > 0.
         delta_1_sq: delta_1^2 >= 0; if it is 0, the result is infinite.
-
-    Raises:
-        ValueError: an argument is out of range.
     """
     check_count("parameters", parameters)
     check_count("cells", cells, min_value=2)

@@ -80,9 +80,6 @@ class SubmodelRun:
         noise: w^2 >= 0: see ``submodel_noise``.
         model_norm_sq: mean over rounds of E||theta_q||^2, >= 0.
         initial_gap: F(theta_1) - inf F >= 0.
-
-    Raises:
-        ValueError: an argument is out of range.
     """
 
     rounds: int
@@ -136,9 +133,6 @@ class SubmodelRun:
 
         It is within RA-Fed's limit if Q >= 256 c^2 L^2 T N, and within RAM-Fed's limit if
         Q >= 16 c^2 L^2 T Gamma*.
-
-        Raises:
-            ValueError: ``scale`` is not positive.
         """
         check_number("scale", scale, positive=True)
         return scale * math.sqrt(self.coverage / (self.local_steps * self.rounds))
@@ -225,9 +219,6 @@ def ra_fed_bound(run: SubmodelRun, *, step_size: float, printed: bool = False) -
         run: the run and its constants.
         step_size: gamma > 0.
         printed: use the printed 96 instead of 192 in the submodel noise.
-
-    Raises:
-        ValueError: ``step_size`` is not positive.
     """
     check_number("step_size", step_size, positive=True)
     r, smooth = run.ratio, run.smoothness
@@ -278,9 +269,6 @@ def ram_fed_bound(
             over rounds and clients of the sum over the same ages.
         ages: D >= 1, the maximum number of distinct ages in a client's memory in any round.
         printed: use the printed constants, for one age.
-
-    Raises:
-        ValueError: an argument is out of range, or ``printed`` is set with several ages.
     """
     check_number("step_size", step_size, positive=True)
     check_number("gradient_bound", gradient_bound)

@@ -14,9 +14,6 @@ def minimum_coverage(masks: ArrayLike) -> int:
     Args:
         masks: [rounds, clients, P] booleans; all False for a client that does not participate in a
             round.
-
-    Raises:
-        ValueError: the shape or dtype is wrong, or no mask covers a coordinate.
     """
     values = np.asarray(masks)
     if values.ndim != 3 or values.dtype != np.bool_:
@@ -39,9 +36,6 @@ def relative_error(changed: ArrayLike, model: ArrayLike) -> float:
     Args:
         changed: changed models [..., P].
         model: original models [..., P], broadcast with ``changed``.
-
-    Raises:
-        ValueError: a value is not finite, no model is given, or a zero model was changed.
     """
     new, old = np.broadcast_arrays(
         np.asarray(changed, dtype=np.float64), np.asarray(model, dtype=np.float64)
@@ -69,9 +63,6 @@ def submodel_noise(mask_error: float, compression_error: float = 0.0) -> float:
     Args:
         mask_error: w_1 >= 0, relative error of masking the (compressed) model.
         compression_error: w_2 >= 0, relative error of compressing the model; 0 without compression.
-
-    Raises:
-        ValueError: an error is negative or not finite.
     """
     check_number("mask_error", mask_error)
     check_number("compression_error", compression_error)
