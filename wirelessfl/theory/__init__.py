@@ -1,6 +1,5 @@
 """Convergence bounds, and estimates of the constants that they require."""
 
-from wirelessfl.theory.aircomp import Theorem2, theorem_2
 from wirelessfl.theory.constants import estimate_constants, sgd_path
 from wirelessfl.theory.dynamic_clients import (
     GradientNormBound,
@@ -22,20 +21,24 @@ from wirelessfl.theory.hist import (
     Constants,
     StepSizeLimit,
     Theorem1,
+    Theorem2,
     corollary_1_step_size,
     mask_size_cap,
     smallest_rounds,
     step_size_limit,
     theorem_1,
+    theorem_2,
 )
 from wirelessfl.theory.ra_fed import (
     RAFedBound,
     RAMFedBound,
     SubmodelRun,
+    minimum_coverage,
     ra_fed_bound,
     ram_fed_bound,
+    relative_error,
+    submodel_noise,
 )
-from wirelessfl.theory.submodels import minimum_coverage, relative_error, submodel_noise
 
 __all__ = [
     "Constants",
