@@ -115,9 +115,6 @@ def certified(
         space: numbers to choose from.
         rounds_of: returns the global rounds [M, H, E], given ``largest`` [M, 1, 1].
         vary: whether mask sizes are chosen.
-
-    Raises:
-        ConfigError: an argument is outside the range of the solver.
     """
     if not costs.batched or costs.planner.assigner.sized == "clients":
         return []

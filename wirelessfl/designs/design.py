@@ -313,11 +313,7 @@ def _solved(
     notes: Notes,
     started: float,
 ) -> Solution[Design]:
-    """The best design of a search.
-
-    Raises:
-        ConfigError: no design meets the goal.
-    """
+    """The best design of a search."""
     alternatives = search.alternatives(families)
     proof = search.certified(families)
     alternatives += proof.designs

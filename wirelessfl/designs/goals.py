@@ -79,12 +79,7 @@ class Goal:
         every: int = 1,
         statistic: Any = MEAN,
     ) -> Goal:
-        """The goal of these arguments of ``wirelessfl.design``.
-
-        Raises:
-            ConfigError: a value is wrong, there is neither a target nor a limit, or the least
-                energy is wanted without a limit on seconds.
-        """
+        """The goal of these arguments of ``wirelessfl.design``."""
         quantile = _quantile(statistic)
         limits = {"max_seconds": max_seconds, "max_client_joules": max_client_joules}
         for name, value in limits.items():

@@ -43,11 +43,7 @@ OWN_TRAINING = ("rounds", "local_steps", "edge_rounds", "clients_per_round")
 
 
 def check_pilots(config: Config) -> None:
-    """Refuse settings whose rounds the learning curve does not describe.
-
-    Raises:
-        ConfigError: the message names the setting.
-    """
+    """Refuse settings whose rounds the learning curve does not describe."""
     if not config.regime.common_rounds:
         what = f"schedule {config.named('schedule')!r}"
         if config.regime.in_sessions:
@@ -90,9 +86,6 @@ def of_pilot(
         plain: ``[network]`` without a radio; None to keep that of the settings.
         size: numbers of clients and cells of the network.
         most_rounds: limit on its rounds.
-
-    Raises:
-        ConfigError: the training depends on the radio, or settings conflict.
     """
     star = config.algorithm.topology == "star"
     tables = _tables(config)
@@ -226,11 +219,7 @@ class PilotPlan:
 def planned(
     config: Config, request: PilotRequest | None = None, network: Network | None = None
 ) -> PilotPlan:
-    """The pilots that ``wirelessfl.pilot`` trains with these arguments.
-
-    Raises:
-        ConfigError: see ``wirelessfl.pilot``.
-    """
+    """The pilots that ``wirelessfl.pilot`` trains with these arguments."""
     if not isinstance(config, Config):
         raise ConfigError(f"config is {shown(config)}: give a wirelessfl.Config.")
     check_objects(network=network)
@@ -263,11 +252,7 @@ def planned(
 
 
 def whole(name: str, value: object, least: int) -> int:
-    """A whole number.
-
-    Raises:
-        ConfigError: it is not one, or too small.
-    """
+    """A whole number."""
     try:
         number = operator.index(value)  # type: ignore[arg-type]
     except TypeError:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Unpack
@@ -14,6 +14,7 @@ from wirelessfl.base.files import check_writable
 from wirelessfl.base.import_paths import expanded, short
 from wirelessfl.base.torch_state import own_modes
 from wirelessfl.config import Config
+from wirelessfl.designs.observed import SCORE, Pilot
 from wirelessfl.designs.pilot_plan import COUNT, STEPS, PilotRequest, planned, whole
 from wirelessfl.designs.points import Point
 from wirelessfl.runs.build.configured import check_given, configured
@@ -53,40 +54,14 @@ class Watch:
             self.on_found(finished, others)
 
 
-def by_settings(
-    configs: Sequence[Config], root: Path, jobs: int, watch: Watch
-) -> Sequence[RunResult]:
-    """Pilots whose settings describe them: a sweep.
-
-    Raises:
-        ConfigError: see ``wirelessfl.sweep``.
-        SweepError: pilots failed.
-    """
-    return sweep(
-        configs,
-        root,
-        jobs=jobs,
-        on_row=watch.on_row,
-        on_end=watch.on_end,
-        on_found=watch.found,
-        on_note=watch.on_note,
-    )
-
-
 def by_objects(
     configs: Sequence[Config], root: Path, objects: GivenObjects, watch: Watch
 ) -> Sequence[RunResult]:
-    """Pilots with given objects, one after the other in this process.
-
-    Raises:
-        ConfigError: settings and objects conflict, or the folder cannot be used.
-        DataError: the data cannot be used.
-        TrainingError: the training of a client failed.
-    """
+    """Pilots with given objects, one after the other in this process."""
     marked = [configured(config, objects) for config in configs]  # all, before the first one trains
     check_writable(root)
     fingerprint = object_hash(objects, marked[0])
-    folders = [root / f"{_title(config)}-{digest(_key(config), fingerprint)}" for config in marked]
+    folders = [root / _folder_name(config, fingerprint) for config in marked]
     states = [_finished(folder) for folder in folders]
     finished = [place for place, state in enumerate(states) if state]
     watch.found(finished, [place for place, state in enumerate(states) if not state])
@@ -118,13 +93,10 @@ def object_hash(objects: GivenObjects, config: Config) -> str:
     return digest(*parts)
 
 
-def _key(config: Config) -> str:
-    settings: Mapping[str, object] = non_defaults(config)
-    return repr(sorted(settings.items()))
-
-
-def _title(config: Config) -> str:
-    return short(config.named("algorithm")).replace(":", ".")
+def _folder_name(config: Config, fingerprint: str) -> str:
+    title = short(config.named("algorithm")).replace(":", ".")
+    settings = repr(sorted(non_defaults(config).items()))
+    return f"{title}-{digest(settings, fingerprint)}"
 
 
 def _finished(folder: Path) -> bool:
@@ -146,11 +118,6 @@ LOWER = (0.85, 0.9, 0.95)
 """Further targets of the curve, relative to the target."""
 FEWEST_EXACT = 3
 """Pilots that must tell the rounds to a further target."""
-SCORE = "validation_accuracy"
-
-
-def _senders(config: Config) -> int:
-    return config.training.clients_per_round or config.network.clients
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -212,7 +179,6 @@ class Pilots:
             ConfigError: see ``fit_rounds``.
         """
         from wirelessfl.designs.fit import fit_rounds
-        from wirelessfl.designs.observed import Pilot
 
         seen = [
             Pilot.of(result, noise=point.noise)
@@ -236,13 +202,14 @@ class Pilots:
         """
         rows = []
         for point, result in zip(self.points, self.results, strict=True):
-            last = result.rows[-1]
+            last, config = result.rows[-1], result.config
+            senders = config.training.clients_per_round or config.network.clients
             scores = [row[SCORE] for row in result.rows if row[SCORE] is not None]
             rows.append(
                 {
                     "local_steps": point.local_steps,
                     "edge_rounds": point.edge_rounds,
-                    "clients": point.clients or _senders(result.config),
+                    "clients": point.clients or senders,
                     "largest": point.largest,
                     "snr_db": point.snr_db,
                     "rounds": last["round"],
@@ -348,5 +315,13 @@ def pilot(
             )
         results = by_objects(plan.configs, expanded(root), objects, watch)
     else:
-        results = by_settings(plan.configs, expanded(root), jobs, watch)
+        results = sweep(
+            plan.configs,
+            expanded(root),
+            jobs=jobs,
+            on_row=on_row,
+            on_end=on_end,
+            on_found=watch.found,
+            on_note=on_note,
+        )
     return Pilots(list(results), plan.points, len(watch.kept))

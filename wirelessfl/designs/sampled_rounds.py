@@ -144,9 +144,6 @@ class SampledRounds:
             deadline: [H, E], deadline of a global round, in seconds, for an uplink that takes one;
                 None for the uplink's own.
             joules: whether to compute the energy of an access for which it takes long.
-
-        Raises:
-            ConfigError: the access cannot serve a load.
         """
         links = replace(self.planner.links, uplink=uplink)
         planner = replace(self.planner, links=links)

@@ -59,11 +59,7 @@ class Search:
     draws: int
 
     def alternatives(self, families: Sequence[Family]) -> list[Alternatives]:
-        """All designs of the space.
-
-        Raises:
-            ConfigError: a round has no price.
-        """
+        """All designs of the space."""
         alternatives: list[Alternatives] = []
         for family in families:
             for clients in self.space.clients:
@@ -185,9 +181,6 @@ class Search:
 
         Args:
             costs: the sample of rounds.
-
-        Raises:
-            ConfigError: a round has no price.
         """
         where = self._where(costs, clients, local_steps, edge_rounds) | noise_of(way)
         parts = []
@@ -214,9 +207,6 @@ class Search:
         Returns:
             Designs for each algorithm and number of clients, and the bounds; NaN if there is none
             for one of them.
-
-        Raises:
-            ConfigError: an argument is outside the range of the solver.
         """
         ways = [way for way in self.ways if way.saves]
         if not ways or not applies(self.goal):
@@ -272,12 +262,7 @@ class Search:
         }
 
     def finer(self, best: DesignChoice, costs: SampledRounds) -> list[Alternatives]:
-        """A design with weights of energy between those that have been tried.
-
-        Args:
-            best: the design, which has the best of these weights.
-            costs: the sample of rounds.
-        """
+        """The design with the best of the tried weights of energy, with weights between them."""
         weight = float(best.way.settings["energy_weight"])
         step = WEIGHTS[1] / WEIGHTS[0]
         tried_at: dict[float, Alternatives] = {}
@@ -371,9 +356,6 @@ def fixed_shares(
         costs: the sample; its assigner divides the model between the cells.
         uplink: how updates cross the air.
         local_steps, edge_rounds: H and E.
-
-    Raises:
-        ConfigError: there are no such sizes.
     """
     planner = costs.planner
     sizing = planner.assigner.with_optimized_sizes()

@@ -13,7 +13,7 @@ from wirelessfl.base.wording import shown
 from wirelessfl.config import Config
 from wirelessfl.config.kinds import algorithm_settings
 from wirelessfl.config.tables import given_places
-from wirelessfl.designs.pilot_plan import submodel_table
+from wirelessfl.designs.pilot_plan import VALIDATION, submodel_table
 
 LOCAL_STEPS = (2, 3, 5, 7, 10, 14, 20, 28, 40)
 EDGE_ROUNDS = (1, 2, 3, 4, 5, 7, 10)
@@ -42,16 +42,7 @@ class Space:
         clients: Any,
         number: int,
     ) -> Space:
-        """The space of these arguments of ``wirelessfl.design``.
-
-        Args:
-            config: settings whose numbers are always considered unless others are given.
-            local_steps, edge_rounds, clients: given numbers; None for the default ones.
-            number: number of clients of the network.
-
-        Raises:
-            ConfigError: a number is wrong.
-        """
+        """The space of these arguments of ``wirelessfl.design``."""
         edges = config.training.edge_rounds or 1
         default: dict[str, set[int]] = {
             "local_steps": {*LOCAL_STEPS, config.training.local_steps},
@@ -76,15 +67,7 @@ class Space:
 
 
 def numbers(name: str, values: Any) -> set[int]:
-    """Given integers >= 1, one or several.
-
-    Args:
-        name: the argument.
-        values: its value.
-
-    Raises:
-        ConfigError: one of them is not.
-    """
+    """Given integers >= 1, one or several."""
     listed = values if isinstance(values, Sequence | np.ndarray) and len(values) else [values]
     if isinstance(values, str) or not all(_whole(number) and number >= 1 for number in listed):
         raise ConfigError(f"{name} is {shown(values)}: give integers >= 1, e.g. 5,10,20.")
@@ -95,8 +78,6 @@ def _whole(number: Any) -> bool:
     return isinstance(number, int | np.integer) and not isinstance(number, bool)
 
 
-VALIDATION = 0.1
-"""Fraction of the training data that pilots and designs hold out, unless the settings give one."""
 DESIGNED = {
     "algorithm": ("mask_sizes", "mask_shares"),
     "assigner": ("mask_sizes", "mask_shares"),
@@ -107,14 +88,7 @@ OF_MASKS = ("mask_sizes", "mask_shares", "size_cap", "mask_overlap")
 
 
 def base_config(config: Config) -> Config:
-    """The settings that all designs share: with validation data, without what is designed.
-
-    Args:
-        config: the given settings, resolved.
-
-    Raises:
-        ConfigError: there is nothing to design, or no validation data.
-    """
+    """The settings that all designs share: with validation data, without what is designed."""
     if not config.regime.common_rounds or config.task:
         raise ConfigError(
             f"schedule {config.named('schedule')!r} with algorithm {config.named('algorithm')!r} "
@@ -157,11 +131,7 @@ def base_config(config: Config) -> Config:
 
 
 def with_algorithm(config: Config, name: str) -> Config:
-    """The settings with another algorithm, which keeps those that it shares with the given one.
-
-    Raises:
-        ConfigError: the algorithm is unknown, or does not work with the other settings.
-    """
+    """The settings with another algorithm, which keeps those that it shares with the given one."""
     settings = config.given_tables()["algorithm"]
     if name == settings["name"]:
         return config
@@ -188,11 +158,7 @@ def at_target(config: Config, target: float | None) -> Config:
 
 
 def names_of(among: Any, config: Config) -> list[str]:
-    """The algorithms to compare; None for that of the settings.
-
-    Raises:
-        ConfigError: they are not names.
-    """
+    """The algorithms to compare; None for that of the settings."""
     configured = str(config.named("algorithm"))
     names = [configured] if among is None else among
     listed = [names] if isinstance(names, str) else names

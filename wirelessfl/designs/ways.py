@@ -94,16 +94,7 @@ ALL = (
 
 
 def ways(names: Sequence[str], goal: Goal, air: Way | None = None) -> list[Way]:
-    """The uplinks to consider.
-
-    Args:
-        names: names of uplinks.
-        goal: the goal; a deadline of rounds saves energy if the run has a limit on seconds.
-        air: the uplink over the air, if it is named.
-
-    Raises:
-        ConfigError: a name is unknown, or is not one that a design can choose.
-    """
+    """The uplinks to consider."""
     choices = (*UPLINKS_IN_ROUNDS, AIR)
     for name in names:
         if name not in choices:
@@ -113,6 +104,7 @@ def ways(names: Sequence[str], goal: Goal, air: Way | None = None) -> list[Way]:
                 f"{', '.join(choices)}."
             )
     chosen = [way for way in ALL if way.name in names]
+    # A deadline of rounds saves energy if the run has a limit on seconds.
     if goal.target is not None and goal.max_seconds is not None and goal.saves_energy:
         chosen += [DEADLINE] if "ofdma" in names else []
     if air is not None and AIR in names:
@@ -121,12 +113,7 @@ def ways(names: Sequence[str], goal: Goal, air: Way | None = None) -> list[Way]:
 
 
 def air_way(settings: Config, network: Network) -> Way:
-    """The uplink over the air with the precoders and beamformers of the settings.
-
-    Args:
-        settings: the settings of the run.
-        network: its network.
-    """
+    """The uplink over the air with the precoders and beamformers of the settings."""
     table = air_table(settings)
     settings_of = {key: value for key, value in table.items() if key != "name"}
     uplink = UPLINKS.find(AIR)(**settings_of)
@@ -161,9 +148,6 @@ def pilot_config(config: Config, table: Mapping[str, Any], *, replaced: bool) ->
         config: settings of one algorithm.
         table: ``[uplink]`` of the design over the air.
         replaced: whether a network from Python replaces that of the settings.
-
-    Raises:
-        ConfigError: such pilots have other clients in their cells than the design.
     """
     remedy = "give a curve, fitted to runs whose noise differs, e.g. from wirelessfl.pilot"
     if replaced:
@@ -191,11 +175,7 @@ OF_POSITIONS = ("noise_figure_db", "noise_dbm_per_hz")
 
 
 def check_noise(curves: Mapping[str, Curve]) -> None:
-    """Refuse curves that say nothing about errors of sums.
-
-    Raises:
-        ConfigError: the message names the algorithm.
-    """
+    """Refuse curves that say nothing about errors of sums."""
     for name, curve in curves.items():
         if "noise" not in getattr(curve, "varies", ("noise",)):
             raise ConfigError(

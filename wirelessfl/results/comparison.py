@@ -99,10 +99,6 @@ def compare(
         target: value of ``field`` that runs should reach, see ``Runs.table``.
         field: field of rows that the target refers to.
         tests: number of tests that are averaged.
-
-    Raises:
-        ConfigError: there are fewer than two groups, a group has no rows, or its runs have several
-            models.
     """
     if len(groups) < 2:
         raise ConfigError("compare needs two runs or groups: name at least two.")

@@ -31,28 +31,12 @@ from wirelessfl.runs.result import RunResult
 
 
 def price_over(run: RunResult, flags: Mapping[str, Any]) -> PricedRun:
-    """Price a trained run over a radio whose settings are given by the names of their flags.
-
-    Args:
-        run: the run.
-        flags: the settings that differ.
-
-    Raises:
-        ConfigError: as for ``price``.
-    """
+    """Price a trained run over a radio whose settings are given by the names of their flags."""
     return TrainedRun(run, None, NOTHING, joules=True).over(Radio(flags=flags))
 
 
 def entries_of(config: Config, networks: Sequence[Any]) -> list[Entry]:
-    """The settings over each of several networks.
-
-    Args:
-        config: the settings of the run.
-        networks: networks, import paths, or settings of the radio.
-
-    Raises:
-        ConfigError: one of them is wrong; the message names it.
-    """
+    """The settings over each of several networks."""
     entries: list[Entry] = []
     sizes: dict[tuple[int, int], Config] = {}
     for number, network in enumerate(networks):

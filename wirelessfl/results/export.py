@@ -37,11 +37,6 @@ def export(runs: Runs, path: Path, *, best: bool = False) -> Path:
 
     Returns:
         The path.
-
-    Raises:
-        ConfigError: the suffix is unknown, the path is in a run's folder or cannot be written,
-            several runs are given for parameters, or there are no rows or no best parameters.
-        ImportError: ``.parquet`` needs pyarrow.
     """
     suffix = path.suffix
     if suffix not in (*PARAMETERS, *ROWS):

@@ -120,11 +120,7 @@ def load_all(paths: PathOrName | Iterable[PathOrName], *, trust: Trust = False) 
 
 
 def run_folders(paths: PathOrName | Iterable[PathOrName]) -> list[Path]:
-    """The run folders at some paths, see ``load_all``.
-
-    Raises:
-        ConfigError: a path has no run.
-    """
+    """The run folders at some paths, see ``load_all``."""
     if isinstance(paths, str | PathLike):
         paths = [paths]
     elif not isinstance(paths, Iterable):

@@ -62,11 +62,7 @@ def about_of(run: RunResult) -> dict[str, Any]:
 
 
 def listed(directory: Path) -> list[dict[str, Any]]:
-    """One dict per run below a folder, by date; a damaged run has an ``error``.
-
-    Raises:
-        ConfigError: the folder contains no run.
-    """
+    """One dict per run below a folder, by date; a damaged run has an ``error``."""
     lines = []
     for folder in run_folders(directory):
         try:
@@ -163,10 +159,6 @@ def draw_partition(folder: Path, file: Path) -> list[Path]:
 
     Returns:
         The files: a .png and a .pdf of each figure.
-
-    Raises:
-        ConfigError: the run has no partition, or its labels are not classes.
-        ValueError: the file has another suffix.
     """
     partitions = read_partition(folder)
     if not isinstance(partitions, dict):

@@ -38,15 +38,7 @@ def matches(value: Any, choice: Any) -> bool:
 
 
 def check_names(names: Iterable[str], settings_of_runs: Iterable[Mapping[str, Any]]) -> None:
-    """Refuse names that are neither settings of runs nor known flags.
-
-    Args:
-        names: the names.
-        every: the settings of all runs, by flag name.
-
-    Raises:
-        ConfigError: a name is unknown.
-    """
+    """Refuse names that are neither settings of runs nor known flags."""
     flags = list(dict.fromkeys(key for run in settings_of_runs for key in run))
     for name in names:
         if name not in flags and not is_setting(name):
@@ -57,15 +49,7 @@ def check_names(names: Iterable[str], settings_of_runs: Iterable[Mapping[str, An
 
 
 def check_types(settings: Mapping[str, Any], settings_of_runs: Sequence[Mapping[str, Any]]) -> None:
-    """Refuse strings for settings that are numbers: they would select nothing.
-
-    Args:
-        settings: the wanted values, by flag name.
-        every: the settings of all runs, by flag name.
-
-    Raises:
-        ConfigError: a value is a string, but those of the runs are numbers.
-    """
+    """Refuse strings for settings that are numbers: they would select nothing."""
     for name, choice in settings.items():
         values = [run[name] for run in settings_of_runs if run.get(name) is not None]
         numbers = values and all(isinstance(value, int | float) for value in values)
@@ -77,11 +61,7 @@ def check_types(settings: Mapping[str, Any], settings_of_runs: Sequence[Mapping[
 
 
 def varied(settings_of_runs: Sequence[Mapping[str, Any]]) -> list[str]:
-    """Settings in which runs differ, except seeds, paths, and how runs are computed.
-
-    Args:
-        every: the settings of each run, by flag name.
-    """
+    """Settings in which runs differ, except seeds, paths, and how runs are computed."""
     ignored = {"seed", *PLACES, *MACHINE}
     names = dict.fromkeys([*FIRST, *(key for run in settings_of_runs for key in run)])
     return [
@@ -260,15 +240,7 @@ class Case:
 
 
 def cases_of(runs: Sequence[RunResult], by: str | Sequence[str] | None) -> list[Case]:
-    """Groups of runs, one per task, in the order of their values.
-
-    Args:
-        runs: at least one run.
-        by: settings that distinguish groups, by flag name; None for all in which runs differ.
-
-    Raises:
-        ConfigError: a name is unknown.
-    """
+    """Groups of runs, one per task, in the order of their values."""
     settings = [run.settings for run in runs]
     if by is None:
         names = telling(settings) or ["algorithm"]

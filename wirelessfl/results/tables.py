@@ -197,11 +197,7 @@ def _means(ends: Sequence[dict[str, Any]]) -> dict[str, float]:
 
 
 def with_rows(cases: Sequence[Case], tests: int) -> list[Case]:
-    """The cases with rows, after a check of the number of tests that are averaged.
-
-    Raises:
-        ConfigError: ``tests`` is not a positive integer, or no case has rows.
-    """
+    """The cases with rows, after a check of the number of tests that are averaged."""
     if not isinstance(tests, int) or tests < 1:
         raise ConfigError(f"tests is {shown(tests)}: give a number of tests >= 1.")
     kept = [case for case in cases if any(case.rows)]
@@ -211,11 +207,7 @@ def with_rows(cases: Sequence[Case], tests: int) -> list[Case]:
 
 
 def monitor_of(cases: Sequence[Case], field: str | None) -> Monitor:
-    """The field of rows that a target refers to, see ``Runs.table``.
-
-    Raises:
-        ConfigError: no row has the given field.
-    """
+    """The field of rows that a target refers to, see ``Runs.table``."""
     rows_of_runs = [row for case in cases for rows in case.rows for row in rows]
     if field is None:
         stated = {s.get("monitor") for case in cases for s in case.settings}
@@ -230,11 +222,7 @@ def monitor_of(cases: Sequence[Case], field: str | None) -> Monitor:
 
 
 def check_target(target: float, monitor: Monitor) -> None:
-    """Refuse targets that are not numbers, and accuracies outside [0, 1].
-
-    Raises:
-        ConfigError: the target is refused.
-    """
+    """Refuse targets that are not numbers, and accuracies outside [0, 1]."""
     number = isinstance(target, int | float) and not isinstance(target, bool)
     if not number or not abs(target) < float("inf"):
         raise ConfigError(f"target is {shown(target)}: give a finite number.")
