@@ -66,6 +66,11 @@ MORE = {
         "fedast", **TASKS | {"rounds": 10, "eval_every": 1, "task": TWO}, **EXPONENTIAL, option="D",
         floor=2, period=0.3, drop_out=0.2, busy_clients=4, requests=6, buffer=2,
     ),
+    "measured before they merge": one(
+        "fedast", **{key: value for key, value in TASKS.items() if key != "eval_every"}
+        | {"task": TWO, "rounds": 4}, option="D", floor=2, period=0.1, spread_updates=3, requests=6,
+        buffer=5, eval_seconds=0.17, max_seconds=2.4,
+    ),
     "queued transmissions": one(
         "fedast", **OVER_THE_AIR, task=("digits,hidden=20,name=a", "digits,hidden=20"),
         beamformer="random", requests=6, buffer=2, cpu_hz=(5e8, 2e9), cycles_per_step=1e6,
