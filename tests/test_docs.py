@@ -49,9 +49,12 @@ def test_links_have_existing_targets(page):
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_files_named_on_pages_exist(page):
     """A named file exists: by its path from the root or a package, or by its name alone."""
+    text = page.read_text(encoding="utf-8")
+    folders = re.findall(r"`((?:wirelessfl|channels|solvers|tests|experiments)/[\w/]*/)`", text)
+    assert [name for name in folders if not (ROOT / name).is_dir()] == []
     missing = [
         name
-        for name in re.findall(r"`([\w/]+\.py)[:`]", page.read_text(encoding="utf-8"))
+        for name in re.findall(r"`([\w/]+\.py)[:`]", text)
         if not any(
             (folder / name).exists() or ("/" not in name and [*folder.rglob(name)])
             for folder in (ROOT / "wirelessfl", ROOT / "solvers", ROOT / "channels", ROOT)
