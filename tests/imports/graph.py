@@ -40,7 +40,7 @@ BUDGETS: dict[str, int] = {
     "wirelessfl.theory": 1760,
     "wirelessfl.runs": 13750,
     "wirelessfl.config": 4100,
-    "wirelessfl.engine": 11200,
+    "wirelessfl.engine": 10750,
     "wirelessfl.air": 4150,
     "wirelessfl.algorithms": 3850,
     "wirelessfl.training": 5150,

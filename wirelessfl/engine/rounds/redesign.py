@@ -125,7 +125,7 @@ class Redesigns:
 
     def of_round(self, number: int) -> RoundSettings:
         """The settings of round ``number``, from 0."""
-        return [made for first, made in self.decisions if first <= max(number, 0)][-1]
+        return [settings for first, settings in self.decisions if first <= max(number, 0)][-1]
 
     def settle(self, number: int) -> None:
         """Decide about round ``number``, from 0, unless this has been done or is not due."""
@@ -136,11 +136,13 @@ class Redesigns:
         rows = [{name: v for name, v in row.items() if name != "wall_seconds"} for row in self.rows]
         with calling(f"redesign {title_of(self.redesign)!r}, decide"):
             run = SoFar(number, rows, tuple(self.decisions), self._cost)
-            made: object = self.redesign.decide(run)
-        if not isinstance(made, RoundSettings):
-            raise wrong_result("redesign", self.redesign, "decide", shown(made), "RoundSettings")
-        self.planner_of(made)  # refuses wrong values
-        return number, made
+            settings: object = self.redesign.decide(run)
+        if not isinstance(settings, RoundSettings):
+            raise wrong_result(
+                "redesign", self.redesign, "decide", shown(settings), "RoundSettings"
+            )
+        self.planner_of(settings)  # refuses wrong values
+        return number, settings
 
     def _cost(self, settings: RoundSettings) -> Cost:
         planner = self.planner_of(settings)
@@ -178,7 +180,9 @@ class Redesigns:
 
     def snapshot(self) -> list[dict[str, Any]]:
         """The decisions, for a checkpoint."""
-        return [{"round": first, "settings": asdict(made)} for first, made in self.decisions]
+        return [
+            {"round": first, "settings": asdict(settings)} for first, settings in self.decisions
+        ]
 
     def restore(self, entries: Sequence[Mapping[str, Any]]) -> None:
         """Continue with the decisions of a checkpoint."""

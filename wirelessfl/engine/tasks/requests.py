@@ -323,7 +323,7 @@ class Requests:
             self.uploads.restore(state)
         if self.transmissions is not None:
             self.transmissions.restore(state["air"], self.out)
-        made: dict[str, Callable[[int], Any]] = {
+        event_of: dict[str, Callable[[int], Any]] = {
             "trained": lambda number: ClientDone(self.out[number]),
             "uploaded": Uploaded,
             "cut-off": CutOff,
@@ -332,5 +332,5 @@ class Requests:
             "deadline": lambda number: Deadline(),
             "started": lambda number: Started(),
         }
-        future = [(seconds, made[kind](number)) for seconds, kind, number in state["future"]]
+        future = [(seconds, event_of[kind](number)) for seconds, kind, number in state["future"]]
         self.clock.requeue(state["now"], future)
