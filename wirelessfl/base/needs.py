@@ -112,13 +112,13 @@ def needs_of(owner: type[Any], kind: type[Needs] = Needs) -> Mapping[str, tuple[
         hints = get_type_hints(owner, include_extras=True)
         metadata = {name: getattr(hint, "__metadata__", ()) for name, hint in hints.items()}
     by_name = {
-        name: tuple(need for entry in entries for need in _each(entry, kind))
+        name: tuple(need for entry in entries for need in _of_kind(entry, kind))
         for name, entries in metadata.items()
     }
     return {name: needs for name, needs in by_name.items() if needs}
 
 
-def _each(entry: Any, kind: type[Needs]) -> tuple[Needs, ...]:
+def _of_kind(entry: Any, kind: type[Needs]) -> tuple[Needs, ...]:
     """The needs in an entry of an annotation: one, or a tuple of several."""
     return tuple(n for n in (entry if isinstance(entry, tuple) else (entry,)) if type(n) is kind)
 

@@ -146,8 +146,8 @@ def adopt(
     settings = {f.name: (types[f.name], f.default) for f in fields(source)}
 
     def build(self: Any) -> Any:
-        made = source(**{key: getattr(self, key) for key in settings})
-        return wrap(made, **{key: getattr(self, key) for key in more}) if wrap else made
+        adopted = source(**{key: getattr(self, key) for key in settings})
+        return wrap(adopted, **{key: getattr(self, key) for key in more}) if wrap else adopted
 
     typed = settings | dict(more)
     entries = [

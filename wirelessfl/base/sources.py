@@ -56,7 +56,7 @@ def source_hashes(module: str) -> dict[str, str]:
         source = None if name in sources else _source(name)
         if source is not None:
             sources[name] = source
-            todo += [other for other in source.imports if _of_user(other)]
+            todo += [imported for imported in source.imports if _of_user(imported)]
     return dict(sorted((source.file, source.digest) for source in sources.values()))
 
 

@@ -42,8 +42,8 @@ def _escape(match: re.Match[str]) -> str:
 
 def _replaced(error: UnicodeError) -> tuple[str, int]:
     assert isinstance(error, UnicodeEncodeError)
-    some = error.object[error.start : error.end]
-    text = (PLAIN.get(one, "+" if "─" <= one <= "╿" else "?") for one in some)
+    letters = error.object[error.start : error.end]
+    text = (PLAIN.get(letter, "+" if "─" <= letter <= "╿" else "?") for letter in letters)
     return "".join(text), error.end
 
 

@@ -135,7 +135,7 @@ def needed(info: FieldInfo) -> str:
 def _wrong(name: str, value: object, info: FieldInfo) -> str:
     """The message for a value that a setting does not accept."""
     need, kind = needed(info), without_none(info.annotation)
-    if isinstance(value, tuple) and all(isinstance(one, str) for one in value):
+    if isinstance(value, tuple) and all(isinstance(entry, str) for entry in value):
         value = ",".join(value)  # as written on the command line
     near = suggestion(value, map(str, get_args(kind))) if get_origin(kind) is Literal else ""
     if near:

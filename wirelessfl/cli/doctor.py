@@ -161,11 +161,11 @@ def gemm_gflops() -> float:
     """GFLOP/s of float32 matrix products on the CPU with torch's threads."""
     import torch
 
-    one, two = torch.rand(GEMM, GEMM), torch.rand(GEMM, GEMM)
-    torch.mm(one, two)
+    left, right = torch.rand(GEMM, GEMM), torch.rand(GEMM, GEMM)
+    torch.mm(left, right)
     products, start = 0, time.perf_counter()
     while time.perf_counter() < start + SECONDS:
-        torch.mm(one, two)
+        torch.mm(left, right)
         products += 1
     return 2e-9 * GEMM**3 * products / (time.perf_counter() - start)
 

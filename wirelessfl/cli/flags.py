@@ -142,10 +142,10 @@ def all_flags() -> tuple[Flag, ...]:
     return tuple(by_name.values())
 
 
-def _widest(one: Flag, other: Flag) -> Flag:
-    widest = max(one, other, key=lambda flag: len(get_args(flag.kind)))
-    varies = one.varies or one.default != other.default
-    return replace(widest, default=one.default, varies=varies)
+def _widest(first: Flag, second: Flag) -> Flag:
+    widest = max(first, second, key=lambda flag: len(get_args(flag.kind)))
+    varies = first.varies or first.default != second.default
+    return replace(widest, default=first.default, varies=varies)
 
 
 def add_flags(

@@ -94,7 +94,7 @@ def _kinds() -> Iterator[tuple[str, Lines]]:
 
     yield "algorithm", {n: _first_line(c) for n, c in algorithm_classes().items()}
     yield "dataset", {name: described(name) for name in dataset_names()}
-    yield "model", {name: _first_line(made) for name, made in MODELS.items()}
+    yield "model", {name: _first_line(factory) for name, factory in MODELS.items()}
     for kind, choices in KINDS.items():
         if kind not in ("dataset", "model"):
             yield kind, {name: _first_line(cls) for name, cls in choices.classes().items()}

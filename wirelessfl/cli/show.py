@@ -93,8 +93,8 @@ def _print_table(section: str, table: Any) -> None:
     """Print a table of settings, or the tables of tasks."""
     from wirelessfl.results.selection import value_text
 
-    for one in table if isinstance(table, list) else [table]:
-        say(f"  [{section}] " + ", ".join(f"{k} = {value_text(v)}" for k, v in one.items()))
+    for settings in table if isinstance(table, list) else [table]:
+        say(f"  [{section}] " + ", ".join(f"{k} = {value_text(v)}" for k, v in settings.items()))
 
 
 def _print_summary(summary: dict[str, Any]) -> None:

@@ -84,8 +84,8 @@ def act(arguments: argparse.Namespace) -> int:
     flags = given_flags(arguments)
     root = flags.pop("out", None)
     coupled = [coupled_settings(words) for words in arguments.coupled]
-    one = (*WITHOUT_RESULTS, "task")  # they have one value; all tasks together count as one
-    lists = {name: [value] if name in one else value for name, value in flags.items()}
+    single = (*WITHOUT_RESULTS, "task")  # they have one value; all tasks together count as one
+    lists = {name: [value] if name in single else value for name, value in flags.items()}
     if "algorithm" in flags:
         lists["algorithm"] = flags["algorithm"].split(",")
     configs = configurations(tables, points(lists, coupled))

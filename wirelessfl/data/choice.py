@@ -81,10 +81,10 @@ class DatasetChoice(Choice):
         if "tokenizer" in options:
             usual["tokenizer"] = tokenizer or usual["tokenizer"] or HUB_MODEL
         chosen = {key: value for key, value in options.items() if value is not None}
-        made = replace(self, **{key: usual[key] for key in options} | chosen)
-        if made._options.get("tokenizer") is not None:
-            WordTokenizer.of(made._options["tokenizer"])  # raises before the data are read
-        return made
+        choice = replace(self, **{key: usual[key] for key in options} | chosen)
+        if choice._options.get("tokenizer") is not None:
+            WordTokenizer.of(choice._options["tokenizer"])  # raises before the data are read
+        return choice
 
     def load(self, data_dir: Path | None) -> Dataset:
         """Read the data set, with scaled pixels.

@@ -125,7 +125,7 @@ class GroupedSamples(ClientSamples):
         """The samples if all are stored in memory, otherwise groups, pools and identities."""
         if all(isinstance(samples, ListedSamples) for samples in self._dealt):
             return tuple(self)
-        identities = (thing for samples in self._dealt for thing in samples.identity)
+        identities = (part for samples in self._dealt for part in samples.identity)
         return (self._group_of, *self._pools, *identities)
 
     @property

@@ -117,10 +117,10 @@ def range_note(inputs: torch.Tensor) -> str | None:
     Args:
         inputs: [n, ...], of which the first samples are checked.
     """
-    some = inputs[:SAMPLED]
-    if inputs.dtype != torch.float32 or not some.numel():
+    first = inputs[:SAMPLED]
+    if inputs.dtype != torch.float32 or not first.numel():
         return None
-    low, high = some.aminmax()
+    low, high = first.aminmax()
     if low < 0 or not 100 < high <= 255:
         return None
     return (

@@ -40,7 +40,7 @@ class LabelGroups:
     labels: tuple[tuple[int, ...], ...]
 
     def __post_init__(self) -> None:
-        labels = tuple(tuple(sorted(set(one))) for one in self.labels)
+        labels = tuple(tuple(sorted(set(group))) for group in self.labels)
         object.__setattr__(self, "labels", labels)
         if len(labels) not in (2, 3) or not all(labels):
             raise DataError(

@@ -231,23 +231,23 @@ def check_below(lists: Sequence[IntArray], samples: int) -> None:
         lists: ascending indices of each client.
         samples: number of training samples.
     """
-    for client, mine in enumerate(lists):
-        if mine[-1] >= samples:
+    for client, indices in enumerate(lists):
+        if indices[-1] >= samples:
             raise ConfigError(
-                f"split[{client}] has the index {mine[-1]}, but there are {samples} training "
+                f"split[{client}] has the index {indices[-1]}, but there are {samples} training "
                 f"samples: give indices from 0 to {samples - 1}."
             )
 
 
-def _indices(mine: Any, client: int) -> IntArray:
+def _indices(samples: Any, client: int) -> IntArray:
     """The ascending indices of one client."""
     where = f"split[{client}]"
-    if isinstance(mine, torch.Tensor):
-        mine = mine.detach().cpu().numpy()
+    if isinstance(samples, torch.Tensor):
+        samples = samples.detach().cpu().numpy()
     try:
-        indices = np.asarray(mine if hasattr(mine, "__array__") else list(mine))
+        indices = np.asarray(samples if hasattr(samples, "__array__") else list(samples))
     except (TypeError, ValueError):  # a single number, or ragged
-        raise ConfigError(f"{where} is {described(mine)}: {_LISTS}.") from None
+        raise ConfigError(f"{where} is {described(samples)}: {_LISTS}.") from None
     if indices.size == 0:
         raise ConfigError(f"{where} is empty: give each client at least one sample.")
     if indices.dtype.kind == "b":

@@ -177,8 +177,8 @@ class Tokenizer:
 
         def rows(texts: Sequence[str]) -> Iterator[Sequence[int]]:
             for first in range(0, len(texts), _AT_ONCE):
-                some = list(texts[first : first + _AT_ONCE])
-                yield from tokenizer(some, truncation=True, max_length=max_length)["input_ids"]
+                batch = list(texts[first : first + _AT_ONCE])
+                yield from tokenizer(batch, truncation=True, max_length=max_length)["input_ids"]
 
         ids = [padded(rows(texts), len(texts), max_length, pad_id) for texts in parts]
         # Not the number of tokens: the ids of some tokenizers have gaps.

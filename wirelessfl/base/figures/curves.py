@@ -210,13 +210,15 @@ def _crop(axes: Axes) -> None:
     """Leave out accuracies that all curves exceed after the start, if they have many rows."""
     curves = [line for line in axes.get_lines() if not str(line.get_label()).startswith("_")]
     places = [np.array(line.get_xydata(), dtype=float) for line in curves]
-    places = [one for one in places if len(one)]
+    places = [curve for curve in places if len(curve)]
     if min(map(len, places), default=0) < MANY:
         return
     shades = [path for shade in axes.collections for path in shade.get_paths()]
     places += [np.array(path.vertices, dtype=float) for path in shades]
     start = axes.get_xlim()[0] + START * (axes.get_xlim()[1] - axes.get_xlim()[0])
-    late = np.concatenate([one[one[:, 0] >= min(start, one[:, 0].max()), 1] for one in places])
+    late = np.concatenate(
+        [curve[curve[:, 0] >= min(start, curve[:, 0].max()), 1] for curve in places]
+    )
     levels = [line for line in axes.get_lines() if line not in curves]
     heights = [*late, *(float(np.min(line.get_ydata())) for line in levels)]
     low, high = np.nanmin(heights), np.nanmax(np.concatenate(places)[:, 1])

@@ -150,10 +150,14 @@ def _side_by_side(axes: Axes, x: float) -> None:
         shift = (i - (len(arrows) - 1) / 2) * apart / 72
         moved = ScaledTranslation(shift, 0, figure.dpi_scale_trans)
         arrow.set_transform(axes.get_xaxis_transform() + moved)
-    annotations = (one for one in axes.texts if isinstance(one, Annotation))
-    texts = [one for one in annotations if one.get_text() == NOT_RUN and one.xy == (x, 0)]
-    for i, one in enumerate(texts):
-        one.xyann = (i - (len(texts) - 1) / 2) * apart, 3
+    annotations = (annotation for annotation in axes.texts if isinstance(annotation, Annotation))
+    texts = [
+        annotation
+        for annotation in annotations
+        if annotation.get_text() == NOT_RUN and annotation.xy == (x, 0)
+    ]
+    for i, annotation in enumerate(texts):
+        annotation.xyann = (i - (len(texts) - 1) / 2) * apart, 3
 
 
 def marks_of(axes: Axes) -> list[Any]:
@@ -174,7 +178,7 @@ def finish(figure: Figure) -> None:
         if low < 0 < least:
             for panel in panels:
                 panel.set_ylim(bottom=0)
-        done = any(one.get_gid() == BAND for panel in panels for one in panel.patches)
+        done = any(patch.get_gid() == BAND for panel in panels for patch in panel.patches)
         if any(map(marks_of, panels)) and not done:
             for panel in panels:
                 _band(panel, high)
@@ -195,8 +199,8 @@ def _band(panel: Axes, high: float) -> None:
 
 def counted_seeds(counts: Iterable[int]) -> str:
     """The gid of a labelled line or bar: the least and the largest number of seeds."""
-    some = [count for count in counts if count]
-    return f"{SEEDS} {min(some)} {max(some)}" if some else ""
+    present = [count for count in counts if count]
+    return f"{SEEDS} {min(present)} {max(present)}" if present else ""
 
 
 def entries(panels: Sequence[Axes]) -> dict[str, Any]:
@@ -295,7 +299,7 @@ def explained(figure: Figure) -> list[str]:
         figure: the figure.
     """
     lines = [line for panel in figure.axes for line in panel.get_lines()]
-    arrows = any(one.get_gid() == BOUND for panel in figure.axes for one in panel.texts)
+    arrows = any(text.get_gid() == BOUND for panel in figure.axes for text in panel.texts)
     gids = {line.get_gid() for line in lines}
     counts = _counts(figure.axes)
     differ = len(set().union(*counts.values())) > 1

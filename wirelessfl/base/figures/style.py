@@ -112,8 +112,8 @@ def shade(colour: str, place: int, count: int) -> str:
     return _mixed(colour, 0.0, place / max(count - 1, 2) * DARKEST)  # two: not another hue
 
 
-def _mixed(colour: str, other: float, share: float) -> str:
-    parts = [round(255 * ((1 - share) * v + share * other)) for v in _parts(colour)]
+def _mixed(colour: str, end: float, share: float) -> str:
+    parts = [round(255 * ((1 - share) * v + share * end)) for v in _parts(colour)]
     return "#" + "".join(f"{part:02X}" for part in parts)
 
 

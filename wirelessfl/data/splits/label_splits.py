@@ -302,8 +302,8 @@ def _two_decks_each(deck_of_shard: IntArray, decks: int, draw: np.random.Generat
         # enough such clients, because no deck has more shards than there are clients.
         of_deck = deck_of_shard[held] == deck
         twice, never = np.flatnonzero(of_deck.all(axis=1)), np.flatnonzero(~of_deck.any(axis=1))
-        other = draw.choice(never, len(twice), replace=False)
-        held[twice, 0], held[other, 0] = held[other, 0], held[twice, 0]
+        partner = draw.choice(never, len(twice), replace=False)
+        held[twice, 0], held[partner, 0] = held[partner, 0], held[twice, 0]
     client_of_shard = np.empty(len(deck_of_shard), dtype=np.int64)
     client_of_shard[held] = np.arange(len(held))[:, np.newaxis]
     return client_of_shard

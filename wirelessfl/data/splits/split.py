@@ -45,11 +45,11 @@ def _dealt(
     if isinstance(value, ClientSamples) and of_project(type(value)):
         return value  # computed on access, by a split of this project
     dealt = [
-        indices(mine, len(samples.labels), f"{expected} (client {client})")
-        for client, mine in enumerate(entries(value, len(cell_of), expected))
+        indices(rows, len(samples.labels), f"{expected} (client {client})")
+        for client, rows in enumerate(entries(value, len(cell_of), expected))
     ]
-    for client, mine in enumerate(dealt):
-        if not len(mine):
+    for client, rows in enumerate(dealt):
+        if not len(rows):
             raise UnfitError(
                 f"no samples for client {client}", f"{expected}, with at least one each"
             )
