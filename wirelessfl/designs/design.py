@@ -23,22 +23,21 @@ from wirelessfl.base.torch_state import own_modes
 from wirelessfl.base.wording import shown
 from wirelessfl.config import Config
 from wirelessfl.data import Data
-from wirelessfl.designs.choices import OPTIMIZED, DesignChoice, Family, divides, unreachable
+from wirelessfl.designs.choices import Family, divides, unreachable
 from wirelessfl.designs.fit import spread_targets
 from wirelessfl.designs.goals import MEAN, Curve, Goal
 from wirelessfl.designs.observed import Pilot
 from wirelessfl.designs.pilot_plan import COUNT, FEWEST, STEPS
 from wirelessfl.designs.pilot_runs import Pilots, pilot
-from wirelessfl.designs.prediction import Prediction, predicted
+from wirelessfl.designs.prediction import predicted
 from wirelessfl.designs.reports import Reports
 from wirelessfl.designs.sampled_rounds import SampledRounds
 from wirelessfl.designs.search import Search
-from wirelessfl.designs.solution import Design, chosen, least_of, solution_of
+from wirelessfl.designs.solution import Design, chosen, designed_config, least_of, solution_of
 from wirelessfl.designs.spaces import (
     Space,
     at_target,
     base_config,
-    designed_config,
     names_of,
     with_algorithm,
 )
@@ -134,10 +133,6 @@ def targets_within(runs: Sequence[RunResult]) -> list[float]:
     high = min(reached[-max(math.ceil(len(pilots) / 2), FEWEST)], 0.999)
     low = min(low, high - 0.5 * (high - min(pilot.best[0] for pilot in pilots)))
     return [float(target) for target in spread_targets(low, high)]
-
-
-LONGER = 2.0
-"""Limit on the rounds of a designed run, relative to the predicted ones."""
 
 
 @own_modes
@@ -324,7 +319,7 @@ def _solved(
     prediction = predicted(search.goal, best, search.draws)
     notes(*map(str, prediction.dominant))
     solution = Design(
-        config=_config(best, search.goal, prediction),
+        config=designed_config(best, search.goal, prediction),
         goal=search.goal,
         choice=best,
         predicted=prediction,
@@ -375,35 +370,3 @@ def _given_curves(curve: Curve | Mapping[str, Curve], names: Sequence[str]) -> d
     if missing:
         raise ConfigError(f"curve has no entry {missing[0]!r}: give one for each algorithm.")
     return {name: curve[name] for name in names}
-
-
-def _config(best: DesignChoice, goal: Goal, predicted: Prediction) -> Config:
-    """The configuration of a design."""
-    training: dict[str, Any] = {"local_steps": best.local_steps}
-    if best.family.planner.hierarchical:
-        training["edge_rounds"] = best.edge_rounds
-    if best.clients is not None:
-        training["clients_per_round"] = best.clients
-    evaluation: dict[str, Any] = {}
-    most = predicted.rounds.high if math.isfinite(predicted.rounds.high) else 0.0
-    if goal.target is not None:
-        training["rounds"] = math.ceil(LONGER * max(predicted.rounds.value, most))
-        evaluation = {"target": goal.target, "stop_at_target": True}
-    elif goal.max_seconds is not None:
-        training["max_seconds"] = goal.max_seconds
-        training["rounds"] = math.ceil(LONGER * predicted.rounds.value)
-    if goal.target is None and goal.max_client_joules is not None:
-        training["rounds"] = max(1, math.floor(predicted.rounds.value))
-    masks: dict[str, Any] | None = None
-    if best.masks == OPTIMIZED:
-        masks = {"mask_sizes": "optimized"}
-    elif best.shares is not None:
-        masks = {"mask_sizes": "fixed", "mask_shares": list(best.shares)}
-    return designed_config(
-        best.family.config,
-        uplink={"name": best.way.name, **best.way.settings},
-        masks=masks,
-        training=training,
-        evaluation=evaluation,
-        run={"predicted": predicted.numbers},
-    )

@@ -14,8 +14,9 @@ from wirelessfl.base.import_paths import expanded
 from wirelessfl.base.terminal import rendered
 from wirelessfl.config import Config
 from wirelessfl.designs.certified import Proof
-from wirelessfl.designs.choices import EQUAL, Alternatives, DesignChoice, best_of
+from wirelessfl.designs.choices import EQUAL, OPTIMIZED, Alternatives, DesignChoice, best_of
 from wirelessfl.designs.goals import Goal
+from wirelessfl.designs.pilot_plan import submodel_table
 from wirelessfl.designs.prediction import Interval, Prediction
 from wirelessfl.designs.reports import Reports
 from wirelessfl.designs.search import Search
@@ -23,6 +24,9 @@ from wirelessfl.designs.search import Search
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
+LONGER = 2.0
+"""Limit on the rounds of a designed run, relative to the predicted ones."""
+OF_MASKS = ("mask_sizes", "mask_shares", "size_cap", "mask_overlap")
 PROVEN = 1e-4
 """Largest relative gap of an optimal design."""
 PREFERRED = 0.01
@@ -265,6 +269,44 @@ def solution_of(
         text += f", of which one has {less:.2g} % less ({least.title})"
     status = Status.of_gap(gap, PROVEN)
     return Solution(design, score, bound, gap, status, "optimize_rounds", wall, text)
+
+
+def designed_config(best: DesignChoice, goal: Goal, predicted: Prediction) -> Config:
+    """The settings of the algorithm with what is designed, and the prediction."""
+    training: dict[str, Any] = {"local_steps": best.local_steps}
+    if best.family.planner.hierarchical:
+        training["edge_rounds"] = best.edge_rounds
+    if best.clients is not None:
+        training["clients_per_round"] = best.clients
+    evaluation: dict[str, Any] = {}
+    most = predicted.rounds.high if math.isfinite(predicted.rounds.high) else 0.0
+    if goal.target is not None:
+        training["rounds"] = math.ceil(LONGER * max(predicted.rounds.value, most))
+        evaluation = {"target": goal.target, "stop_at_target": True}
+    elif goal.max_seconds is not None:
+        training["max_seconds"] = goal.max_seconds
+        training["rounds"] = math.ceil(LONGER * predicted.rounds.value)
+    if goal.target is None and goal.max_client_joules is not None:
+        training["rounds"] = max(1, math.floor(predicted.rounds.value))
+    config = best.family.config
+    tables = config.given_tables()
+    masks: dict[str, Any] = {}
+    if best.masks == OPTIMIZED:
+        masks = {"mask_sizes": "optimized"}
+    elif best.shares is not None:
+        masks = {"mask_sizes": "fixed", "mask_shares": list(best.shares)}
+    if masks:
+        table = submodel_table(config.tables)
+        settings = {"name": config.named(table), **tables.get(table, {})}
+        kept = {key: value for key, value in settings.items() if key not in OF_MASKS}
+        tables[table] = kept | masks
+    run = {"predicted": predicted.numbers}
+    changes = {"training": training, "evaluation": evaluation, "run": run}
+    for section, values in changes.items():
+        if values:
+            tables[section] = {**tables.get(section, {}), **values}
+    tables["uplink"] = {"name": best.way.name, **best.way.settings}
+    return Config.of(tables)
 
 
 def _quantiles(prediction: Prediction) -> list[str]:

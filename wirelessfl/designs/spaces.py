@@ -13,7 +13,7 @@ from wirelessfl.base.wording import shown
 from wirelessfl.config import Config
 from wirelessfl.config.kinds import algorithm_settings
 from wirelessfl.config.tables import given_places
-from wirelessfl.designs.pilot_plan import VALIDATION, submodel_table
+from wirelessfl.designs.pilot_plan import VALIDATION
 
 LOCAL_STEPS = (2, 3, 5, 7, 10, 14, 20, 28, 40)
 EDGE_ROUNDS = (1, 2, 3, 4, 5, 7, 10)
@@ -84,7 +84,6 @@ DESIGNED = {
     "uplink": ("allocation", "order", "round_deadline", "energy_weight", "late"),
 }
 """Settings that a design chooses, by table."""
-OF_MASKS = ("mask_sizes", "mask_shares", "size_cap", "mask_overlap")
 
 
 def base_config(config: Config) -> Config:
@@ -167,37 +166,3 @@ def names_of(among: Any, config: Config) -> list[str]:
     if not listed:
         raise ConfigError("among is empty: give names of algorithms, e.g. hfedavg,hist.")
     return list(dict.fromkeys(listed))
-
-
-def designed_config(
-    config: Config,
-    *,
-    uplink: Mapping[str, Any],
-    masks: Mapping[str, Any] | None,
-    training: Mapping[str, Any],
-    evaluation: Mapping[str, Any],
-    run: Mapping[str, Any],
-) -> Config:
-    """The configuration of a design: ``config`` with these settings.
-
-    Args:
-        config: the settings of its algorithm.
-        uplink: the table of the uplink.
-        masks: settings of mask sizes, which replace those of the algorithm or assigner; None to
-            keep them.
-        training, evaluation, run: settings that replace those of their tables.
-    """
-    tables = config.given_tables()
-    if masks is not None:
-        table = submodel_table(config.tables)
-        settings = {"name": config.named(table), **tables.get(table, {})}
-        kept = {key: value for key, value in settings.items() if key not in OF_MASKS}
-        tables[table] = kept | dict(masks)
-    changes = {"training": training, "evaluation": evaluation, "run": run}
-    tables |= {
-        section: {**tables.get(section, {}), **values}
-        for section, values in changes.items()
-        if values
-    }
-    tables["uplink"] = dict(uplink)
-    return Config.of(tables)
