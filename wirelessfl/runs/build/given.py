@@ -41,8 +41,8 @@ class Given(GivenTraining, total=False):
     """What Python gives a run instead of settings: keywords of ``run``, ``resume``, ``price``, ...
 
     >>> import torch, wirelessfl
-    >>> config = wirelessfl.Config.from_flags("fedavg", clients=4, rounds=1, out="my-network")
-    >>> model = torch.nn.Sequential(torch.nn.Flatten(), torch.nn.Linear(784, 10))
+    >>> config = wirelessfl.Config.from_flags("fedavg", clients=4, rounds=1, out="my-model")
+    >>> model = torch.nn.Sequential(torch.nn.Flatten(), torch.nn.Linear(64, 10))
     >>> len(wirelessfl.run(config, model=model).rows)
     2
 
