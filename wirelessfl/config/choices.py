@@ -257,17 +257,17 @@ def task_names(tables: Iterable[Mapping[str, Any]], default: str) -> list[str]:
     names: list[str] = []
     for table in tables:
         key = "name" if "name" in table else "dataset"
-        wanted = table.get(key, default)
-        if not isinstance(wanted, str) or not wanted:
+        title = table.get(key, default)
+        if not isinstance(title, str) or not title:
             raise ConfigError(
-                f"{key} of a task is {shown(wanted)}: give a string. On the command line settings "
+                f"{key} of a task is {shown(title)}: give a string. On the command line settings "
                 "follow the data set as name=value: --task digits,lr=0.1."
             )
-        if key == "name" and wanted in names:
-            raise ConfigError(f"two tasks are called {wanted!r}: give them different names.")
-        wanted = wanted if key == "name" else dataset_title(wanted)
-        name, number = wanted, 2
+        if key == "name" and title in names:
+            raise ConfigError(f"two tasks are called {title!r}: give them different names.")
+        title = title if key == "name" else dataset_title(title)
+        name, number = title, 2
         while name in names:
-            name, number = f"{wanted}-{number}", number + 1
+            name, number = f"{title}-{number}", number + 1
         names.append(name)
     return names

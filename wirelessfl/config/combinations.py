@@ -140,16 +140,16 @@ def points(values: Values, coupled: Sequence[Mapping[str, Any]] = ()) -> list[di
     Raises:
         ConfigError: a setting has no values, or is also coupled.
     """
-    for name, given in values.items():
-        if not len(given):
-            raise ConfigError(f"{name} is {shown(given)}: give at least one value.")
+    for name, values_of_flag in values.items():
+        if not len(values_of_flag):
+            raise ConfigError(f"{name} is {shown(values_of_flag)}: give at least one value.")
     both = [name for name in values if any(name in point for point in coupled)]
     if both:
         raise ConfigError(
             f"{both[0]} is given both alone and in coupled settings: give it in one of them."
         )
     lists: list[Iterable[dict[str, Any]]] = [
-        [{name: value} for value in given] for name, given in values.items()
+        [{name: value} for value in values_of_flag] for name, values_of_flag in values.items()
     ]
     if coupled:
         lists.append([dict(point) for point in coupled])

@@ -98,13 +98,13 @@ class Config(Settings):
             ConfigError: an unknown key, a wrong value, a setting without effect, or settings that
                 conflict.
         """
-        given = Settings.read(checked_tables(tables))
-        return cls.resolved(given, loose=loose, dropped=dropped, of_task=of_task)
+        settings = Settings.read(checked_tables(tables))
+        return cls.resolved(settings, loose=loose, dropped=dropped, of_task=of_task)
 
     @classmethod
     def resolved(
         cls,
-        given: Settings,
+        settings: Settings,
         *,
         loose: Collection[Place] = (),
         dropped: set[Place] | None = None,
@@ -113,7 +113,7 @@ class Config(Settings):
         """The configuration with settings that are read, but without dependent defaults.
 
         Args:
-            given: the settings as given.
+            settings: the settings as read.
             loose: as for ``of``.
             dropped: as for ``of``.
             of_task: as for ``of``.
@@ -121,16 +121,18 @@ class Config(Settings):
         Raises:
             ConfigError: a setting without effect, or settings that conflict.
         """
-        places, without_effect = given.places, unused(given)
+        places, without_effect = settings.places, unused(settings)
         idle = {place: why for place, why in without_effect.items() if place in places}
-        if of_task or given.task:
-            idle = {place: why for place, why in idle.items() if by_tasks(given, place) == of_task}
-        cls._refuse(given, idle, loose, dropped)
+        if of_task or settings.task:
+            idle = {
+                place: why for place, why in idle.items() if by_tasks(settings, place) == of_task
+            }
+        cls._refuse(settings, idle, loose, dropped)
         done = set(idle)
         if idle:
-            given = Settings.read(_without(given.given_tables(), idle))
-            without_effect = unused(given)
-        config = cls._made(filled(given, without_effect))
+            settings = Settings.read(_without(settings.given_tables(), idle))
+            without_effect = unused(settings)
+        config = cls._made(filled(settings, without_effect))
         check(config)
         if not config.regime.of_tasks or of_task:
             return config
@@ -139,7 +141,7 @@ class Config(Settings):
         cls._refuse(config, idle, loose, dropped)
         if not idle:
             return config
-        return cls.of(_without(given.given_tables(), idle), loose=loose, dropped=dropped)
+        return cls.of(_without(settings.given_tables(), idle), loose=loose, dropped=dropped)
 
     @staticmethod
     def _refuse(
@@ -164,16 +166,16 @@ class Config(Settings):
             ConfigError: settings conflict with the cells or clients.
         """
         idle = {key for section, key in self.unused() if section == "network"}
-        known = {
+        defaults = {
             key
             for key, entry in type(self.network).model_fields.items()
             if getattr(self.network, key) == entry.default is not None and key not in idle
         }
-        given = self.network.model_fields_set | known
-        if given == self.network.model_fields_set:
+        stated = self.network.model_fields_set | defaults
+        if stated == self.network.model_fields_set:
             return self
-        network = type(self.network).model_construct(given, **dict(self.network))
-        places = self.places | {("network", key) for key in known}
+        network = type(self.network).model_construct(stated, **dict(self.network))
+        places = self.places | {("network", key) for key in defaults}
         made = self._with(network=network, places=places)
         check(made)
         if self.regime.of_tasks:
@@ -281,10 +283,10 @@ class Config(Settings):
 
     @cached_property
     def _unused(self) -> Mapping[Place, str]:
-        found, tasks = unused(self), [unused(task) for task in self._tasks.values()]
+        idle, tasks = unused(self), [unused(task) for task in self._tasks.values()]
         if not tasks:
-            return found
-        run = {place: why for place, why in found.items() if not by_tasks(self, place)}
+            return idle
+        run = {place: why for place, why in idle.items() if not by_tasks(self, place)}
         by_none = set.intersection(*({*task} for task in tasks))
         return run | {place: tasks[0][place] for place in by_none if by_tasks(self, place)}
 

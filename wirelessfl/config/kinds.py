@@ -120,8 +120,10 @@ class Frame:
     @cached_property
     def lacking(self) -> Mapping[str, str]:
         """The reason for each kind of which the run has no choice, see ``unused``."""
-        found = unmet([((kind, "name"), known.needs, None) for kind, known in KINDS.items()], self)
-        return {kind: why for (kind, _), why in found.items()}
+        lacking = unmet(
+            [((kind, "name"), registry.needs, None) for kind, registry in KINDS.items()], self
+        )
+        return {kind: why for (kind, _), why in lacking.items()}
 
 
 def _value(section: Any, key: str) -> Any:
@@ -140,8 +142,10 @@ def classes_of(table: Mapping[str, Any]) -> tuple[type[Method], type[Algorithm] 
     local = table.get("local")
     if local is not None and not isinstance(local, str):
         raise ConfigError(f"local is {shown(local)}: give the name of an algorithm.")
-    found = find_algorithm(table["name"])
-    return found, find_local(found, local or LOCAL) if found.topology == "cells" else None
+    algorithm = find_algorithm(table["name"])
+    return algorithm, find_local(
+        algorithm, local or LOCAL
+    ) if algorithm.topology == "cells" else None
 
 
 def algorithm_settings(table: Mapping[str, Any]) -> list[str]:
@@ -173,10 +177,10 @@ def given_classes(marks: Any) -> dict[str, type[Choice]]:
     Args:
         marks: the table ``[given]``, as a table or section; None if nothing is given.
     """
-    found: dict[str, type[Choice]] = {"model": GivenModel, "loss": GivenLoss}
-    found = {kind: cls for kind, cls in found.items() if _value(marks, kind) is not None}
+    classes: dict[str, type[Choice]] = {"model": GivenModel, "loss": GivenLoss}
+    classes = {kind: cls for kind, cls in classes.items() if _value(marks, kind) is not None}
     data = _value(marks, "data")
-    return found if data is None else found | {"dataset": given_dataset(str(data))}
+    return classes if data is None else classes | {"dataset": given_dataset(str(data))}
 
 
 def chosen_classes(tables: Mapping[str, Any]) -> dict[str, type[Choice]]:
@@ -185,14 +189,14 @@ def chosen_classes(tables: Mapping[str, Any]) -> dict[str, type[Choice]]:
     Raises:
         ConfigError: a name is unknown.
     """
-    given = given_classes(tables.get("given"))
-    found: dict[str, type[Choice]] = {}
-    for kind, known in KINDS.items():
+    replaced = given_classes(tables.get("given"))
+    classes: dict[str, type[Choice]] = {}
+    for kind, registry in KINDS.items():
         if tables.get(kind) is None:
             continue
-        found[kind] = given.get(kind) or known.find(tables[kind]["name"])
-    found["algorithm"], local = classes_of(tables["algorithm"])
-    return found if local is None else found | {"local": local}
+        classes[kind] = replaced.get(kind) or registry.find(tables[kind]["name"])
+    classes["algorithm"], local = classes_of(tables["algorithm"])
+    return classes if local is None else classes | {"local": local}
 
 
 def flag_homes(owners: Mapping[str, type[Choice]]) -> dict[str, tuple[str, str]]:
@@ -240,7 +244,7 @@ def owners(key: str) -> list[tuple[str, list[str]]]:
 @cache
 def _all_owners() -> Mapping[str, Mapping[str, list[str]]]:
     """The names of the choices that have a setting, by setting and kind."""
-    found: dict[str, dict[str, list[str]]] = {}
+    owners: dict[str, dict[str, list[str]]] = {}
     having = [
         (kind, name, _settings(cast(Hashable, cls)))
         for kind, choices in KINDS.items()
@@ -252,8 +256,8 @@ def _all_owners() -> Mapping[str, Mapping[str, list[str]]]:
     ]
     for kind, name, keys in having:
         for key in keys:
-            found.setdefault(key, {}).setdefault(kind, []).append(name)
-    return found
+            owners.setdefault(key, {}).setdefault(kind, []).append(name)
+    return owners
 
 
 def first_names(having: Sequence[str], form: str = "{}") -> list[str]:

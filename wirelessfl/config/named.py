@@ -39,8 +39,8 @@ def import_paths(tables: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     for setting, value in _entries(tables):
         several = setting == "metric"  # names in a list or separated by commas
         for name in listed(value) or () if several else (value,):
-            known = setting in OBJECTS or several
-            if known and isinstance(name, str) and is_import_path(name):
+            names_object = setting in OBJECTS or several
+            if names_object and isinstance(name, str) and is_import_path(name):
                 yield setting, name
 
 
@@ -75,9 +75,11 @@ def _entries(tables: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
     for section, table in tables.items():
         if section == "task" and isinstance(table, list | tuple | str):
             for task in [table] if isinstance(table, str) else table:
-                found = parse_task(task) if isinstance(task, str) else task
-                if isinstance(found, Mapping):
-                    yield from ((key, value) for key, value in found.items() if key != "name")
+                table_of_task = parse_task(task) if isinstance(task, str) else task
+                if isinstance(table_of_task, Mapping):
+                    yield from (
+                        (key, value) for key, value in table_of_task.items() if key != "name"
+                    )
         elif isinstance(table, Mapping):
             if section != "given":
                 yield from ((section if key == "name" else key, v) for key, v in table.items())
@@ -187,14 +189,14 @@ def chosen(settings: NetworkSection, radio: bool = True) -> dict[str, Any]:
     Settings that are None are left out, because None means the default.
     """
     values = {key: getattr(settings, key) for key in replaced_by_network(radio)}
-    given = settings.model_fields_set
-    return {key: value for key, value in values.items() if key in given and value is not None}
+    stated = settings.model_fields_set
+    return {key: value for key, value in values.items() if key in stated and value is not None}
 
 
-def given_values(given: GivenSection) -> Mapping[str, Mapping[str, Any]]:
+def given_values(marks: GivenSection) -> Mapping[str, Mapping[str, Any]]:
     """Values of settings that follow from the given objects, by section."""
     return {
-        "network": {} if given.network is None else dict(given.network),
+        "network": {} if marks.network is None else dict(marks.network),
     }
 
 
@@ -215,23 +217,23 @@ def own_network(path: str, seed: int, *, again: bool = False) -> Network:
             f"network is {path!r}: give the import path of a function, module:function or "
             "file.py:function, that returns a channels.Network."
         )
-    found = import_path("network", path)
-    if isinstance(found, Network):
-        return found
-    if not callable(found):
+    imported = import_path("network", path)
+    if isinstance(imported, Network):
+        return imported
+    if not callable(imported):
         raise ConfigError(
-            f"network {path!r} is {described(found)}: give a function of a stream that returns a "
-            "channels.Network."
+            f"network {path!r} is {described(imported)}: give a function of a stream that returns "
+            "a channels.Network."
         )
-    return (_called.__wrapped__ if again else _called)(found, path, seed)
+    return (_called.__wrapped__ if again else _called)(imported, path, seed)
 
 
 @lru_cache(maxsize=8)  # settings are resolved several times before a run
 def _called(function: Callable[..., Any], path: str, seed: int) -> Network:
     stream = Stream(seed, ("network",))
-    given = (stream,) if _takes_stream(function, path) else ()
+    arguments = (stream,) if _takes_stream(function, path) else ()
     with seeded_generators(stream), calling(f"network {path!r}", ConfigError):
-        network = function(*given)
+        network = function(*arguments)
     if not isinstance(network, Network):
         raise ConfigError(
             f"network {path!r} returned {described(network)}: return a channels.Network."

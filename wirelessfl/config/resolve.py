@@ -36,12 +36,12 @@ def unused(settings: Settings) -> dict[Place, str]:
     """
     parts, run = _parts(settings), settings.frame
     whole = unmet([*_of_kinds(settings, Needs)], run)
-    found = {(name, key): why for (name, _), why in whole.items() for key in settings.tables[name]}
-    found = unmet([*_of_fields(parts, Needs)], run) | found
-    said = [(name, part.unused()) for name, part in parts if isinstance(part, Choice)]
-    found = {(name, key): why for name, whys in said for key, why in whys.items()} | found
+    idle = {(name, key): why for (name, _), why in whole.items() for key in settings.tables[name]}
+    idle = unmet([*_of_fields(parts, Needs)], run) | idle
+    reasons = [(name, part.unused()) for name, part in parts if isinstance(part, Choice)]
+    idle = {(name, key): why for name, whys in reasons for key, why in whys.items()} | idle
     order = {name: place for place, name in enumerate((*SECTIONS, *CHOSEN))}
-    return dict(sorted(found.items(), key=lambda entry: order[entry[0][0]]))
+    return dict(sorted(idle.items(), key=lambda entry: order[entry[0][0]]))
 
 
 def _parts(settings: Settings) -> list[tuple[str, Any]]:
@@ -63,10 +63,10 @@ def _of_kinds(settings: Settings, condition: type[Needs]) -> Iterator[Asked]:
 
 def _of_fields(parts: Iterable[tuple[str, Any]], condition: type[Needs]) -> Iterator[Asked]:
     """The conditions of the fields of sections and choices: ``Needs``, ``Fits`` or ``Suits``."""
-    wanted: Any = condition
+    requirement: Any = condition
     for name, part in parts:
         cls: Any = type(part)
-        for key, needs in needs_of(cls, wanted).items():
+        for key, needs in needs_of(cls, requirement).items():
             yield (name, key), needs, part
 
 
@@ -130,12 +130,14 @@ def filled(settings: Settings, dropped: Collection[Place]) -> Settings:
         ConfigError: the data set or the tokenizer is unknown.
     """
     values: dict[str, Any] = {name: getattr(settings, name) for name in SECTIONS}
-    for section, given in given_values(settings.given).items():
-        values[section] = values[section].filled(**given)
+    for section, defaults in given_values(settings.given).items():
+        values[section] = values[section].filled(**defaults)
     named = settings.network.network
     if named is not None and settings.given.network is None:
-        own = own_network(named, settings.run.seed)
-        values["network"] = values["network"].filled(cells=own.cells, clients=own.clients)
+        network_object = own_network(named, settings.run.seed)
+        values["network"] = values["network"].filled(
+            cells=network_object.cells, clients=network_object.clients
+        )
     network, training = values["network"], values["training"]
     star = settings.algorithm.topology == "star"
     cells = network.cells or (STAR_CELLS if star else min(MAX_CELLS, network.clients))
@@ -153,8 +155,8 @@ def filled(settings: Settings, dropped: Collection[Place]) -> Settings:
         edge_rounds=training.edge_rounds or (STAR_EDGE_ROUNDS if star else EDGE_ROUNDS),
     )
     if not settings.task:
-        wanted = settings.tables["model"].get("pretrained") or settings.model.default_tokenizer
-        settings = replace(settings, dataset=settings.dataset.filled(wanted))
+        tokenizer = settings.tables["model"].get("pretrained") or settings.model.default_tokenizer
+        settings = replace(settings, dataset=settings.dataset.filled(tokenizer))
     tables = {kind: _full_table(settings, kind, dropped) for kind in settings.tables}
     return replace(settings, **values, tables=tables)
 
@@ -162,9 +164,9 @@ def filled(settings: Settings, dropped: Collection[Place]) -> Settings:
 def _full_table(settings: Settings, kind: str, dropped: Collection[Place]) -> ChoiceTable:
     """The table of a choice with all settings that are not in ``dropped``."""
     choice: Choice = getattr(settings, kind)
-    given = settings.tables[kind]
-    table = {"name": given["name"], **choice.all_settings()}
-    table |= {part: given[part] for part in PARTS if part in given}  # an import path as given
+    stated = settings.tables[kind]
+    table = {"name": stated["name"], **choice.all_settings()}
+    table |= {part: stated[part] for part in PARTS if part in stated}  # an import path as given
     if isinstance(choice, DatasetChoice):  # of a given data set
         table["name"] = choice.name
     return ChoiceTable(

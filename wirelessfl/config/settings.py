@@ -93,8 +93,8 @@ class Settings(Choices):
 
     def choice(self, kind: str) -> Choice | None:
         """The choice of a kind; None if the run has none, and for sections."""
-        found: Choice | None = getattr(self, kind) if kind in CHOSEN else None
-        return found
+        choice: Choice | None = getattr(self, kind) if kind in CHOSEN else None
+        return choice
 
     def named(self, kind: str) -> str:
         """Name or import path of the choice of a kind, as given."""
@@ -117,8 +117,8 @@ class Settings(Choices):
             if kind in self.tables and kind in self.given_kinds
         }
         for section in ("given", *SECTIONS):
-            if given := getattr(self, section).model_dump(exclude_unset=True):
-                tables[section] = given
+            if stated := getattr(self, section).model_dump(exclude_unset=True):
+                tables[section] = stated
         if self.task:
             tables["task"] = tuple(dict(table) for table in self.task)
         return tables
@@ -126,14 +126,14 @@ class Settings(Choices):
     def _given_table(self, kind: str) -> dict[str, Any]:
         table, choice = self.tables[kind], self.choice(kind)
         filled = {"name": DEFAULTS.get(kind, getattr(choice, "name", None)), **vars(choice)}
-        given = {
+        stated = {
             key: value
             for key, value in table.items()
             if (kind, key) in self.places or value != filled.get(key)
         }
-        if given and kind not in DEFAULTS:  # the default depends on the algorithm
-            given["name"] = table["name"]
-        return given
+        if stated and kind not in DEFAULTS:  # the default depends on the algorithm
+            stated["name"] = table["name"]
+        return stated
 
     def states(self, section: str, key: str) -> bool:
         """Whether a setting was given, even if the given value is its default."""
@@ -241,17 +241,17 @@ def with_objects(
 
 def _as_given(section: Section) -> Section:
     """A section with the values that were given, and its own defaults."""
-    given = {key: getattr(section, key) for key in section.model_fields_set}
-    return type(section).model_construct(set(given), **given)
+    stated = {key: getattr(section, key) for key in section.model_fields_set}
+    return type(section).model_construct(set(stated), **stated)
 
 
 def _with(section: Section, **values: Any) -> Section:
     """A section with other values, which count as given."""
-    found = dict(section) | values
-    return type(section).model_construct(section.model_fields_set | values.keys(), **found)
+    merged = dict(section) | values
+    return type(section).model_construct(section.model_fields_set | values.keys(), **merged)
 
 
 def _remade(cls: type[Any], table: Mapping[str, Any]) -> Any:
     """An object of a class with the settings in a table that it has."""
-    known = {field.name for field in fields(cls)}
-    return cls(**{key: value for key, value in table.items() if key in known})
+    names = {field.name for field in fields(cls)}
+    return cls(**{key: value for key, value in table.items() if key in names})

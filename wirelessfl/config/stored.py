@@ -83,40 +83,40 @@ def settings_by_flag(tables: Mapping[str, Any], task: str | None = None) -> dict
         that they replace.
     """
     tables = plain(tables)
-    found: dict[str, Any] = {}
+    settings: dict[str, Any] = {}
     homes = section_homes()
     for section in SECTIONS:
         table = tables.get(section)
-        found |= dict(table) if isinstance(table, Mapping) else {}
+        settings |= dict(table) if isinstance(table, Mapping) else {}
     taken = set(homes)
     for kind in (*KINDS, "algorithm"):
         table = tables.get(kind)
         if not isinstance(table, Mapping) or "name" not in table:
             continue
         name = str(table["name"])
-        found[kind] = name
+        settings[kind] = name
         for key in _settings_of(kind, table):
             flag = key if key not in taken else f"{short(name).replace('-', '_')}_{key}"
             taken.add(flag)
             if key in table:
-                found[flag] = table[key]
-    found |= _given(tables)
+                settings[flag] = table[key]
+    settings |= _given(tables)
     for table in tables.get("task", ()):
         if isinstance(table, Mapping) and table.get("name") == task:
-            found |= {key: value for key, value in table.items() if key != "name"}
-    found.pop("task", None)
-    return found
+            settings |= {key: value for key, value in table.items() if key != "name"}
+    settings.pop("task", None)
+    return settings
 
 
 def _given(tables: Mapping[str, Any]) -> dict[str, Any]:
     """The names of given objects, as the settings that they replace."""
-    given = tables.get("given")
-    if not isinstance(given, Mapping):
+    marks = tables.get("given")
+    if not isinstance(marks, Mapping):
         return {}
     flags = {"model": "model", "data": "dataset", "loss": "loss", "augment": "augment"}
-    found = {flag: given[name] for name, flag in flags.items() if given.get(name) is not None}
-    network = given.get("network")
-    return found | (dict(network) if isinstance(network, Mapping) else {})
+    objects = {flag: marks[name] for name, flag in flags.items() if marks.get(name) is not None}
+    network = marks.get("network")
+    return objects | (dict(network) if isinstance(network, Mapping) else {})
 
 
 def _settings_of(kind: str, table: Mapping[str, Any]) -> list[str]:
@@ -127,12 +127,12 @@ def _settings_of(kind: str, table: Mapping[str, Any]) -> list[str]:
         return listed
     try:
         if kind == "algorithm":
-            own = algorithm_settings(table)
+            keys = algorithm_settings(table)
         else:
-            own = [entry.name for entry in fields(KINDS[kind].find(table["name"]))]
+            keys = [entry.name for entry in fields(KINDS[kind].find(table["name"]))]
     except ConfigError:  # of another version of the package
         return listed
-    return own + [key for key in listed if key not in own]
+    return keys + [key for key in listed if key not in keys]
 
 
 def is_setting(name: str) -> bool:

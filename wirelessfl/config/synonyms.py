@@ -115,16 +115,16 @@ class Meaning:
         name = prefix + (self.setting.replace("_", "-") if prefix else self.setting)
         if not self.value:
             return f" Do you mean {name!r}{place}?"
-        given = f"{name} {self.value}" if prefix else f'{name}="{self.value}"'
-        return f" Do you mean {given}{place}?"
+        example = f"{name} {self.value}" if prefix else f'{name}="{self.value}"'
+        return f" Do you mean {example}{place}?"
 
 
-def synonym(name: str, known: Collection[str]) -> Meaning | None:
+def synonym(name: str, candidates: Collection[str]) -> Meaning | None:
     """The meaning of an unknown name; None if it has none.
 
     Args:
         name: the name, of a setting or a flag.
-        known: names of the settings that may be meant, with underscores.
+        candidates: names of the settings that may be meant, with underscores.
     """
     plain = name.lower().lstrip("-").replace("-", "_")
     if plain in ADVICE:
@@ -132,6 +132,6 @@ def synonym(name: str, known: Collection[str]) -> Meaning | None:
     if plain in VALUES:
         return Meaning(*VALUES[plain])
     for setting, names in SYNONYMS.items():
-        if plain in names and setting != plain and setting in known:
+        if plain in names and setting != plain and setting in candidates:
             return Meaning(setting)
     return None

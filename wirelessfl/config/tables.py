@@ -146,7 +146,7 @@ def _renamed(tables: Mapping[str, Any], kind: str, name: Any) -> Any:
 
 def _of_another(tables: Mapping[str, Any], flag: str, value: object) -> str:
     """The message for a flag of a choice that is not selected; empty if no choice has the flag."""
-    excluded, wanted, present = "", [], []
+    excluded, required, present = "", [], []
     lacking = Frame.of(tables).lacking
     for kind, having in owners(flag):
         taken, title = tables.get(kind), words(kind)
@@ -161,11 +161,11 @@ def _of_another(tables: Mapping[str, Any], flag: str, value: object) -> str:
                 if local == having:  # a setting of algorithms inside cells
                     kind = title = "local"
                     taken = {"name": taken.get("local", LOCAL)}
-            wanted.append(f"{title} {listed(having, 'or', QUOTED)}")
+            required.append(f"{title} {listed(having, 'or', QUOTED)}")
             present.append(f'{kind} is "{taken["name"]}"')
-    choices = " or ".join(wanted)
+    choices = " or ".join(required)
     reason = f"is a setting of {choices}, and {' and '.join(present)}: choose {choices}"
-    reason = reason if wanted else excluded
+    reason = reason if required else excluded
     return f"{flag}={shown(value)} {reason}, or leave {flag} out." if reason else ""
 
 
@@ -181,40 +181,40 @@ def _chosen(tables: Mapping[str, Any]) -> str:
     return text
 
 
-def hint(key: str, known: Iterable[str], homes: Mapping[str, tuple[str, str]] | None = None) -> str:
+def hint(key: str, names: Iterable[str], homes: Mapping[str, tuple[str, str]] | None = None) -> str:
     """Say where an unknown setting belongs, or suggest a similar one.
 
     Args:
         key: the setting's name in a table.
-        known: names of the settings in that table.
+        names: names of the settings in that table.
         homes: table and key of every setting of the run; None for settings of sections only.
     """
     homes = section_homes() if homes is None else homes
     if key in KINDS:
         return f' It is a table: [{key}] name = "...".'
-    if key in homes and key not in known:
+    if key in homes and key not in names:
         return f" It belongs to [{homes[key][0]}]."
-    found = owners_of(key)
-    meant = None if found else synonym(key, {*homes, *known, *KINDS})
+    owners = owners_of(key)
+    meant = None if owners else synonym(key, {*homes, *names, *KINDS})
     if meant is not None:
-        elsewhere = meant.setting in homes and meant.setting not in known
+        elsewhere = meant.setting in homes and meant.setting not in names
         return meant.sentence("", f", in [{homes[meant.setting][0]}]" if elsewhere else "")
-    found = found or suggestion(key, known)
-    if found:
-        return found
+    owners = owners or suggestion(key, names)
+    if owners:
+        return owners
     near = nearest(key, homes)
     return "" if near is None else f" Do you mean {near!r}, in [{homes[near][0]}]?"
 
 
 def given_places(tables: Mapping[str, Any]) -> set[tuple[str, str]]:
     """Table and key of every setting in ``tables`` that has a value."""
-    found: set[tuple[str, str]] = set()
+    places: set[tuple[str, str]] = set()
     for section, table in tables.items():
         if isinstance(table, str) and section in KINDS:
-            found.add((section, "name"))
+            places.add((section, "name"))
         elif isinstance(table, Mapping) and section != "given":
-            found |= {(section, key) for key, value in table.items() if value is not None}
-    return found
+            places |= {(section, key) for key, value in table.items() if value is not None}
+    return places
 
 
 def unknown_setting(tables: Mapping[str, Any], section: str, key: str, value: object) -> str:
@@ -233,8 +233,8 @@ def unknown_setting(tables: Mapping[str, Any], section: str, key: str, value: ob
         homes = section_homes()
     if section:
         # The table [given] is neither a section nor a choice.
-        known = SECTIONS[section].model_fields if section in SECTIONS else ()
-        return f"unknown setting {key!r} in [{section}].{hint(key, known, homes)}"
+        names = SECTIONS[section].model_fields if section in SECTIONS else ()
+        return f"unknown setting {key!r} in [{section}].{hint(key, names, homes)}"
     if isinstance(value, Mapping):
         return f"unknown table [{key}].{suggestion(key, (*SECTIONS, *NAMED))}"
     return f"unknown setting {key!r} outside a table.{hint(key, (), homes)}"
@@ -311,10 +311,10 @@ def _named(key: str, table: Any, default: str | None = None) -> dict[str, Any]:
         return {"name": default, **table}
     if isinstance(table, dict) and isinstance(table.get("name"), str):
         return with_absolute_paths(table, key)
-    found = table.get("name") if isinstance(table, dict) else table
+    name = table.get("name") if isinstance(table, dict) else table
     path = "module:Class"
-    if isinstance(found, type):
-        path = f"{found.__module__}:{found.__qualname__}"
+    if isinstance(name, type):
+        path = f"{name.__module__}:{name.__qualname__}"
     raise ConfigError(
         f'{key} is {shown(table)}: give a name, e.g. [{key}] name = "...", or an '
         f'import path, "{path}".'

@@ -76,12 +76,12 @@ def inherited(settings: Settings, table: Mapping[str, Any], task: Settings) -> d
     """
     homes = _homes(task.all_tables(), task.schedule.per_task)
     anew = dict(_chosen(table, settings.all_tables()))
-    found: dict[str, Any] = {}
+    values: dict[str, Any] = {}
     for key in table:
         section, field = homes.get(key, ("", ""))
         if section and (section not in anew or section == INHERITED):
-            found[key] = dict(settings.table(section)).get(field)
-    return found
+            values[key] = dict(settings.table(section)).get(field)
+    return values
 
 
 def table_places(
@@ -95,10 +95,10 @@ def table_places(
 def _check_algorithm(algorithm: str, task: str) -> None:
     """Check a task's algorithm."""
     try:
-        found = find_algorithm(algorithm)
+        choice = find_algorithm(algorithm)
     except ConfigError as error:
         raise ConfigError(f"task {task!r}: {error}") from error
-    if found.topology != "star":
+    if choice.topology != "star":
         raise ConfigError(
             f'task {task!r}: algorithm "{algorithm}" has cells, and each task has one server. '
             "Choose an algorithm without cells."
@@ -121,8 +121,8 @@ def _chosen(table: Mapping[str, Any], tables: Mapping[str, Any]) -> Iterator[tup
         if kind not in table or (kind != "algorithm" and tables[kind]["name"] == table[kind]):
             continue
         kept = {} if kind != INHERITED else dict(tables[kind])
-        known = {entry.name for entry in fields(KINDS[kind].find(table[kind]))} if kept else set()
-        yield kind, {key: kept[key] for key in kept if key in known} | {"name": table[kind]}
+        names = {entry.name for entry in fields(KINDS[kind].find(table[kind]))} if kept else set()
+        yield kind, {key: kept[key] for key in kept if key in names} | {"name": table[kind]}
 
 
 def with_table(settings: Settings, table: Mapping[str, Any], name: str) -> dict[str, Any]:
@@ -154,10 +154,10 @@ def with_table(settings: Settings, table: Mapping[str, Any], name: str) -> dict[
                     f"task {name!r} has {key!r}, which is a setting of the whole run. Remove it "
                     "from the task."
                 )
-            found = (
+            merged = (
                 owners_of(key) or suggestion(key, homes) or f" Choose {', '.join(sorted(homes))}."
             )
-            raise ConfigError(f"unknown setting {key!r} of task {name!r}.{found}")
+            raise ConfigError(f"unknown setting {key!r} of task {name!r}.{merged}")
         section, field = homes[key]
         alone = isinstance(value, str) and _takes_several(tables, homes[key])
         tables[section][field] = (value,) if alone else value
@@ -212,10 +212,10 @@ def _check_shares(tasks: Mapping[str, Settings], first: Settings) -> None:
     shares = [task.training.clients_per_round for task in tasks.values()]
     clients = first.network.clients
     available = round(first.network.availability * clients)
-    wanted = sum(share or 0 for share in shares)
-    if wanted + sum(share is None for share in shares) > available:
+    total = sum(share or 0 for share in shares)
+    if total + sum(share is None for share in shares) > available:
         raise ConfigError(
-            f"the tasks need {wanted} clients per round (the sum of clients_per_round), plus one "
+            f"the tasks need {total} clients per round (the sum of clients_per_round), plus one "
             f"for each task without it, but {available} of {clients} clients are available. "
             "Lower clients_per_round, or raise availability."
         )

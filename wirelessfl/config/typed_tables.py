@@ -56,8 +56,8 @@ def build_choices(tables: Mapping[str, Any]) -> Choices:
     of_users = not all(map(of_project, (*classes.values(), *parts.values())))
     with _seeded(tables["run"].seed) if of_users else nullcontext():  # ours draw nothing
         built = {
-            kind: _built(kind, found, tables[kind], parts.get(kind))
-            for kind, found in classes.items()
+            kind: _built(kind, classes_of_kind, tables[kind], parts.get(kind))
+            for kind, classes_of_kind in classes.items()
         }
     return Choices(**built)
 
@@ -104,18 +104,18 @@ def _built(kind: str, choice: type[Any], table: Mapping[str, Any], local: type[A
     with calling(f"{words(kind)} {title_of(table)} cannot be created", ConfigError):
         settings = {key: value for key, value in table.items() if key != "name"}
         inner = {} if local is None else _kinds_of(cast(Hashable, local))
-        known = [*inner, *_kinds_of(cast(Hashable, choice))]
+        names = [*inner, *_kinds_of(cast(Hashable, choice))]
         for key in settings:
-            if key not in known:
+            if key not in names:
                 raise ConfigError(
                     f"unknown setting {key!r} of {words(kind)} {title_of(table)}, which has "
-                    f"{', '.join(known) or 'no settings'}.{hint(key, known)}"
+                    f"{', '.join(names) or 'no settings'}.{hint(key, names)}"
                 )
         if local is None:
             return _checked(choice, settings)
-        own = {key: value for key, value in settings.items() if key not in inner}
+        plain = {key: value for key, value in settings.items() if key not in inner}
         inside = {key: value for key, value in settings.items() if key in inner}
-        return _checked(choice, own | {"local": _checked(local, inside)})
+        return _checked(choice, plain | {"local": _checked(local, inside)})
 
 
 def _checked(choice: type[Any], settings: dict[str, Any]) -> Any:
@@ -201,8 +201,8 @@ def typed(section: str, values: Mapping[str, Any]) -> dict[str, Any]:
 def _setting(place: tuple[Any, ...]) -> tuple[str, FieldInfo] | None:
     """Name and field of the setting at a location in the tables, see ``explain``."""
     section = SECTIONS.get(place[0]) if place else None
-    found = None if section is None else named_setting(place[1:], section.model_fields)
-    return found and (f"{place[0]}.{found[0]}", found[1])
+    setting = None if section is None else named_setting(place[1:], section.model_fields)
+    return setting and (f"{place[0]}.{setting[0]}", setting[1])
 
 
 class ChoiceTable(dict[str, Any]):
@@ -214,7 +214,7 @@ class ChoiceTable(dict[str, Any]):
     0.1
     """
 
-    def _refuse(self, *given: Any, **options: Any) -> NoReturn:
+    def _refuse(self, *values: Any, **options: Any) -> NoReturn:
         """Refuse a change."""
         raise ConfigError(
             f"the settings of {self.get('name', 'a choice')!r} are read-only: make another "

@@ -118,7 +118,7 @@ class TrainedRun:
             there,
             joules=self.joules,
             network=self.network or self._unknown(),
-            given=objects,
+            objects=objects,
         )
         Notes()(*priced.simulated.notes)
         run = self.run

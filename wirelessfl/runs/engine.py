@@ -65,13 +65,13 @@ def evaluation_fields(
     """
     whole = bool(params.isfinite().all())
     row: Row = {}
-    for prefix, found in (("", test), (HELD, validation)):
-        if found is None:
+    for prefix, evaluated in (("", test), (HELD, validation)):
+        if evaluated is None:
             continue
-        if found.accuracy is not None:
-            row[f"{prefix}accuracy"] = found.accuracy
-        row[f"{prefix}loss"] = finite(found.loss) if whole else None
-        row |= {f"{prefix}{name}": value for name, value in found.metrics.items()}
+        if evaluated.accuracy is not None:
+            row[f"{prefix}accuracy"] = evaluated.accuracy
+        row[f"{prefix}loss"] = finite(evaluated.loss) if whole else None
+        row |= {f"{prefix}{name}": value for name, value in evaluated.metrics.items()}
     return row
 
 
@@ -154,12 +154,12 @@ class Engine:
 
     def tensors(self) -> dict[str, Tensor]:
         """State of the models, and tensors of the work in progress."""
-        found = {
+        tensors = {
             f"{mark}{name}": value
             for mark, learner in self._marked()
             for name, value in learner.tensors().items()
         }
-        return found | self.setup.handler.tensors()
+        return tensors | self.setup.handler.tensors()
 
     def snapshot(self) -> dict[str, Any]:
         """The rest of the state, as numbers, strings, lists and dicts."""
@@ -185,8 +185,8 @@ class Engine:
             if name != "schedule" or of_project(type(setup.schedule)):
                 _check_like(state[name], fresh, name)
         for (mark, learner), snapshot in zip(self._marked(), state["learners"], strict=True):
-            own = {n.removeprefix(mark): v for n, v in tensors.items() if n.startswith(mark)}
-            learner.restore(own, snapshot)
+            part = {n.removeprefix(mark): v for n, v in tensors.items() if n.startswith(mark)}
+            learner.restore(part, snapshot)
         if self.log is not None:
             self.log.restore(state["client_log"])
         self.reached = set(state["reached"])
@@ -226,16 +226,16 @@ class Engine:
         network = network_fingerprint(self.setup.network, self.setup.stream)
         if self.setup.tasks is None:
             [of_model], [of_data] = layers, data
-            found = {
+            hashes = {
                 "the model's layers and frozen parameters are": of_model,
                 "the data are": of_data,
             }
         else:
-            found = {
+            hashes = {
                 "the models' layers and frozen parameters are": digest(*layers),
                 "the data are": digest(*data),
             }
-        return found | {"the network's values are": network}
+        return hashes | {"the network's values are": network}
 
     def ended(self) -> str | None:
         """Why the run ends before its last round; None if it does not."""
@@ -244,10 +244,10 @@ class Engine:
     def params(self) -> dict[str, Tensor]:
         """Current parameters by name; if tasks have tables, names start with the task's name."""
         names = self.setup.tasks if self.setup.titled else None
-        found: dict[str, Tensor] = {}
+        params: dict[str, Tensor] = {}
         for number, learner in enumerate(self.setup.learners):
-            found |= named_params(learner.params, None if names is None else names[number])
-        return found
+            params |= named_params(learner.params, None if names is None else names[number])
+        return params
 
 
 def _check_like(value: Any, fresh: Any, name: str) -> None:

@@ -153,14 +153,14 @@ class Execution:
         if not again:
             self._call(self.on_note, "interrupted: a checkpoint follows; Ctrl-C ends at once")
 
-    def _call(self, callback: Callable[[Any], Any] | None, told: Any) -> Any:
+    def _call(self, callback: Callable[[Any], Any] | None, argument: Any) -> Any:
         """Call a callback of the caller; its error ends the run, at once or at a checkpoint.
 
         Returns:
             Its result; None after an error.
         """
         try:
-            return None if callback is None else callback(told)
+            return None if callback is None else callback(argument)
         except BaseException as error:
             if error is self.ending:  # a signal that ends the run at once
                 raise
@@ -210,7 +210,9 @@ class Execution:
             raise
         check_finite(row)
         task = row.get("task")
-        drop_exploded(row, next((each for each in self.rows if each.get("task") == task), row))
+        drop_exploded(
+            row, next((observer for observer in self.rows if observer.get("task") == task), row)
+        )
         goal = self.engine.setup.goals[report.task or 0]
         Monitor.of(goal.field, row).score(row)  # refuses a field of several values
         row |= {"numerics": NUMERICS, "wall_seconds": self.wall_seconds()}
@@ -226,7 +228,7 @@ class Execution:
             )
         self.resumable = self.resumable or row["round"] > 0
         self._call(self.on_row, row)
-        reasons = [self._call(each, row) for each in self.observers.of_rows]
+        reasons = [self._call(observer, row) for observer in self.observers.of_rows]
         several = len(self.engine.setup.models) > 1
         for reason in filter(None, reasons):
             if not (several and isinstance(reason, EndOfTask)):
@@ -256,8 +258,8 @@ class Execution:
             BaseException: what ends the run, after a checkpoint.
         """
         ending = self._ended()
-        wanted = self.engine.setup.limits.checkpoint_seconds
-        pause = max(wanted, 20 * self.save_seconds) if wanted and ending is None else 0.0
+        interval = self.engine.setup.limits.checkpoint_seconds
+        pause = max(interval, 20 * self.save_seconds) if interval and ending is None else 0.0
         if self.leads and time.monotonic() - self.saved >= pause:
             self.write_checkpoint()
             self.resumable = True

@@ -53,10 +53,10 @@ PRICED = "priced_from"
 def priced_from(folder: Path) -> str | None:
     """The name of the folder of the trained run; None if this run has been trained itself."""
     try:
-        found = RunDirectory(folder).about().get(PRICED)
+        name = RunDirectory(folder).about().get(PRICED)
     except ConfigError:
         return None
-    return None if found is None else str(found)
+    return None if name is None else str(name)
 
 
 def price_run(config: Config, source: Path, folder: Path) -> list[Row]:
@@ -75,16 +75,19 @@ def price_run(config: Config, source: Path, folder: Path) -> list[Row]:
         DataError: data are missing.
     """
     trained, here = RunDirectory.open(source, config.code)
-    checkpoint, told = trained.load(), trained.about()
+    checkpoint, entries_of_trained = trained.load(), trained.about()
     if checkpoint is None or not checkpoint[1]["finished"]:
         raise ConfigError(f"the run in {source} has not finished.")
     tensors, state = checkpoint
     if state["numerics"] != NUMERICS:
         raise ConfigError(f"the run in {source} has numerics {state['numerics']}.")
     there = config.with_run({**dict(here.run), "out": folder})
-    found = repriced(trained.check_rows(state), here, there)
-    simulated = found.simulated
-    entries = {"data": told["data"], PRICED: told.get(PRICED, source.name)}
+    prices = repriced(trained.check_rows(state), here, there)
+    simulated = prices.simulated
+    entries = {
+        "data": entries_of_trained["data"],
+        PRICED: entries_of_trained.get(PRICED, source.name),
+    }
     entries[SETTINGS] = settings_hash(config)
     cost, hashes = simulated.planned.model.step_cost, named_hashes(there)
     if cost is not None:
@@ -104,23 +107,23 @@ def price_run(config: Config, source: Path, folder: Path) -> list[Row]:
         directory = create(draft, there, entries=entries)
         for file in (*trained.logs(), *source.glob(f"{PARTITION}*.npz")):
             copy_stored(file, draft / file.name)
-        for row in found.rows:
+        for row in prices.rows:
             directory.append(row)
         directory.save(
-            _tensors(tensors, simulated), _state(state, directory, there, found.rows, simulated)
+            _tensors(tensors, simulated), _state(state, directory, there, prices.rows, simulated)
         )
         os.replace(draft, folder)
     except BaseException:
         shutil.rmtree(draft, ignore_errors=True)
         raise
-    return found.rows
+    return prices.rows
 
 
 def _tensors(tensors: dict[str, torch.Tensor], simulated: Priced) -> dict[str, torch.Tensor]:
     """The tensors of the trained run, with the joules of the clients over the other radio."""
-    own = simulated.training.ledger.tensors()
+    ledger = simulated.training.ledger.tensors()
     return {
-        name: own[name] if name.startswith(LEDGER) else value for name, value in tensors.items()
+        name: ledger[name] if name.startswith(LEDGER) else value for name, value in tensors.items()
     }
 
 
@@ -159,13 +162,13 @@ def _same_settings(config: Config, folder: Path) -> bool:
 def _without_run(config: Config) -> dict[str, Any]:
     """Settings that differ from their defaults, without those of section ``run``."""
     settings = non_defaults(config)
-    found = {name: value for name, value in settings.items() if not name.startswith("run.")}
-    if "task" in found:
-        found["task"] = [
+    kept = {name: value for name, value in settings.items() if not name.startswith("run.")}
+    if "task" in kept:
+        kept["task"] = [
             {name: value for name, value in table.items() if name not in TASK_SETTINGS["run"]}
-            for table in found["task"]
+            for table in kept["task"]
         ]
-    return found
+    return kept
 
 
 def training_key(config: Config) -> str | None:
@@ -226,18 +229,18 @@ def kept_run(
         ConfigError: the folder contains a run that was made with other default settings.
     """
     folder = kept_folder(config, root)
-    told: dict[str, Any] = {"on_row": on_row, "on_note": on_note, "observers": observers}
+    callbacks: dict[str, Any] = {"on_row": on_row, "on_note": on_note, "observers": observers}
     while True:
         try:
             if not RunDirectory.holds_run(folder):
-                return run(config.with_run({"out": folder}), **told)
+                return run(config.with_run({"out": folder}), **callbacks)
             if not _same_settings(config, folder):
                 raise ConfigError(
                     f"{folder} contains a run made with other default settings. Remove it, or "
                     "choose another folder."
                 )
             RunDirectory(folder).wait()
-            return resume(folder, trust=config.code, **told)
+            return resume(folder, trust=config.code, **callbacks)
         except InUseError:  # another sweep has been faster
             pass
 

@@ -65,10 +65,10 @@ def plotted(
     every = [row for runs in curves.values() for rows in runs for row in rows]
     y = measured_field(every) if y is None else y
     against, what = field_of(x), field_of(y)
-    known = numeric_fields(every)
-    for name, given, field in (("x", x, against), ("y", y, what)):
-        if curves and field not in known:
-            raise ValueError(unknown_field(name, given, known, every))
+    names = numeric_fields(every)
+    for name, value, field in (("x", x, against), ("y", y, what)):
+        if curves and field not in names:
+            raise ValueError(unknown_field(name, value, names, every))
     if "x" in log:
         curves = {label: _positive(label, runs, against) for label, runs in curves.items()}
     with use_style(style):
@@ -127,21 +127,21 @@ def _png(figure: Figure) -> bytes:
     return file.getvalue()
 
 
-def _check_choice(name: str, given: str, known: Sequence[str]) -> None:
+def _check_choice(name: str, value: str, names: Sequence[str]) -> None:
     """Refuse a value that is not in ``known``."""
-    if given not in known:
-        choices = ", ".join(one for one in known if one)
-        raise ValueError(f"{name} is {shown(given)}.{suggestion(given, known)} Choose {choices}.")
+    if value not in names:
+        choices = ", ".join(one for one in names if one)
+        raise ValueError(f"{name} is {shown(value)}.{suggestion(value, names)} Choose {choices}.")
 
 
 def _positive(label: str, runs: Sequence[Sequence[Row]], field: str) -> list[list[Row]]:
     """The rows in which a field is positive, as a logarithmic axis needs."""
-    found = [[row for row in rows if (row.get(field) or 0) > 0] for rows in runs]
-    if not all(found):
+    positive = [[row for row in rows if (row.get(field) or 0) > 0] for rows in runs]
+    if not all(positive):
         raise ValueError(
             f"log conflicts with {field}, which is 0 in all rows of {label!r}: leave log out."
         )
-    return found
+    return positive
 
 
 def _log_ticks(axis: Axis) -> None:

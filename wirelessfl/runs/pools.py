@@ -44,8 +44,8 @@ class _Child:
         context = fork_server.context("wirelessfl.runs.kept")
         self.place = place
         self.pipe, theirs = context.Pipe(duplex=False)
-        given = config, folder, source, theirs, dict(os.environ)
-        self.process: BaseProcess = context.Process(target=_make_one, args=given, name=CHILD)
+        arguments = config, folder, source, theirs, dict(os.environ)
+        self.process: BaseProcess = context.Process(target=_make_one, args=arguments, name=CHILD)
         with safe_path():
             self.process.start()
         theirs.close()

@@ -126,8 +126,8 @@ class RunResult:
             task: the task; None for the settings of the run, or of its only task.
         """
         tables = self.config.used_tables() if self.tables is None else self.tables
-        own = [table["name"] for table in tables.get("task", ()) if "name" in table]
-        return settings_by_flag(tables, own[0] if task is None and len(own) == 1 else task)
+        names = [table["name"] for table in tables.get("task", ()) if "name" in table]
+        return settings_by_flag(tables, names[0] if task is None and len(names) == 1 else task)
 
     @property
     def label(self) -> str:
@@ -227,12 +227,12 @@ class RunResult:
             return stored_model(None, self.params, Stream(0), module)
         config = self.with_trust(trust)
         name = checked_task(task, list(config.tasks) if config.task else [])
-        own = config if name is None else config.tasks[name]
+        settings = config if name is None else config.tasks[name]
         stream = Stream(config.run.seed)
         stream = stream if name is None else task_stream(config, name, stream)
         if module is None and (changed := named_change(RunDirectory(self.directory), config)):
             Notes()(f"{changed} has changed since this run.")
-        return stored_model(own, task_params(self.params, name), stream, module)
+        return stored_model(settings, task_params(self.params, name), stream, module)
 
     def with_trust(self, trust: bool) -> Config:
         """The configuration; if ``trust`` is set, it may name code to import.

@@ -209,9 +209,9 @@ def resume(
         return _go(setup, directory, on_row, on_note, watching, resumed=again)
 
 
-def _watching(config: Config, given: Sequence[Observer]) -> list[Observer]:
+def _watching(config: Config, observers: Sequence[Observer]) -> list[Observer]:
     """The observers of a run: those of its settings first, and last those that show it."""
-    return [*configured_observers(config), *given, *default_observers(given)]
+    return [*configured_observers(config), *observers, *default_observers(observers)]
 
 
 def _trusting(config: Config) -> str:
@@ -219,7 +219,7 @@ def _trusting(config: Config) -> str:
     return " --trust" if config.code else ""
 
 
-def _build(config: Config, given: GivenObjects, shards: Shards) -> Setup:
+def _build(config: Config, objects: GivenObjects, shards: Shards) -> Setup:
     """Build the setup in every process, with the settings resolved by the first process."""
     setup: Setup | None = None
     error: Exception | None = None
@@ -227,7 +227,7 @@ def _build(config: Config, given: GivenObjects, shards: Shards) -> Setup:
         if leading == (shards.rank == 0) and error is None:
             try:
                 with torch_settings(default_threads(config.run)):
-                    setup = build_resolved(config, given, shards)
+                    setup = build_resolved(config, objects, shards)
                     setup.start_workers()
             except (ConfigError, DataError, TrainingError) as caught:
                 error = caught

@@ -61,7 +61,7 @@ def transitions(
     """
     if first < 1:
         raise ValueError(f"first is {first}: give a number of rounds >= 1.")
-    found = []
+    changes = []
     for earlier, later in pairwise(_by_session(rows)):
         session, before = later[0]["session"], as_mean_value(earlier[-1])
         start = [row for row in later if row["session_round"] <= first]
@@ -78,7 +78,7 @@ def transitions(
             for row in later
             if not has_diverged(row) and row["accuracy"] >= before - tolerance
         )
-        found.append(
+        changes.append(
             Transition(
                 session,
                 before,
@@ -87,7 +87,7 @@ def transitions(
                 next(enough, None),
             )
         )
-    return found
+    return changes
 
 
 def _by_session(rows: Sequence[Fields]) -> list[list[Fields]]:
@@ -166,12 +166,15 @@ def summary_of(rows: list[Row], settings: Mapping[str, Any], ended: str | None) 
 
 
 def summary_of_tasks(
-    each: Sequence[Mapping[str, Any]], last: Row, settings: Mapping[str, Any], ended: str | None
+    rows_of_tasks: Sequence[Mapping[str, Any]],
+    last: Row,
+    settings: Mapping[str, Any],
+    ended: str | None,
 ) -> dict[str, Any]:
     """The summary of a run of several tasks, see ``RunResult.summary``.
 
     Args:
-        each: summaries of the tasks.
+        rows_of_tasks: summaries of the tasks.
         last: last row of the run.
         settings: settings of the run, by flag name.
         ended: why the run ended early; None if it did not.
@@ -179,23 +182,23 @@ def summary_of_tasks(
     summary = {
         "algorithm": settings["algorithm"],
         "schedule": settings["schedule"],
-        "dataset": "+".join(dict.fromkeys(summary["dataset"] for summary in each)),
+        "dataset": "+".join(dict.fromkeys(summary["dataset"] for summary in rows_of_tasks)),
         "uplink": settings["uplink"],
-        "round": max(summary["round"] for summary in each),
+        "round": max(summary["round"] for summary in rows_of_tasks),
         **{
-            key: _mean([summary[key] for summary in each])
+            key: _mean([summary[key] for summary in rows_of_tasks])
             for key in (*MEASURED, "best_accuracy", "best_loss")
-            if all(key in summary for summary in each)
+            if all(key in summary for summary in rows_of_tasks)
         },
         **{key: last[key] for key in TOTALS},
     }
     if ended is not None:
         summary["ended"] = ended
-    targets = {summary.get("target") for summary in each}
+    targets = {summary.get("target") for summary in rows_of_tasks}
     if None not in targets:
         summary["target"] = targets.pop() if len(targets) == 1 else "of each task"
         for name in TO_TARGET:
-            values = [summary[name] for summary in each]
+            values = [summary[name] for summary in rows_of_tasks]
             summary[name] = None if None in values else max(values)
     return summary
 
@@ -203,10 +206,10 @@ def summary_of_tasks(
 def _after_transitions(rows: list[Row]) -> float | None:
     """Mean accuracy in the first 10 rounds of all sessions but the first; None if unknown."""
     try:
-        found = transitions(rows, first=10, tolerance=0.01)
+        changes = transitions(rows, first=10, tolerance=0.01)
     except ValueError:
         return None
-    return _mean([one.mean_accuracy for one in found]) if found else None
+    return _mean([one.mean_accuracy for one in changes]) if changes else None
 
 
 def _value(row: Row, key: str) -> float | None:
@@ -216,8 +219,8 @@ def _value(row: Row, key: str) -> float | None:
 
 def _mean(values: list[float | None]) -> float | None:
     """Mean of ``values``; None if any of them is None."""
-    known = [value for value in values if value is not None]
-    return sum(known) / len(known) if len(known) == len(values) else None
+    numbers = [value for value in values if value is not None]
+    return sum(numbers) / len(numbers) if len(numbers) == len(values) else None
 
 
 NAMES = ("rounds", "seconds", "joules", "accuracy")
@@ -258,15 +261,15 @@ def predictions(
         row = costs.row
         realised = [row["round"], row["sim_seconds"], row["joules"], row.get(monitor.field)]
     return {
-        name: {"predicted": float(value), "realised": found}
-        for name, value, found in zip(NAMES, predicted, realised, strict=True)
+        name: {"predicted": float(value), "realised": value_at_target}
+        for name, value, value_at_target in zip(NAMES, predicted, realised, strict=True)
     }
 
 
-def prediction_rows(found: dict[str, dict[str, float | None]]) -> list[list[str]]:
+def prediction_rows(pairs: dict[str, dict[str, float | None]]) -> list[list[str]]:
     """The cells of a table: what, predicted, realised, and their difference."""
     rows = []
-    for name, pair in found.items():
+    for name, pair in pairs.items():
         predicted, realised = pair["predicted"], pair["realised"]
         assert predicted is not None
         cells = [TITLES[name], f"{predicted:.4g}"]

@@ -66,8 +66,8 @@ class SweepError(TrainingError):
         varied = _varied([outcome.config for outcome in self.outcomes])
         by_reason: dict[str, list[str]] = {}
         for config, reason in failures:
-            given = _given(config)
-            values = "".join(f", {key} {given[key]}" for key in varied if key in given)
+            settings = _given(config)
+            values = "".join(f", {key} {settings[key]}" for key in varied if key in settings)
             by_reason.setdefault(reason, []).append(
                 f"{config.named('algorithm')} ({settings_hash(config)}{values})"
             )
@@ -94,8 +94,8 @@ def _varied(configs: Sequence[Config]) -> list[str]:
     same = {"algorithm", *WITHOUT_RESULTS}
     return [
         key
-        for key, found in values.items()
-        if key not in same and found.count(found[0]) < len(found)
+        for key, values_of_key in values.items()
+        if key not in same and values_of_key.count(values_of_key[0]) < len(values_of_key)
     ]
 
 
@@ -182,11 +182,11 @@ def sweep(
             on_end(place)
 
     first = {folder: place for place, folder in reversed([*enumerate(folders)])}
-    found = [place for place in sorted(first.values()) if is_finished(configs[place], root)]
-    places = sorted({*first.values()} - {*found})
+    finished = [place for place in sorted(first.values()) if is_finished(configs[place], root)]
+    places = sorted({*first.values()} - {*finished})
     if on_found is not None:
-        on_found(found, places)
-    for place in found:
+        on_found(finished, places)
+    for place in finished:
         if on_end is not None:
             on_end(place)
 
@@ -205,7 +205,7 @@ def sweep(
         if train_all and places:
             failures = execute(places, {})
         elif places:
-            failures = _by_training(configs, places, folders, found, execute)
+            failures = _by_training(configs, places, folders, finished, execute)
     failed = {settings_hash(failure.config): failure for failure in failures}
     stored: dict[Path, RunResult | Failure] = {}
     for folder, config in zip(folders, configs, strict=True):
@@ -250,15 +250,15 @@ def _by_training(
     configs: Sequence[Config],
     places: Sequence[int],
     folders: Sequence[Path],
-    found: Sequence[int],
+    finished: Sequence[int],
     execute: Callable[[list[int], Mapping[int, Path]], list[Failure]],
 ) -> list[Failure]:
     """Train one run of those that train the same model, then price the others.
 
     If it fails, the next one is trained. Interrupted runs are always resumed.
     """
-    keys = {place: training_key(configs[place]) for place in (*found, *places)}
-    sources = {keys[place]: folders[place] for place in reversed(found)}
+    keys = {place: training_key(configs[place]) for place in (*finished, *places)}
+    sources = {keys[place]: folders[place] for place in reversed(finished)}
     waiting, failures = list(places), list[Failure]()
     while waiting:
         led, trained, later = set[str | None](), list[int](), list[int]()

@@ -170,10 +170,10 @@ def timeline(config: Config, seconds: float) -> Timeline:
     stream, tasks = Stream(config.run.seed), config.tasks
     records = Records()
     counted = [_counted(task) for task in tasks.values()]
-    elements = [found for found, _ in counted]
+    elements = [size for size, _ in counted]
     network = build_network(config.network, stream, config)
     delays = build_delays(config, network, elements, stream, [cost for _, cost in counted])
-    models = [TaskModel(found.up) for found in elements]
+    models = [TaskModel(size.up) for size in elements]
     times = build_times(config, network, delays, models, stream, records=records)
     Notes()(*implausible(config, network))
     begin(times.clock, seconds)

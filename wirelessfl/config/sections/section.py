@@ -48,11 +48,11 @@ class Section(BaseModel, metaclass=_Listed):
 
     @model_validator(mode="before")
     @classmethod
-    def _numbers(cls, given: Any) -> Any:
-        if not isinstance(given, Mapping):
-            return given
-        read, kinds = dict(given), _kinds_of(cls)
-        for key, value in given.items():
+    def _numbers(cls, value_read: Any) -> Any:
+        if not isinstance(value_read, Mapping):
+            return value_read
+        read, kinds = dict(value_read), _kinds_of(cls)
+        for key, value in value_read.items():
             if key in kinds:
                 read[key] = read_value(key, value, kinds[key])
         return read
@@ -62,12 +62,12 @@ class Section(BaseModel, metaclass=_Listed):
 
         A replaced value still counts as given unless it was None, which means the default.
         """
-        given = {
+        stated = {
             name
             for name in self.model_fields_set
             if name not in values or getattr(self, name) is not None
         }
-        return cast(Self, type(self).model_construct(given, **{**dict(self), **values}))
+        return cast(Self, type(self).model_construct(stated, **{**dict(self), **values}))
 
 
 @cache  # thousands of configurations are read in a sweep
@@ -93,17 +93,17 @@ def read_value(key: str, value: Any, kinds: Collection[Any]) -> Any:
     if Path in kinds:
         return expanded(value) if isinstance(value, str | Path) else value
     if bool not in kinds:
-        for each in value if isinstance(value, list | tuple) else [value]:
-            if isinstance(each, bool):
+        for kind in value if isinstance(value, list | tuple) else [value]:
+            if isinstance(kind, bool):
                 raise ConfigError(f"{key} is {value}: it does not accept true/false.")
     if int not in kinds:
         return value
     several = isinstance(value, list | tuple)
-    read = [each if str in kinds else _whole(each) for each in (value if several else [value])]
-    for each in read:
-        long = isinstance(each, str) and LARGE.fullmatch(each.strip())
-        number = isinstance(each, int if float in kinds else int | float)
-        if long or (number and abs(each) > LARGEST):
+    read = [kind if str in kinds else _whole(kind) for kind in (value if several else [value])]
+    for kind in read:
+        long = isinstance(kind, str) and LARGE.fullmatch(kind.strip())
+        number = isinstance(kind, int if float in kinds else int | float)
+        if long or (number and abs(kind) > LARGEST):
             raise ConfigError(f"{key} is beyond 2**63 - 1, the largest whole number: give less.")
     return type(value)(read) if several else read[0]
 
@@ -151,16 +151,16 @@ def _count_or(word: str, unit: str, largest: int | None = None) -> BeforeValidat
     """
     limit = "1 or more" if largest is None else f"1 to {largest}"
 
-    def check(given: Any) -> Any:
-        if given is None or given == word:
-            return given
+    def check(value: Any) -> Any:
+        if value is None or value == word:
+            return value
         try:
-            number = int(given)
+            number = int(value)
         except (OverflowError, TypeError, ValueError):
             number = 0
-        fraction = isinstance(given, float) and number != given
+        fraction = isinstance(value, float) and number != value
         if fraction or not 1 <= number <= (largest or number):
-            raise ValueError(f"{given!r} is not a number of {unit}: give {limit}, or {word}")
+            raise ValueError(f"{value!r} is not a number of {unit}: give {limit}, or {word}")
         return number
 
     return BeforeValidator(check)

@@ -180,13 +180,13 @@ STOP = (
 )
 
 
-def listed(given: Any) -> Any:
+def listed(value: Any) -> Any:
     """Parse a list, or a comma-separated string, of names; return other values unchanged."""
-    names = given.split(",") if isinstance(given, str) else given
+    names = value.split(",") if isinstance(value, str) else value
     if not isinstance(names, list | tuple) or not all(isinstance(name, str) for name in names):
-        return given
-    found = (absolute(part.strip()) for name in names for part in name.split(","))
-    return tuple(dict.fromkeys(name for name in found if name)) or given
+        return value
+    parts = (absolute(part.strip()) for name in names for part in name.split(","))
+    return tuple(dict.fromkeys(name for name in parts if name)) or value
 
 
 class EvaluationSection(Section):

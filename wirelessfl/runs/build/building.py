@@ -49,17 +49,17 @@ def build(
     return build_resolved(*configured_call(build, config, given), shards)
 
 
-def build_resolved(config: Config, given: GivenObjects, shards: Shards = ALONE) -> Setup:
+def build_resolved(config: Config, objects: GivenObjects, shards: Shards = ALONE) -> Setup:
     """``build`` for settings that ``configured`` has resolved; it resolves nothing.
 
     Args:
         config: the settings, resolved, with the given objects marked.
-        given: Python objects that replace settings.
+        objects: Python objects that replace settings.
         shards: the processes that share the clients.
     """
-    if given.redesign is not None:
-        check_redesign(config, given.redesign)
-    if given.network is not None:
-        guard(type(given.network.fading), Fading)
+    if objects.redesign is not None:
+        check_redesign(config, objects.redesign)
+    if objects.network is not None:
+        guard(type(objects.network.fading), Fading)
     with seeded_generators(Stream(config.run.seed, ("users' code",))):
-        return BUILDERS[config.regime](config, given, shards)
+        return BUILDERS[config.regime](config, objects, shards)

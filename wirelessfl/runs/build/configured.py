@@ -45,14 +45,14 @@ def configured_call(
 
 def configured(
     config: Config | Mapping[str, Any] | str | Path,
-    given: GivenObjects = NOTHING,
+    objects: GivenObjects = NOTHING,
     trust: bool = False,
 ) -> Config:
     """The resolved configuration of a run with these settings and given objects.
 
     Args:
         config: a configuration, nested tables of settings, or the path of a TOML file.
-        given: Python objects that replace settings.
+        objects: Python objects that replace settings.
         trust: whether a TOML file may name code to import.
 
     Returns:
@@ -63,7 +63,7 @@ def configured(
             is also given, settings conflict, or a file names code without being trusted.
     """
     check_settings(config)
-    nothing = all(value is None for value in vars(given).values())
+    nothing = all(value is None for value in vars(objects).values())
     if isinstance(config, Config):
         if nothing and not config.given.names:
             return config.with_known_network()
@@ -71,28 +71,28 @@ def configured(
     else:
         tables = dict(config) if isinstance(config, Mapping) else read_toml(Path(config), trust)
         settings = Settings.read(checked_tables(tables))
-    _check_names(settings, given)
-    check_given(settings.given, given)
-    _check_replaced(settings, given)
+    _check_names(settings, objects)
+    check_given(settings.given, objects)
+    _check_replaced(settings, objects)
     # The name of the given data set is allowed, e.g. for its published step time.
-    loose = {("dataset", "name")} if given.data is not None else set[tuple[str, str]]()
-    clients = None if given.split is None else len(given.split)
-    if given.network is not None or settings.states("network", "clients"):
+    loose = {("dataset", "name")} if objects.data is not None else set[tuple[str, str]]()
+    clients = None if objects.split is None else len(objects.split)
+    if objects.network is not None or settings.states("network", "clients"):
         clients = None
     if clients is not None:
         loose.add(("network", "clients"))
-    loss = given.loss if isinstance(given.loss, str) else None
+    loss = objects.loss if isinstance(objects.loss, str) else None
     settings = with_objects(
-        settings, given.marks, loss=loss, metric=listed(given.metric_names), clients=clients
+        settings, objects.marks, loss=loss, metric=listed(objects.metric_names), clients=clients
     )
     made = Config.resolved(settings, loose=loose)
-    _check_drawn(made, given)
-    return made if given.network is not None else made.with_known_network()
+    _check_drawn(made, objects)
+    return made if objects.network is not None else made.with_known_network()
 
 
-def _check_drawn(config: Config, given: GivenObjects) -> None:
+def _check_drawn(config: Config, objects: GivenObjects) -> None:
     """Refuse a given model that a warm start would draw anew."""
-    warm_start, model = config.warm_start, given.model
+    warm_start, model = config.warm_start, objects.model
     if warm_start is not None and warm_start.draws and model is not None:
         raise ConfigError(
             f'warm_start="{warm_start.title}" draws new models, but the model, '
@@ -101,18 +101,18 @@ def _check_drawn(config: Config, given: GivenObjects) -> None:
         )
 
 
-def _check_names(settings: Settings, given: GivenObjects) -> None:
+def _check_names(settings: Settings, objects: GivenObjects) -> None:
     """Check the loss and the metrics that are given by name."""
-    check_functions(given.loss, given.metrics, given.functions)
+    check_functions(objects.loss, objects.metrics, objects.functions)
     stated = any(kind == "loss" for kind, _ in settings.places)
-    name = {"name": absolute(given.loss)}
-    if isinstance(given.loss, str) and stated and settings.tables["loss"] != name:
+    name = {"name": absolute(objects.loss)}
+    if isinstance(objects.loss, str) and stated and settings.tables["loss"] != name:
         raise ConfigError(
-            f"loss={given.loss!r} is given to wirelessfl.run, and so is a table [loss]: leave "
+            f"loss={objects.loss!r} is given to wirelessfl.run, and so is a table [loss]: leave "
             "one out."
         )
     other = settings.evaluation.metric
-    if given.metric_names and other and other != listed(given.metric_names):
+    if objects.metric_names and other and other != listed(objects.metric_names):
         raise ConfigError(
             "metrics=... is given to wirelessfl.run, and so is metric in [evaluation]: leave "
             "one out."
@@ -143,17 +143,17 @@ def naming_network(
     return tables | {"network": table | {"network": path}}
 
 
-def check_given(marks: GivenSection, given: GivenObjects = NOTHING) -> None:
+def check_given(marks: GivenSection, supplied: GivenObjects = NOTHING) -> None:
     """Raise unless the objects that the settings need are given.
 
     Args:
         marks: the settings' ``[given]`` table.
-        given: the given objects.
+        supplied: the given objects.
 
     Raises:
         ConfigError: an object is missing, or the network has another size; the message names it.
     """
-    there = given.marks
+    there = supplied.marks
     absent = [name for name in marks.names if getattr(there, name) is None]
     if absent:
         objects = ", ".join(f"{name}=..." for name in absent)
@@ -172,30 +172,30 @@ def check_given(marks: GivenSection, given: GivenObjects = NOTHING) -> None:
     )
 
 
-def _check_replaced(settings: Settings, given: GivenObjects) -> None:
+def _check_replaced(settings: Settings, objects: GivenObjects) -> None:
     """Refuse settings that are given although a given object replaces them."""
     places = settings.places
     replaced: dict[str, list[str]] = {
         name: [] for name in ("model", "data", "split", "network", "loss")
     }
-    if callable(given.loss) and settings.given.loss is None:
+    if callable(objects.loss) and settings.given.loss is None:
         table = settings.tables["loss"]
         keys = [key for key in table if ("loss", key) in places]
         replaced["loss"] = [f"{'loss' if k == 'name' else k}={table[k]}" for k in keys]
-    if given.model is not None and settings.given.model is None:
+    if objects.model is not None and settings.given.model is None:
         table = settings.tables["model"]
         keys = [key for key in table if ("model", key) in places and key != "layers"]
         replaced["model"] = [f"{'model' if k == 'name' else k}={table[k]}" for k in keys]
-    if given.data is not None and settings.given.data is None:
+    if objects.data is not None and settings.given.data is None:
         table = settings.tables["dataset"]
-        same = table["name"] == absolute_name("dataset", given.data.name)
+        same = table["name"] == absolute_name("dataset", objects.data.name)
         keys = [k for k in table if ("dataset", k) in places and not (same and k == "name")]
         replaced["data"] = [f"{'dataset' if k == 'name' else k}={table[k]}" for k in keys]
-    if given.split is not None and settings.given.split is None:
+    if objects.split is not None and settings.given.split is None:
         table = settings.tables["split"]
         keys = [key for key in table if ("split", key) in places]
         replaced["split"] = [f"{'split' if k == 'name' else k}={table[k]}" for k in keys]
-    if given.network is not None:
+    if objects.network is not None:
         replaced["network"] = _replaced_by_network(settings, places)
     for name, entries in replaced.items():
         if entries:

@@ -129,8 +129,8 @@ def build_executor(
                 f"clients train in chunks of {chunk}. Choose a smaller --chunk to use all workers."
             )
         executor = WorkersExecutor(executor, workers, threads)
-    found = Computing(str(device), kind.name, executor.chunk, replay, workers, threads)
-    return executor, found, notes
+    computing = Computing(str(device), kind.name, executor.chunk, replay, workers, threads)
+    return executor, computing, notes
 
 
 def _make(
@@ -208,8 +208,8 @@ def _on_gpu(
             "cannot be recorded there. Leave replay out."
         )
     steady = trained.workload.steady and not augmented
-    wanted = settings.replay or ("on" if steady else "off")
-    replay = kind is not LoopExecutor and wanted == "on"
+    use_replay = settings.replay or ("on" if steady else "off")
+    replay = kind is not LoopExecutor and use_replay == "on"
     chunk = settings.chunk or _gpu_chunk(trained, kind, device)
     return chunk, 1, replay
 
@@ -227,8 +227,8 @@ def _gpu_chunk(trained: ModelAndData, kind: type[Executor], device: torch.device
     if kind is VmapExecutor and long and has_convolutions(trained.objective):
         return 1
     batch_size = trained.data.source.batch_size
-    each = estimated_sample_bytes(trained.objective, trained.data.first(4)[0])
-    return _fitting(trained.objective.spec.size, batch_size * each, device)
+    sample_bytes = estimated_sample_bytes(trained.objective, trained.data.first(4)[0])
+    return _fitting(trained.objective.spec.size, batch_size * sample_bytes, device)
 
 
 def _fitting(parameters: int, batch_bytes: float, device: torch.device) -> int:

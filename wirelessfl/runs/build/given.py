@@ -189,16 +189,16 @@ def check_objects(**objects: object) -> None:
     Raises:
         ConfigError: an argument has the wrong type; the message names it.
     """
-    for name, given in objects.items():
-        if given is None and name != "shards":
+    for name, value in objects.items():
+        if value is None and name != "shards":
             continue
         if name in OBJECTS:
             kind, remedy = OBJECTS[name]
-            if not isinstance(given, kind()):
-                raise ConfigError(f"{name} is {shown(given)}: {remedy}.")
-        elif not callable(given):
+            if not isinstance(value, kind()):
+                raise ConfigError(f"{name} is {shown(value)}: {remedy}.")
+        elif not callable(value):
             raise ConfigError(
-                f"{name} is {shown(given)}: give a function of one argument, or leave it out."
+                f"{name} is {shown(value)}: give a function of one argument, or leave it out."
             )
 
 

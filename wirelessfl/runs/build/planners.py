@@ -136,9 +136,9 @@ class UntrainedStructure(Structure):
         """The partition of neurons under ``scheme``; errors as in ``Structure``."""
         shapes = self.model.shapes
         if scheme not in self._found and shapes is not None:
-            known = partition_of(self.spec, shapes.fully_connected, scheme)
-            if known is not None:
-                self._found[scheme] = known
+            partition = partition_of(self.spec, shapes.fully_connected, scheme)
+            if partition is not None:
+                self._found[scheme] = partition
         return super().partition(scheme)
 
 
@@ -177,7 +177,7 @@ class Planned:
 
 
 def plan_without_data(
-    config: Config, given: GivenObjects = NOTHING, like: Planned | None = None
+    config: Config, objects: GivenObjects = NOTHING, like: Planned | None = None
 ) -> Planned:
     """Build what plans a run in rounds, without data, split and executor.
 
@@ -185,7 +185,7 @@ def plan_without_data(
 
     Args:
         config: the settings, resolved, with the given objects marked.
-        given: Python objects that replace settings.
+        objects: Python objects that replace settings.
         like: what was planned with settings that have the same model; None for a new one.
 
     Raises:
@@ -193,29 +193,31 @@ def plan_without_data(
         DataError: the data set must be loaded, but is missing or damaged.
     """
     stream = Stream(config.run.seed)
-    network = given.network or build_network(config.network, stream, config)
-    model = UntrainedModel(config, given, stream) if like is None else like.model
+    network = objects.network or build_network(config.network, stream, config)
+    model = UntrainedModel(config, objects, stream) if like is None else like.model
     presence = config.presence
     groups = None if presence is None else presence.groups(model.classes, network.cell_of)
     layers = config.model.layers
     structure = UntrainedStructure(model, layers) if like is None else like.structure
-    steps = _steps_without_training(config, given, network, stream)
+    steps = _steps_without_training(config, objects, network, stream)
     planner = make_planner(config, network, groups, structure, model.step_cost, None, steps)
     return Planned(planner, model, groups, structure)
 
 
 def _steps_without_training(
-    config: Config, given: GivenObjects, network: Network, stream: Stream
+    config: Config, objects: GivenObjects, network: Network, stream: Stream
 ) -> StepCounts:
     """Number of local steps of each client, for which passes need the split of the data."""
     if config.training.local_epochs is None:
         return step_counts(config.training, None)
     loaded = Loaded()
     data = (
-        loaded.dataset(config.dataset, config.data.data_dir) if given.data is None else given.data
+        loaded.dataset(config.dataset, config.data.data_dir)
+        if objects.data is None
+        else objects.data
     )
     samples, *_ = loaded.split(
-        config.data, config, data, network, stream.child("split"), given.split
+        config.data, config, data, network, stream.child("split"), objects.split
     )
     return step_counts(config.training, samples.sizes)
 
@@ -253,16 +255,16 @@ def make_planner(
             )
     if step_cost is not None:
         network = replace(network, cycles_per_step=step_cost.cycles)
-    uplink, wanted, training = config.uplink, config.network, config.training
+    uplink, section, training = config.uplink, config.network, config.training
     compression, failures = config.compression, config.failures
     select = config.select
-    down, back = wanted.downlink_mbps, wanted.backhaul_mbps
+    down, back = section.downlink_mbps, section.backhaul_mbps
     return Planner(
         config.algorithm,
         Links(
             network,
             uplink,
-            coherence=wanted.coherence or uplink.coherence,
+            coherence=section.coherence or uplink.coherence,
             downlink_bps=1e6 * down if down else uplink.downlink_bps,
             backhaul_bps=back and 1e6 * back,
             failures=None if failures is None or failures.never else failures,

@@ -101,10 +101,10 @@ def implausible(config: Config, network: Network, first: Plan | None = None) -> 
 
 def _network(case: Examined) -> Iterator[str]:
     yield from network_notes(case.network, radio=case.radio, computes=case.computes)
-    given = case.config.network.transmit_power_dbm
-    if case.radio and given is not None and 0 < given < 1:
+    power = case.config.network.transmit_power_dbm
+    if case.radio and power is not None and 0 < power < 1:
         yield (
-            f"transmit_power_dbm is {given:g}, {dbm_to_watts(given) * 1e3:.2g} mW: for {given:g} "
+            f"transmit_power_dbm is {power:g}, {dbm_to_watts(power) * 1e3:.2g} mW: for {power:g} "
             "W, give transmit_power_w."
         )
 
@@ -181,7 +181,7 @@ def _energy(case: Examined) -> Iterator[str]:
     equal = None if price is None else price.equal
     if price is None or equal is None:
         return
-    found = costly(
+    rule = costly(
         {
             "joules": price.joules,
             "equal_joules": equal.joules,
@@ -189,8 +189,8 @@ def _energy(case: Examined) -> Iterator[str]:
             "equal_seconds": equal.seconds.max(),
         }
     )
-    if found is not None:
-        yield f"with the bands of least time, the first round takes {found}."
+    if rule is not None:
+        yield f"with the bands of least time, the first round takes {rule}."
 
 
 RULES: tuple[Callable[[Examined], Iterator[str]], ...] = (

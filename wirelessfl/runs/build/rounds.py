@@ -95,14 +95,14 @@ class ModelParts:
         )
 
 
-def build_rounds(config: Config, given: GivenObjects, shards: Shards) -> Setup:
+def build_rounds(config: Config, objects: GivenObjects, shards: Shards) -> Setup:
     """Build a run of one model in rounds; arguments and errors as for ``build_parts``."""
-    parts = build_parts(config, given, shards)
+    parts = build_parts(config, objects, shards)
     scope = Scope([config.training.rounds], config.evaluation.eval_every or 1)
     redesigns = None
-    if given.redesign is not None:
+    if objects.redesign is not None:
         links_of = _links_of(config, parts.planner.links)
-        redesigns = Redesigns(given.redesign, parts.planner, links_of, shards)
+        redesigns = Redesigns(objects.redesign, parts.planner, links_of, shards)
     return parts.setup(
         config.schedule.scheduler([config.schedule], scope),
         ModelRounds(parts.planner, parts.training, parts.clock, redesigns),
@@ -115,7 +115,7 @@ def check_redesign(config: Config, redesign: Redesign) -> None:
     Raises:
         ConfigError: a setting conflicts with redesigns; the message names it.
     """
-    every, each, title = redesign.every, config.evaluation.eval_every or 1, redesign.title
+    every, period, title = redesign.every, config.evaluation.eval_every or 1, redesign.title
     if isinstance(every, bool) or not isinstance(every, int | np.integer) or every < 1:
         raise ConfigError(f"redesign {title!r}: every is {shown(every)}: give an integer >= 1.")
     if not config.regime.common_rounds or type(config.schedule) is not Rounds:
@@ -138,10 +138,10 @@ def check_redesign(config: Config, redesign: Redesign) -> None:
             "its rounds in advance with these settings: choose other values (budget, min_coverage, "
             "masks), or leave redesign out."
         )
-    if every % each:
+    if every % period:
         raise ConfigError(
-            f"redesign={title} conflicts with eval_every={each}: it decides from rows, and each "
-            f"row must have rounds of one design. Choose a multiple of {each} rounds, or another "
+            f"redesign={title} conflicts with eval_every={period}: it decides from rows, and each "
+            f"row must have rounds of one design. Choose a multiple of {period} rounds, or another "
             "eval_every."
         )
     held = config.data.validation_fraction
@@ -173,12 +173,12 @@ def _links_of(config: Config, configured: Links) -> Callable[[Mapping[str, Any]]
     return lambda settings: changed(tuple(sorted(settings.items())))
 
 
-def build_parts(config: Config, given: GivenObjects, shards: Shards) -> ModelParts:
+def build_parts(config: Config, objects: GivenObjects, shards: Shards) -> ModelParts:
     """Build the parts of a run of one model; as a check, its first round is planned.
 
     Args:
         config: the settings, resolved, with the given objects marked.
-        given: Python objects that replace settings.
+        objects: Python objects that replace settings.
         shards: the processes that share the clients.
 
     Raises:
@@ -186,14 +186,14 @@ def build_parts(config: Config, given: GivenObjects, shards: Shards) -> ModelPar
         DataError: the data are missing, or cannot be split as requested.
     """
     stream = Stream(config.run.seed)
-    network = given.network or build_network(config.network, stream, config)
+    network = objects.network or build_network(config.network, stream, config)
     training = config.training
     cohort = training.clients_per_round or network.clients
     model = build_model_of(
         config,
         network,
         Workload.of(config, cohort),
-        given,
+        objects,
         Loaded(),
         split_stream=stream.child("split"),
         stream=stream,
@@ -274,11 +274,11 @@ def _checked_plan(config: Config, model: TrainedModel, planner: Planner) -> Plan
 
 def _check_deadlines(planner: Planner, rounds: int) -> None:
     """Check that all rounds meet their deadline, unless participants depend on training."""
-    check, wanted = planner.links.uplink.deadline_check, planner.participation
-    if check is None or wanted.client_joules is not None:
+    check, participation = planner.links.uplink.deadline_check, planner.participation
+    if check is None or participation.client_joules is not None:
         return
-    if wanted.selection is not None and (
-        wanted.selection.wants_losses or planner.links.failures is not None
+    if participation.selection is not None and (
+        participation.selection.wants_losses or planner.links.failures is not None
     ):
         return
     # Repeats may take longer than the deadline: the check is that of rounds in which none fails.
@@ -290,12 +290,12 @@ def _check_deadlines(planner: Planner, rounds: int) -> None:
         ledger.add(plan.clients, None, np.ones(len(plan.clients), dtype=np.bool_))
 
 
-def build_cells(config: Config, given: GivenObjects, shards: Shards) -> Setup:
+def build_cells(config: Config, objects: GivenObjects, shards: Shards) -> Setup:
     """Build a run with asynchronous cells; most parts are those of a run in rounds.
 
     Args:
         config: the settings; ``rounds`` is the number of merges.
-        given: Python objects that replace settings.
+        objects: Python objects that replace settings.
         shards: the processes that share the clients; must be one.
 
     Raises:
@@ -307,7 +307,7 @@ def build_cells(config: Config, given: GivenObjects, shards: Shards) -> Setup:
             f'"{config.named("algorithm")}" with schedule "{config.named("schedule")}" needs one. '
             "Start it without torchrun."
         )
-    parts = build_parts(config, given, shards)
+    parts = build_parts(config, objects, shards)
     ticks = config.evaluation.eval_seconds is not None
     schedule = config.schedule
     scheduler = schedule.scheduler(

@@ -90,10 +90,10 @@ class Loaded:
         if lists is not None:
             check_below(lists, len(data.train_labels))
             return Dealt(ClientSamples.of(lists), None, None)
-        wanted, presence = choices.split, choices.presence
+        choice, presence = choices.split, choices.presence
         _check_by_labels(choices, data)
         groups = None if presence is None else presence.groups(data.classes, network.cell_of)
-        key = (wanted, settings.validation_fraction, id(data))
+        key = (choice, settings.validation_fraction, id(data))
         if key not in self.splits:
             held = _held_out(settings, data, stream.child("validation"))
             self.splits[key] = _dealt(choices, data, network, groups, stream, held), held

@@ -27,14 +27,14 @@ from wirelessfl.runs.build.trained_model import TrainedModel
 from wirelessfl.training.workers.shards import Shards
 
 
-def build_sessions(config: Config, given: GivenObjects, shards: Shards) -> Setup:
+def build_sessions(config: Config, objects: GivenObjects, shards: Shards) -> Setup:
     """Build a run of one model in sessions; arguments as in ``build_parts``.
 
     Raises:
         ConfigError: as in ``build_parts``, or the warm start draws new models although the model
             is a given object.
     """
-    parts = build_parts(config, given, shards)
+    parts = build_parts(config, objects, shards)
     warm_start, sessions = config.warm_start, config.sessions.sessions
     assert warm_start is not None
     assert sessions is not None
@@ -90,8 +90,8 @@ def drawn_models(
 
     def draw(number: int) -> torch.Tensor:
         """Random parameters, drawn in the same way as the initial parameters."""
-        own = stream.child("session weights", number)
-        module = configured_model(config.model, model.data, own)
+        weights = stream.child("session weights", number)
+        module = configured_model(config.model, model.data, weights)
         return model.objective.spec.from_module(module).to(model.start.device)
 
     return draw
@@ -135,7 +135,7 @@ def held_labels(model: TrainedModel) -> HeldLabels:
         counts -= np.bincount(model.validation.labels.cpu().numpy(), minlength=classes)
 
     def labels_of(client: int) -> list[int]:
-        found: list[int] = labels[model.client_samples[client]].tolist()
-        return found
+        label_list: list[int] = labels[model.client_samples[client]].tolist()
+        return label_list
 
     return HeldLabels(labels_of, np.flatnonzero(counts).tolist())

@@ -114,11 +114,11 @@ def build_times(
     return Times(clock, scheduler, handler)
 
 
-def _shares(given: Sequence[int | None], available: int) -> list[int]:
+def _shares(numbers: Sequence[int | None], available: int) -> list[int]:
     """Clients per task in a round; tasks without a given number divide the rest evenly."""
-    left = available - sum(share or 0 for share in given)
-    open_ = [task for task, share in enumerate(given) if share is None]
-    shares = [share or 0 for share in given]
+    left = available - sum(share or 0 for share in numbers)
+    open_ = [task for task, share in enumerate(numbers) if share is None]
+    shares = [share or 0 for share in numbers]
     if open_:
         dealt = allocate_requests([1.0] * len(open_), left, floor=1).value
         assert dealt is not None, "checked with the configuration"

@@ -34,7 +34,7 @@ MAX_TASKS_WITH_WORKERS = 2
 """Maximum number of tasks that get worker processes automatically, to bound memory."""
 
 
-def build_tasks(config: Config, given: GivenObjects, shards: Shards) -> Setup:
+def build_tasks(config: Config, objects: GivenObjects, shards: Shards) -> Setup:
     """Build a run of tasks.
 
     Tasks with the same data settings share the data and the split, so a client has the same
@@ -42,22 +42,22 @@ def build_tasks(config: Config, given: GivenObjects, shards: Shards) -> Setup:
 
     Args:
         config: the settings, resolved, with the given objects marked.
-        given: Python objects that replace settings; with tables of tasks, only a network.
+        objects: Python objects that replace settings; with tables of tasks, only a network.
         shards: the processes that share the clients; must be one.
 
     Raises:
         ConfigError: settings conflict.
         DataError: the data are missing, or cannot be split as requested.
     """
-    _check(config, given, shards)
+    _check(config, objects, shards)
     stream = Stream(config.run.seed)
-    network = given.network or build_network(config.network, stream, config)
+    network = objects.network or build_network(config.network, stream, config)
     if len(config.task) > MAX_TASKS_WITH_WORKERS and config.run.workers == "auto":
         config = config.with_run({"workers": 1})
     loaded = Loaded()
     tasks = {name: (task, task_stream(config, name, stream)) for name, task in config.tasks.items()}
     models = [
-        _build_model(task, network, given, loaded, stream, of_task)
+        _build_model(task, network, objects, loaded, stream, of_task)
         for task, of_task in tasks.values()
     ]
     compression = config.compression.used
@@ -109,7 +109,7 @@ def build_tasks(config: Config, given: GivenObjects, shards: Shards) -> Setup:
     )
 
 
-def _check(config: Config, given: GivenObjects, shards: Shards) -> None:
+def _check(config: Config, supplied: GivenObjects, shards: Shards) -> None:
     """Refuse several processes, and objects of one model in runs with tables of tasks."""
     if shards.count > 1:
         raise ConfigError(
@@ -118,10 +118,10 @@ def _check(config: Config, given: GivenObjects, shards: Shards) -> None:
             'Start it without torchrun, or choose schedule "rounds".'
         )
     objects = (
-        ("model", given.model),
-        ("data", given.data),
-        ("split", given.split),
-        ("augment", given.augment),
+        ("model", supplied.model),
+        ("data", supplied.data),
+        ("split", supplied.split),
+        ("augment", supplied.augment),
     )
     for name, thing in objects:
         if thing is not None and config.task:
@@ -134,7 +134,7 @@ def _check(config: Config, given: GivenObjects, shards: Shards) -> None:
 def _build_model(
     task: Config,
     network: Network,
-    given: GivenObjects,
+    objects: GivenObjects,
     loaded: Loaded,
     stream: Stream,
     task_stream: Stream,
@@ -146,7 +146,7 @@ def _build_model(
         task,
         network,
         Workload.of(task, at_once, schedule.merged),
-        given,
+        objects,
         loaded,
         split_stream=stream.child("split"),
         stream=task_stream,

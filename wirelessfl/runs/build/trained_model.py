@@ -57,7 +57,7 @@ def with_loss(
     config: Config,
     objective: Objective,
     data: Dataset,
-    given: GivenObjects,
+    objects: GivenObjects,
     device: torch.device,
 ) -> tuple[Objective, str | None]:
     """The objective with the configured or given loss, and a message for the user, if any.
@@ -66,7 +66,7 @@ def with_loss(
         config: settings of the model.
         objective: the model, on the device.
         data: the data set.
-        given: Python objects that replace settings.
+        objects: Python objects that replace settings.
         device: the device.
 
     Raises:
@@ -81,14 +81,14 @@ def with_loss(
     x, y = (part[rows].to(device) for part in (data.train_inputs, data.train_labels))
     objective.module.train()
     outputs = output_of(objective.module, widened(x))
-    function = given.loss if callable(given.loss) else None
+    function = objects.loss if callable(objects.loss) else None
     criterion, note = ready(loss, function, outputs, y, data.train_labels)
     return replace(objective, criterion=criterion), note
 
 
 def measures_of(
     config: Config,
-    given: GivenObjects,
+    objects: GivenObjects,
     objective: Objective,
     data: Dataset,
     samples: ClientSamples,
@@ -97,7 +97,7 @@ def measures_of(
 
     Args:
         config: settings of the model.
-        given: Python objects that replace settings.
+        objects: Python objects that replace settings.
         objective: model and loss.
         data: the data set.
         samples: samples of each client.
@@ -106,7 +106,7 @@ def measures_of(
         ConfigError: a metric does not exist, does not fit the labels, or two have the same name.
     """
     metrics: list[Metric] = [find_metric(name) for name in config.evaluation.metric or ()]
-    metrics += own_metrics(given.functions)
+    metrics += own_metrics(objects.functions)
     accuracy = objective.criterion.accuracy
     for place, metric in enumerate(metrics):
         if metric.field in {earlier.field for earlier in metrics[:place]}:
@@ -138,23 +138,23 @@ def check_monitor(config: Config, objective: Objective, measures: Measures, *, h
     evaluation, has_accuracy = config.evaluation, objective.criterion.accuracy is not None
     fields = ["loss", *["accuracy"] * has_accuracy, *(m.field for m in measures.metrics)]
     fields += [f"validation_{name}" for name in fields] if held else []
-    wanted = evaluation.monitor
-    if wanted is None and evaluation.target is not None and not has_accuracy:
+    field = evaluation.monitor
+    if field is None and evaluation.target is not None and not has_accuracy:
         raise ConfigError(
             f"target={evaluation.target:g} refers to the accuracy, which loss "
             f'"{objective.criterion.title}" does not have: name the field that it refers to, '
             f"monitor {', '.join(fields)}."
         )
-    if wanted is not None and wanted not in fields:
+    if field is not None and field not in fields:
         raise ConfigError(
-            f"monitor is {wanted!r}, which is not a measured field of this run's rows."
-            f"{suggestion(wanted, fields)} Choose {', '.join(fields)}, or add a metric."
+            f"monitor is {field!r}, which is not a measured field of this run's rows."
+            f"{suggestion(field, fields)} Choose {', '.join(fields)}, or add a metric."
         )
     for metric in measures.metrics:
-        monitored = wanted is not None and wanted.removeprefix(VALIDATION) == metric.field
+        monitored = field is not None and field.removeprefix(VALIDATION) == metric.field
         if monitored and metric.smaller and not smaller_is_better(metric.field):
             raise ConfigError(
-                f"monitor is {wanted!r}, of which smaller values are better: give your metric a "
+                f"monitor is {field!r}, of which smaller values are better: give your metric a "
                 f"name that ends in loss, such as {metric.field}_loss, by which rows tell this."
             )
 
@@ -224,7 +224,7 @@ def build_model_of(
     config: Config,
     network: Network,
     workload: Workload,
-    given: GivenObjects,
+    objects: GivenObjects,
     loaded: Loaded,
     *,
     split_stream: Stream,
@@ -236,7 +236,7 @@ def build_model_of(
         config: settings of the model.
         network: cells and clients.
         workload: amount of training.
-        given: Python objects that replace settings.
+        objects: Python objects that replace settings.
         loaded: cache of data sets and splits.
         split_stream: randomness of the split.
         stream: randomness of initial weights and batches.
@@ -246,17 +246,17 @@ def build_model_of(
         DataError: the data are missing, or cannot be split as requested.
     """
     expect_workers(config.run, workload)
-    data = given.data or loaded.dataset(config.dataset, config.data.data_dir)
+    data = objects.data or loaded.dataset(config.dataset, config.data.data_dir)
     samples, groups, held = loaded.split(
-        config.data, config, data, network, split_stream, given.split
+        config.data, config, data, network, split_stream, objects.split
     )
     if groups is not None and config.training.clients_per_round is None:
         present = int(np.bincount(groups.group_of).max())
         workload = replace(workload, cohort=present, updates=present)
-    if given.model is None:
+    if objects.model is None:
         module = configured_model(config.model, data, stream.child("initial weights"))
     else:
-        module = given.model
+        module = objects.model
     objective = Objective.of(module)
     start = objective.spec.from_module(module).cpu()
     device = find_device(config.run.device)
@@ -271,19 +271,19 @@ def build_model_of(
         )
     module.to(device)
     inputs, labels = data.train_inputs.to(device), data.train_labels.to(device)
-    objective, loss_note = with_loss(config, objective, data, given, device)
-    measures = measures_of(config, given, objective, data, samples)
+    objective, loss_note = with_loss(config, objective, data, objects, device)
+    measures = measures_of(config, objects, objective, data, samples)
     check_monitor(config, objective, measures, held=held is not None)
     # No client can fill a larger batch. Equal widths keep results independent of the chunk.
     batch_size = min(config.training.batch_size, int(samples.sizes.max()))
-    augmentation = _augmentation(config, given)
+    augmentation = _augmentation(config, objects)
     if augmentation is not None:
         augmentation.check(widened(inputs[:TRIED]))
     source = BatchSource(samples, batch_size, stream, augmentation)
-    own = given.data is not None or is_import_path(config.dataset.name)
+    users = objects.data is not None or is_import_path(config.dataset.name)
     unlabelled: list[str] = []
     if is_one_class(data.train_labels):
-        classes = data.classes if own else None
+        classes = data.classes if users else None
         unlabelled = label_notes(data.train_labels, data.test_labels, classes)
     label_hint = class_hint(data.train_labels)
     if unlabelled:
@@ -310,11 +310,11 @@ def build_model_of(
     if step_cost is not None:
         notes.append(step_cost.note)
     notes += [f"data set {data.name}: {note}" for note in data.notes]
-    if own:
+    if users:
         note = range_note(data.train_inputs)
         notes += [] if note is None else [f"data set {data.name}: {note}"]
     notes += [f"data set {data.name}: {note}" for note in unlabelled]
-    if given.model is not None or is_import_path(config.model.name):
+    if objects.model is not None or is_import_path(config.model.name):
         notes += probabilities(objective, widened(inputs[:TRIED]))
     if data.lossy:
         notes.append(f"data set {data.name}: {data.verification}.")
@@ -348,10 +348,10 @@ def _validation(
     return EvaluationSamples(data.train_inputs[rows].to(device), data.train_labels[rows].to(device))
 
 
-def _augmentation(config: Config, given: GivenObjects) -> Augmentation | None:
+def _augmentation(config: Config, objects: GivenObjects) -> Augmentation | None:
     """The given or configured changes of training samples."""
-    if given.augment is not None:
-        return Augmentation.of(given.augment)
+    if objects.augment is not None:
+        return Augmentation.of(objects.augment)
     path = config.data.augment
     return None if path is None else Augmentation.find(path)
 

@@ -80,20 +80,20 @@ def about(device: str) -> dict[str, Any]:
     }
 
 
-def checked_entries(told: Any) -> dict[str, Any]:
+def checked_entries(content: Any) -> dict[str, Any]:
     """The known entries among those that were read from ``about.json``.
 
     Raises:
         ValueError: they are not those of a run.
     """
-    if not isinstance(told, dict):
+    if not isinstance(content, dict):
         raise ValueError("it has no entries of a run")
-    entries = {name: value for name, value in told.items() if name in ENTRIES}
+    entries = {name: value for name, value in content.items() if name in ENTRIES}
     for name, value in entries.items():
-        each = value.values() if isinstance(value, dict) else value
+        items = value.values() if isinstance(value, dict) else value
         of = EACH.get(name)
         if not isinstance(value, ENTRIES[name]) or (
-            of is not None and not all(isinstance(one, of) for one in each)
+            of is not None and not all(isinstance(one, of) for one in items)
         ):
             raise ValueError(f"{name} is {shown(value)}, which is not an entry of a run")
     return entries
@@ -113,11 +113,11 @@ def commit(package: Path) -> dict[str, Any]:
         ``commit`` and ``dirty``; None if unknown.
     """
     packages = ("channels", "solvers", package.name)
-    found, changed = None, None
+    revision, changed = None, None
     if _git(package, "ls-files", "--error-unmatch", "__init__.py") is not None:
-        found = _git(package, "rev-parse", "HEAD")
+        revision = _git(package, "rev-parse", "HEAD")
         changed = _git(package.parent, "status", "--porcelain", "--", *packages)
-    return {"commit": found, "dirty": None if changed is None else bool(changed)}
+    return {"commit": revision, "dirty": None if changed is None else bool(changed)}
 
 
 def _git(folder: Path, *words: str) -> str | None:
@@ -248,8 +248,8 @@ def _without_folder(named: str) -> str:
 
 
 def _with_notes(entries: dict[str, Any], notes: Sequence[str]) -> dict[str, Any]:
-    found = of_each_kind([*entries.get(NOTES, []), *notes])
-    return entries | {NOTES: found} if found else entries
+    notes_of_run = of_each_kind([*entries.get(NOTES, []), *notes])
+    return entries | {NOTES: notes_of_run} if notes_of_run else entries
 
 
 def _checksum(entries: Mapping[str, Any]) -> int:

@@ -109,18 +109,18 @@ class RunCheckpoint:
             return tensors, self._in_force(state)
 
     def read_some(
-        self, wanted: Callable[[str], bool]
+        self, selected: Callable[[str], bool]
     ) -> tuple[dict[str, torch.Tensor], dict[str, Any]]:
         """Some tensors and the state, without an extension.
 
         Args:
-            wanted: which tensors to return, by name.
+            selected: which tensors to return, by name.
 
         Raises:
             ConfigError: the checkpoint is missing or damaged.
         """
         with reading(self.path, self.remedy):
-            return read_checkpoint(self.path, wanted)
+            return read_checkpoint(self.path, selected)
 
     def write(self, tensors: Mapping[str, torch.Tensor], state: Mapping[str, Any]) -> None:
         """Replace the checkpoint atomically.
@@ -214,15 +214,15 @@ def stored_params(
     Raises:
         ValueError, LookupError, TypeError: they are not those of the model.
     """
-    tasks, found = state["tasks"], dict[str, torch.Tensor]()
+    tasks, values = state["tasks"], dict[str, torch.Tensor]()
     for number, learner in enumerate(state["learners"]):
         shapes = {name: tuple(shape) for name, shape in learner["shapes"].items()}
         mark = tensor_mark(None if tasks is None else number)
         spec, params = ParamSpec(shapes, learner["ties"]), tensors[f"{mark}server.cloud.params"]
         if params.dtype != torch.float32 or params.shape != (spec.size,):
             raise ValueError(f"its parameters are {params.dtype} {list(params.shape)}")
-        found |= named_params(spec.named(params), tasks[number] if titled else None)
-    return found
+        values |= named_params(spec.named(params), tasks[number] if titled else None)
+    return values
 
 
 def named_params(params: dict[str, torch.Tensor], task: str | None) -> dict[str, torch.Tensor]:
@@ -266,18 +266,21 @@ def stored_model(
         module = configured_model(config.model, data_facts(config), weights)
     if not isinstance(module, torch.nn.Module):
         raise ConfigError(f"module is {shown(module)}: give an nn.Module, such as MyModel().")
-    own = {name: tuple(value.shape) for name, value in module.named_parameters()}
+    module_shapes = {name: tuple(value.shape) for name, value in module.named_parameters()}
     trained = {name for name, value in module.named_parameters() if value.requires_grad}
     shapes = {name: tuple(value.shape) for name, value in params.items()}
-    wrong = sorted(name for name, shape in shapes.items() if own.get(name, shape) != shape)
+    wrong = sorted(
+        name for name, shape in shapes.items() if module_shapes.get(name, shape) != shape
+    )
     tied = dict(module.named_parameters(remove_duplicate=False)).keys()
     absent = sorted((trained - shapes.keys()) | (shapes.keys() - tied))
     if wrong or absent:
         name = [*wrong, *absent][0]
         raise ConfigError(
             f"the run's parameters do not fit the module: {name} is {list(shapes.get(name, ()))} "
-            f"in the run and {list(own.get(name, ()))} in the module. Give the run's model."
-            if name in shapes and name in own
+            f"in the run and {list(module_shapes.get(name, ()))} in the module. Give the run's "
+            "model."
+            if name in shapes and name in module_shapes
             else f"the run's parameters do not fit the module: only the "
             f"{'run' if name in shapes else 'module'} has {name}. Give the run's model."
         )

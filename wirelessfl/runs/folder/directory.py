@@ -101,14 +101,14 @@ class RunDirectory:
 
     def remove(self) -> None:
         """Remove the files of a run that has failed at its start, and its folder if it was new."""
-        own = (
+        files = (
             self.path / "config.toml",
             self.about_file.path,
             self.rows_file.path,
             self.checkpoint_file.path,
         )
         best = self.path.glob("*best.safetensors")
-        for file in (*own, *array_files(self.path), *self.logs(), *best):
+        for file in (*files, *array_files(self.path), *self.logs(), *best):
             file.unlink(missing_ok=True)
         shutil.rmtree(self.path / "tensorboard", ignore_errors=True)
         if self.new:
@@ -244,8 +244,8 @@ class RunDirectory:
             self._check_kept()
             self.rows_file.to_disk()
             size, checksum = self.rows_file.covered
-            told = {**state, "rows_bytes": size, "rows_checksum": checksum}
-            self.checkpoint_file.write(tensors, told)
+            content = {**state, "rows_bytes": size, "rows_checksum": checksum}
+            self.checkpoint_file.write(tensors, content)
 
     def load(self) -> tuple[dict[str, torch.Tensor], dict[str, Any]] | None:
         """Tensors and state of the checkpoint; None if none has been written yet.
@@ -268,12 +268,12 @@ class RunDirectory:
         return self.checkpoint_file.read()
 
     def load_params(
-        self, wanted: Callable[[str], bool]
+        self, selected: Callable[[str], bool]
     ) -> tuple[dict[str, torch.Tensor], dict[str, Any]]:
         """Some tensors of the checkpoint, and its state.
 
         Args:
-            wanted: which tensors to return, by name.
+            selected: which tensors to return, by name.
 
         Raises:
             ConfigError: there is no checkpoint, it is damaged, or of another version.
@@ -281,7 +281,7 @@ class RunDirectory:
         if not self.checkpoint_file.exists():
             raise ConfigError(f"the run in {self.path} has no checkpoint yet, so no parameters.")
         self.checkpoint_file.check_version(self.command)
-        return self.checkpoint_file.read_some(wanted)
+        return self.checkpoint_file.read_some(selected)
 
     def snapshot(self) -> tuple[dict[str, Any] | None, list[Row]]:
         """State of the checkpoint and all rows, also of a run that is training; changes nothing.
@@ -343,8 +343,8 @@ class RunDirectory:
             if name.endswith(LOG):
                 prefix = name.removesuffix(LOG)
                 mark = f"{prefix.partition('.')[0]}-" if titled else ""
-                own = {
+                part = {
                     n.removeprefix(prefix): v for n, v in tensors.items() if n.startswith(prefix)
                 }
                 with reading(self.checkpoint_file.path, self._remedy):  # or else of the log
-                    check_log(self.path, mark, own)
+                    check_log(self.path, mark, part)

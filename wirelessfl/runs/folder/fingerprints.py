@@ -57,8 +57,8 @@ def check_fingerprint(
     Raises:
         ConfigError: an entry of ``fingerprint`` differs; the message names it.
     """
-    for name, found in fingerprint.items():
-        if state["fingerprint"].get(name) != found:
+    for name, value in fingerprint.items():
+        if state["fingerprint"].get(name) != value:
             raise ConfigError(
                 f"{directory.path}: {name} not those of the original run. Restore them, or start a "
                 "new run."
@@ -104,14 +104,14 @@ def _file_hashes(path: Path) -> dict[str, str]:
         return {path.name: _content(path)}
     files = sorted(file for form in ("*", "*/*") for file in path.glob(form) if file.is_file())
     names = {file.relative_to(path).as_posix(): file for file in files}
-    found = {name: _content(file) for name, file in names.items() if "/." not in f"/{name}"}
+    contents = {name: _content(file) for name, file in names.items() if "/." not in f"/{name}"}
     for folder in sorted(path.glob("*/*/")):
         name = folder.relative_to(path).as_posix()
         inside = sorted(file for file in folder.rglob("*") if file.is_file())
         if inside and "/." not in f"/{name}":
             hashes = [(file.relative_to(folder).as_posix(), _content(file)) for file in inside]
-            found[f"{name}/"] = digest(hashes)
-    return found
+            contents[f"{name}/"] = digest(hashes)
+    return contents
 
 
 def _content(file: Path) -> str:
@@ -122,15 +122,15 @@ def _content(file: Path) -> str:
 @lru_cache(maxsize=4096)
 def _hash_of(file: Path, size: int, changed: int) -> str:
     """Hash of a file's size and content, or of evenly spaced parts of a large file."""
-    found = hashlib.blake2b(str(size).encode(), digest_size=8)
+    checksum = hashlib.blake2b(str(size).encode(), digest_size=8)
     with file.open("rb") as content:
         if size <= WHOLE_BYTES:
-            found.update(content.read())
+            checksum.update(content.read())
         else:
             for part in range(PARTS):
                 content.seek(part * (size - PART_BYTES) // (PARTS - 1))
-                found.update(content.read(PART_BYTES))
-    return found.hexdigest()
+                checksum.update(content.read(PART_BYTES))
+    return checksum.hexdigest()
 
 
 def named_change(directory: RunDirectory, config: Config) -> str:
@@ -148,9 +148,9 @@ def named_change(directory: RunDirectory, config: Config) -> str:
     Raises:
         ConfigError: ``about.json`` is damaged.
     """
-    found = named_hashes(config)
-    began = directory.about() if found else {}
-    for setting, hashes in found.items():
+    current = named_hashes(config)
+    began = directory.about() if current else {}
+    for setting, hashes in current.items():
         before = hashes_at_start(began, setting) or hashes
         for file in sorted({*before, *hashes}):
             if before.get(file) != hashes.get(file):
@@ -256,25 +256,25 @@ def _flat(place: str) -> str:
 
 def non_defaults(config: Config) -> dict[str, Any]:
     """Settings that differ from their defaults, by section and name."""
-    found: dict[str, Any] = {}
+    changed: dict[str, Any] = {}
     for section, settings in config.all_tables().items():
         if section == "task":
             if settings:
-                found["task"] = [_task_non_defaults(config, table) for table in settings]
+                changed["task"] = [_task_non_defaults(config, table) for table in settings]
             continue
         if isinstance(settings, BaseModel):
-            known = {name: info.default for name, info in type(settings).model_fields.items()}
+            defaults = {name: info.default for name, info in type(settings).model_fields.items()}
             values = dict(settings)
         elif (choice := config.choice(section)) is not None:
-            known = {f.name: f.default for part in choice.setting_owners for f in fields(part)}
-            known |= {"local": LOCAL, "name": DEFAULTS.get(section)}
+            defaults = {f.name: f.default for part in choice.setting_owners for f in fields(part)}
+            defaults |= {"local": LOCAL, "name": DEFAULTS.get(section)}
             values = settings
         else:
             continue
         for name, value in values.items():
-            if name not in WITHOUT_RESULTS and known.get(name, MISSING) != value:
-                found[f"{section}.{name}"] = value
-    return found
+            if name not in WITHOUT_RESULTS and defaults.get(name, MISSING) != value:
+                changed[f"{section}.{name}"] = value
+    return changed
 
 
 def _task_non_defaults(config: Config, table: Mapping[str, Any]) -> dict[str, Any]:

@@ -36,8 +36,8 @@ def function_hash(function: object) -> str:
 def model_source(model: torch.nn.Module) -> str:
     """Hash of the source of the user's classes of a model's modules, and of their bases."""
     classes = {cls for module in model.modules() for cls in type(module).__mro__}
-    own = sorted((path_of(cls), cls) for cls in classes if _of_user(cls))
-    return digest(*((name, _source(cls)) for name, cls in own))
+    classes_of_user = sorted((path_of(cls), cls) for cls in classes if _of_user(cls))
+    return digest(*((name, _source(cls)) for name, cls in classes_of_user))
 
 
 def _thing(thing: Any, seen: set[int]) -> Iterator[Any]:
@@ -48,8 +48,8 @@ def _thing(thing: Any, seen: set[int]) -> Iterator[Any]:
         array = thing.detach().cpu().numpy() if isinstance(thing, torch.Tensor) else thing
         yield from (str(array.dtype), array.shape, array)
     elif isinstance(thing, tuple | list):
-        for each in thing:
-            yield from ("item", *_thing(each, seen))
+        for item in thing:
+            yield from ("item", *_thing(item, seen))
     elif isinstance(thing, dict):
         for key in sorted(thing, key=repr):
             yield from (repr(key), *_thing(thing[key], seen))
@@ -90,13 +90,13 @@ def _used(function: FunctionType, seen: set[int]) -> Iterator[Any]:
     steps = [step for code in codes for step in dis.get_instructions(code)]
     set_there = {step.argval for step in steps if step.opname.startswith("STORE_")}
     names = {step.argval for step in steps if step.opname in ("LOAD_GLOBAL", "LOAD_NAME")}
-    found: dict[str, Any] = {n: v for n, v in function.__globals__.items() if n in names}
-    found.update(cells)
-    found.update((f"default {n}", v) for n, v in enumerate(function.__defaults__ or ()))
-    found.update(function.__kwdefaults__ or {})
-    for name in sorted(found):
-        if name not in set_there and _kept(found[name]):
-            yield from (name, *_thing(found[name], seen))
+    values: dict[str, Any] = {n: v for n, v in function.__globals__.items() if n in names}
+    values.update(cells)
+    values.update((f"default {n}", v) for n, v in enumerate(function.__defaults__ or ()))
+    values.update(function.__kwdefaults__ or {})
+    for name in sorted(values):
+        if name not in set_there and _kept(values[name]):
+            yield from (name, *_thing(values[name], seen))
 
 
 def _codes(code: CodeType) -> Iterator[CodeType]:

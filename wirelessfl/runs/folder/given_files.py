@@ -38,34 +38,34 @@ GIVEN = "given"
 Arrays = dict[str, NDArray[Any]]
 
 
-def stored_arrays(setup: Setup, given: GivenObjects) -> dict[str, Arrays]:
+def stored_arrays(setup: Setup, objects: GivenObjects) -> dict[str, Arrays]:
     """The arrays to store in the run's folder, by the stem of their file.
 
     They are the given network, if it can be stored, and the partition of the data of each task.
 
     Args:
         setup: parts of the run.
-        given: the given objects.
+        objects: the given objects.
     """
-    found: dict[str, Arrays] = {}
-    if given.network is not None and not why_not_stored(given.network):
-        found[NETWORK] = network_arrays(given.network)
+    arrays: dict[str, Arrays] = {}
+    if objects.network is not None and not why_not_stored(objects.network):
+        arrays[NETWORK] = network_arrays(objects.network)
     names = list(setup.config.tasks) if setup.config.task else [None]
     for number, (name, model) in enumerate(zip(names, setup.models, strict=True)):
         partition = ClientPartition.of(
             model.client_samples,
             model.data.train_labels.numpy(),
             model.data.classes,
-            whole=given.split is not None,
+            whole=objects.split is not None,
         )
         stem = PARTITION if name is None else f"{PARTITION}-{number}"
-        found[stem] = partition.arrays() | ({} if name is None else {"task": np.array(name)})
-    return found
+        arrays[stem] = partition.arrays() | ({} if name is None else {"task": np.array(name)})
+    return arrays
 
 
-def not_stored(given: GivenObjects) -> list[str]:
+def not_stored(objects: GivenObjects) -> list[str]:
     """A line for a given network that the run's folder cannot keep."""
-    reason = "" if given.network is None else why_not_stored(given.network)
+    reason = "" if objects.network is None else why_not_stored(objects.network)
     if not reason:
         return []
     return [f"network=... is not stored in the run's folder: {reason}. Give it again to resume."]
@@ -114,10 +114,10 @@ def stored_split(folder: Path) -> ClientPartition:
     Raises:
         ConfigError: the file is missing or damaged.
     """
-    found = read_partition(folder)
-    if isinstance(found, dict) or not found.known:
+    partition = read_partition(folder)
+    if isinstance(partition, dict) or not partition.known:
         raise ConfigError(f"{folder}: the split is not stored. Give split=... again.")
-    return found
+    return partition
 
 
 def _partition(file: Path) -> tuple[str, ClientPartition]:
@@ -127,7 +127,7 @@ def _partition(file: Path) -> tuple[str, ClientPartition]:
         return str(arrays.get("task", "")), ClientPartition.of_arrays(arrays)
 
 
-def given_hashes(given: GivenObjects) -> dict[str, Any]:
+def given_hashes(objects: GivenObjects) -> dict[str, Any]:
     """Hashes of the given model, data, loss, metrics, redesign and augmentation, by argument.
 
     Returns:
@@ -135,42 +135,42 @@ def given_hashes(given: GivenObjects) -> dict[str, Any]:
         user's classes of its modules; for a loss, each metric, a redesign and an augmentation
         the hash of its code and of the values that it uses; for data that of samples and labels.
     """
-    found: dict[str, Any] = {}
-    if given.model is not None:
+    hashes: dict[str, Any] = {}
+    if objects.model is not None:
         shapes = {  # parameters without a shape are refused later, by name
             name: None if torch.nn.parameter.is_lazy(p) else tuple(p.shape)
-            for name, p in given.model.named_parameters()
+            for name, p in objects.model.named_parameters()
         }
-        found["model"] = {
-            "class": path_of(type(given.model)),
+        hashes["model"] = {
+            "class": path_of(type(objects.model)),
             "shapes": digest(shapes),
-            "source": model_source(given.model),
+            "source": model_source(objects.model),
         }
-    if given.data is not None:
-        found["data"] = data_hash(given.data)
-    if callable(given.loss):
-        found["loss"] = function_hash(given.loss)
-    if given.functions:
-        found["metrics"] = {name: function_hash(f) for name, f in given.functions.items()}
-    if given.redesign is not None:
-        found["redesign"] = function_hash(given.redesign)
-    if given.augment is not None:
-        found["augment"] = function_hash(given.augment)
-    return found
+    if objects.data is not None:
+        hashes["data"] = data_hash(objects.data)
+    if callable(objects.loss):
+        hashes["loss"] = function_hash(objects.loss)
+    if objects.functions:
+        hashes["metrics"] = {name: function_hash(f) for name, f in objects.functions.items()}
+    if objects.redesign is not None:
+        hashes["redesign"] = function_hash(objects.redesign)
+    if objects.augment is not None:
+        hashes["augment"] = function_hash(objects.augment)
+    return hashes
 
 
-def changed_object(given: GivenObjects, about: Mapping[str, Any], *, code_only: bool) -> str:
+def changed_object(objects: GivenObjects, about: Mapping[str, Any], *, code_only: bool) -> str:
     """The first given object that differs from that of the run, in words; empty if none does.
 
     Args:
-        given: the objects.
+        objects: the objects.
         about: entries of ``about.json``.
         code_only: whether only code is compared, because a checkpoint knows the values.
     """
     began = about.get(GIVEN)
     if not isinstance(began, dict):  # an earlier version wrote the file
         return ""
-    for place, now in _entries(given_hashes(given)):
+    for place, now in _entries(given_hashes(objects)):
         if code_only and (place == ("data",) or place[1:] == ("shapes",)):
             continue
         before: Any = began
@@ -233,16 +233,16 @@ def check_same_names(
 
 
 def with_stored(
-    directory: RunDirectory, config: Config, given: GivenObjects, shards: Shards
+    directory: RunDirectory, config: Config, objects: GivenObjects, shards: Shards
 ) -> GivenObjects:
     """The objects of an interrupted run: those given now, and those that its folder keeps.
 
     Raises:
         ConfigError: a file is damaged.
     """
-    network, split = given.network, given.split
+    network, split = objects.network, objects.split
     if network is None and config.given.network is not None:
         network = shards.by_first(partial(stored_network, directory.path))
     if split is None and config.given.split is not None:
         split = shards.by_first(partial(stored_split, directory.path))
-    return replace(given, network=network, split=split)
+    return replace(objects, network=network, split=split)

@@ -29,7 +29,7 @@ from wirelessfl.runs.folder.given_files import GIVEN, stored_arrays
 def new_directory(
     config: Config,
     setup: Setup,
-    given: GivenObjects,
+    objects: GivenObjects,
     hashes: Mapping[str, Any],
     notes: Sequence[str] = (),
 ) -> RunDirectory:
@@ -38,7 +38,7 @@ def new_directory(
     Args:
         config: its settings, before the setup has resolved automatic values.
         setup: parts of the run.
-        given: the objects that replace settings.
+        objects: the objects that replace settings.
         hashes: their hashes, see ``given_hashes``.
         notes: the notes on the run.
     """
@@ -47,13 +47,13 @@ def new_directory(
         entries[SETTINGS] = settings_hash(config)
     if notes:
         entries[NOTES] = of_each_kind(notes)
-    arrays = stored_arrays(setup, given)
+    arrays = stored_arrays(setup, objects)
     if config.run.out is not None:
         return create(config.run.out, setup.config, entries=entries, arrays=arrays)
     return _stamped_directory(setup.config, entries, arrays)
 
 
-def _about_setup(setup: Setup, given: Mapping[str, Any]) -> dict[str, Any]:
+def _about_setup(setup: Setup, hashes_of_objects: Mapping[str, Any]) -> dict[str, Any]:
     """Entries of ``about.json``: how the data of each task were verified, and further ones.
 
     Step costs have one entry per model, null if not counted; without any, they are left out, and so
@@ -71,8 +71,8 @@ def _about_setup(setup: Setup, given: Mapping[str, Any]) -> dict[str, Any]:
     hashes = named_hashes(setup.config)
     if hashes:
         entries[NAMED] = hashes
-    if given:
-        entries[GIVEN] = dict(given)
+    if hashes_of_objects:
+        entries[GIVEN] = dict(hashes_of_objects)
     return entries
 
 

@@ -24,14 +24,14 @@ def tracker(name: Name) -> Observer:
     return TensorBoard() if name == "tensorboard" else Trackio()
 
 
-def default_observers(given: Iterable[Observer]) -> list[Observer]:
+def default_observers(observers: Iterable[Observer]) -> list[Observer]:
     """The observers that a run has unless others of their class are given: a bar in notebooks.
 
     >>> from wirelessfl.observers import default_observers
     >>> default_observers([])  # outside of notebooks
     []
     """
-    console = any(isinstance(observer, Console) for observer in given)
+    console = any(isinstance(observer, Console) for observer in observers)
     return [Console()] if in_notebook() and not console else []
 
 

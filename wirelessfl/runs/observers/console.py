@@ -42,8 +42,8 @@ def metrics_of(row: Row, names: Mapping[str, str] | None = None) -> str:
     if has_diverged(row):
         return DIVERGED
     shown = names or {"accuracy": ".3f", "loss": ".2f"}
-    given = {name: form for name, form in shown.items() if row.get(name) is not None}
-    return "  ".join(f"{name.replace('_', ' ')} {row[name]:{form}}" for name, form in given.items())
+    forms = {name: form for name, form in shown.items() if row.get(name) is not None}
+    return "  ".join(f"{name.replace('_', ' ')} {row[name]:{form}}" for name, form in forms.items())
 
 
 def line_of(row: Row, of_total: str = "") -> str:

@@ -84,8 +84,8 @@ class TensorBoard(Observer):
         for file in folder.glob("events.out.tfevents.*"):
             file.unlink()
         self._writer = SummaryWriter(str(folder), flush_secs=5)
-        for each in run.rows:  # the last one is ``row``
-            self._write(each)
+        for entry in run.rows:  # the last one is ``row``
+            self._write(entry)
 
     def _write(self, row: Row) -> None:
         writer: Any = self._writer
@@ -131,17 +131,17 @@ class Trackio(Observer):
         rows = [row]
         if self._run is None:
             self._run, rows = self._opened(run), [*run.rows]  # the last one is ``row``
-        for each in rows:
-            self._run.log(numbers_of(each), step=each["round"])
+        for entry in rows:
+            self._run.log(numbers_of(entry), step=entry["round"])
 
     def _opened(self, run: Running) -> Any:
         """A new run in the database, in place of an earlier one of this folder."""
         trackio, folder = importlib.import_module("trackio"), str(run.directory.absolute())
         with redirect_stdout(StringIO()):  # stdout may be the JSON of a command
             with suppress(ValueError):  # there is no such project yet
-                for each in trackio.Api().runs(self.project):
-                    if (each.config or {}).get(TRACKIO_FOLDER) == folder:
-                        each.delete()
+                for stored in trackio.Api().runs(self.project):
+                    if (stored.config or {}).get(TRACKIO_FOLDER) == folder:
+                        stored.delete()
             return trackio.init(
                 self.project,
                 name=run.directory.name,

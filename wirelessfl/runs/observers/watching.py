@@ -47,15 +47,15 @@ def configured_observers(config: Config) -> list[Observer]:
     Raises:
         ConfigError: the package of a tracker is not installed.
     """
-    found: list[Observer] = []
+    observers: list[Observer] = []
     evaluation, run = config.evaluation, config.run
     if run.keep_best:
-        found.append(BestModel())
+        observers.append(BestModel())
     if run.track is not None:
-        found.append(tracker(run.track))
+        observers.append(tracker(run.track))
     if evaluation.patience is not None:
-        found.append(EarlyStopping(evaluation.patience, evaluation.min_delta))
-    return found
+        observers.append(EarlyStopping(evaluation.patience, evaluation.min_delta))
+    return observers
 
 
 class Observers:
@@ -98,7 +98,7 @@ class Observers:
         return [partial(self._row, observer) for observer in self.observers]
 
     def _row(self, observer: Observer, row: Row) -> str | None:
-        reason = _call(observer, "row", observer.row, self.run, row, wanted=str)
+        reason = _call(observer, "row", observer.row, self.run, row, kind=str)
         if reason is None:
             return None
         kind = EndOfTask if isinstance(reason, EndOfTask) else str
@@ -106,15 +106,15 @@ class Observers:
 
 
 def _call(
-    observer: Observer, hook: str, function: Callable[..., Any], *given: Any, wanted: Any = None
+    observer: Observer, hook: str, function: Callable[..., Any], *arguments: Any, kind: Any = None
 ) -> Any:
     """Call a hook; errors become one line, and results of a wrong type are refused."""
     title = type(observer).__name__ if of_project(type(observer)) else title_of(observer)
     with calling(f"observer {title!r}, {hook}"):
-        result = function(*given)
-    if result is None or (wanted is not None and isinstance(result, wanted) and result.strip()):
+        result = function(*arguments)
+    if result is None or (kind is not None and isinstance(result, kind) and result.strip()):
         return result
-    remedy = "None" if wanted is None else "None, or the reason to end the run as a string"
+    remedy = "None" if kind is None else "None, or the reason to end the run as a string"
     raise wrong_result("observer", observer, hook, shown(result), remedy)
 
 

@@ -118,7 +118,7 @@ class NetworkPrices:
         Args:
             number: the network's place.
         """
-        values = {name: each[number].tolist() for name, each in self.fields.items()}
+        values = {name: column[number].tolist() for name, column in self.fields.items()}
         return [
             {name: values[name][at] if name in values else value for name, value in row.items()}
             for at, row in enumerate(self.common)
@@ -128,7 +128,7 @@ class NetworkPrices:
 def network_prices(
     entries: Sequence[Entry],
     rounds: int | None,
-    given: GivenObjects,
+    objects: GivenObjects,
     *,
     joules: bool = True,
 ) -> NetworkPrices:
@@ -139,7 +139,7 @@ def network_prices(
     Args:
         entries: the networks, with equal cells.
         rounds: number of rounds; None for all.
-        given: other Python objects that replace settings.
+        objects: other Python objects that replace settings.
         joules: whether to compute the energy.
 
     Raises:
@@ -149,11 +149,11 @@ def network_prices(
     groups: dict[tuple[Any, ...], list[int]] = {}
     for number, entry in enumerate(entries):
         groups.setdefault(entry.shared, []).append(number)
-    found: dict[str, FloatArray] = {}
+    arrays: dict[str, FloatArray] = {}
     common: list[dict[str, Any]] = []
     for numbers in groups.values():
         some = [entries[number] for number in numbers]
-        rows, fields = _priced(some, numbers, rounds, given, joules=joules)
+        rows, fields = _priced(some, numbers, rounds, objects, joules=joules)
         if common and len(rows) != len(common):
             raise ConfigError(
                 f"over network[{numbers[0]}] the run has {len(rows)} rows, and over the first one "
@@ -161,19 +161,19 @@ def network_prices(
             )
         common = common or rows
         for name, values in fields.items():
-            into = found.setdefault(name, np.empty((len(entries), len(rows))))
+            into = arrays.setdefault(name, np.empty((len(entries), len(rows))))
             into[numbers] = values
     notes = Notes()
     for entry in entries:
         notes(*implausible(entry.config, entry.network))
-    return NetworkPrices([entry.network for entry in entries], common, found)
+    return NetworkPrices([entry.network for entry in entries], common, arrays)
 
 
 def _priced(
     entries: Sequence[Entry],
     numbers: Sequence[int],
     rounds: int | None,
-    given: GivenObjects,
+    objects: GivenObjects,
     *,
     joules: bool,
 ) -> tuple[list[dict[str, Any]], dict[str, FloatArray]]:
@@ -182,28 +182,29 @@ def _priced(
     config = first.config
     together = config.regime.common_rounds and not any(dependences(config))
     if not (together and cell_by_cell(checked_access(config.uplink))):
-        each = [
-            _alone(entry, number, rounds, given, joules=joules)
+        rows_of_networks = [
+            _alone(entry, number, rounds, objects, joules=joules)
             for entry, number in zip(entries, numbers, strict=True)
         ]
-        names = [name for name in VARYING if name in each[0][0]]
-        return each[0], {
-            name: np.array([[row[name] for row in rows] for rows in each]) for name in names
+        names = [name for name in VARYING if name in rows_of_networks[0][0]]
+        return rows_of_networks[0], {
+            name: np.array([[row[name] for row in rows] for rows in rows_of_networks])
+            for name in names
         }
     try:
-        recorded = RecordedRounds.of(config, rounds, _with(given, first))
+        recorded = RecordedRounds.of(config, rounds, _with(objects, first))
     except ConfigError as error:
         raise ConfigError(f"network[{numbers[0]}]: {error}") from error
     try:
-        found = costs(recorded, [entry.network for entry in entries])
+        network_costs = costs(recorded, [entry.network for entry in entries])
     except ValueError:
         for entry, number in zip(entries, numbers, strict=True):  # to name the network
-            _alone(entry, number, rounds, given, joules=joules)
+            _alone(entry, number, rounds, objects, joules=joules)
         raise
-    for place in never_ending(found):
-        _alone(entries[place], numbers[place], rounds, given, joules=joules)  # raises
+    for place in never_ending(network_costs):
+        _alone(entries[place], numbers[place], rounds, objects, joules=joules)  # raises
     start = np.zeros((len(entries), 1))
-    fields = {name: np.hstack([start, values]) for name, values in found.fields.items()}
+    fields = {name: np.hstack([start, values]) for name, values in network_costs.fields.items()}
     rows = recorded.prices
     if not joules:
         rows = [
@@ -213,15 +214,15 @@ def _priced(
     return rows, fields
 
 
-def _with(given: GivenObjects, entry: Entry) -> GivenObjects:
-    return replace(given, network=entry.network) if entry.given else given
+def _with(objects: GivenObjects, entry: Entry) -> GivenObjects:
+    return replace(objects, network=entry.network) if entry.given else objects
 
 
 def _alone(
-    entry: Entry, number: int, rounds: int | None, given: GivenObjects, *, joules: bool
+    entry: Entry, number: int, rounds: int | None, objects: GivenObjects, *, joules: bool
 ) -> list[dict[str, Any]]:
     """The rows over one network."""
     try:
-        return priced(entry.config, rounds, _with(given, entry), joules=joules).prices.rows
+        return priced(entry.config, rounds, _with(objects, entry), joules=joules).prices.rows
     except ConfigError as error:
         raise ConfigError(f"network[{number}]: {error}") from error

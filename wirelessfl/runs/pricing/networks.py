@@ -41,8 +41,12 @@ class NetworkCosts:
     @property
     def fields(self) -> dict[str, FloatArray]:
         """The costs by field of rows, each [networks, rounds]."""
-        own = {"sim_seconds": self.seconds, "joules": self.joules, "joules_max": self.joules_max}
-        return own | self.equal
+        columns = {
+            "sim_seconds": self.seconds,
+            "joules": self.joules,
+            "joules_max": self.joules_max,
+        }
+        return columns | self.equal
 
 
 def cell_by_cell(access: Access) -> bool:
@@ -69,8 +73,8 @@ def costs(recorded: RecordedRounds, networks: Sequence[Network]) -> NetworkCosts
         for start in range(0, len(networks), size)
     ]
 
-    def joined(each: Sequence[FloatArray]) -> FloatArray:
-        return np.concatenate(each)
+    def joined(chunks: Sequence[FloatArray]) -> FloatArray:
+        return np.concatenate(chunks)
 
     return NetworkCosts(
         joined([part.seconds for part in parts]),
@@ -108,9 +112,9 @@ class _Chunk:
             gain_db=0.0,
         )
         rises = [recorded.noise_rises(network) for network in networks]
-        found = [rise for rise in rises if rise is not None]
-        if found and len(found) < self.count:
-            found = [np.ones(items * cells) if rise is None else rise for rise in rises]
+        present = [rise for rise in rises if rise is not None]
+        if present and len(present) < self.count:
+            present = [np.ones(items * cells) if rise is None else rise for rise in rises]
         same = all(np.array_equal(network.path_gain_db, whole.path_gain_db) for network in networks)
         gain = (
             np.tile(recorded.gain, self.count)
@@ -121,7 +125,7 @@ class _Chunk:
             self.network,
             gain,
             each([np.asarray(10 ** (network.snr_db / 10)) for network in networks]),
-            np.concatenate(found) if found else None,
+            np.concatenate(present) if present else None,
         )
         cycles = np.array([network.cycles_per_step for network in networks])
         self.load = recorded.loaded(self.count, cycles / whole.cycles_per_step)
@@ -130,18 +134,18 @@ class _Chunk:
     def costs(self) -> NetworkCosts:
         """Costs of the rounds over these networks."""
         served = self.access.serve(self.load, self.draw)
-        each, joules = self._round_seconds(served.seconds), self._client_joules(served.joules)
+        seconds, joules = self._round_seconds(served.seconds), self._client_joules(served.joules)
         totals, most = self._totals(joules)
         equal: dict[str, FloatArray] = {}
         if self.shares is not None:
             shared = self.shares.serve(self.load, self.draw)
             sums, _ = self._totals(self._client_joules(shared.joules))
             equal = {
-                "round_seconds": each.cumsum(1),
+                "round_seconds": seconds.cumsum(1),
                 "equal_seconds": self._round_seconds(shared.seconds).cumsum(1),
                 "equal_joules": sums,
             }
-        return NetworkCosts(each.cumsum(1), totals, most, equal)
+        return NetworkCosts(seconds.cumsum(1), totals, most, equal)
 
     def _round_seconds(self, seconds: FloatArray) -> FloatArray:
         """Seconds [networks, rounds] of each round, from those of the rows."""
@@ -154,13 +158,13 @@ class _Chunk:
     def _client_joules(self, joules: FloatArray) -> FloatArray:
         """Joules [networks, rows of the first blocks] of each client in each round."""
         recorded = self.recorded
-        found = joules.reshape(self.count, -1) * recorded.planner.settings.edge_rounds
+        by_client = joules.reshape(self.count, -1) * recorded.planner.settings.edge_rounds
         if recorded.blocks == 1:
-            return found
+            return by_client
         starts = recorded.round_starts
         return np.concatenate(
             [
-                found[:, first:last].reshape(self.count, recorded.blocks, -1).mean(1)
+                by_client[:, first:last].reshape(self.count, recorded.blocks, -1).mean(1)
                 for first, last in pairwise(starts)
             ],
             axis=1,
@@ -185,7 +189,7 @@ class _Chunk:
         return total.cumsum(1), most
 
 
-def never_ending(found: NetworkCosts) -> IntArray:
+def never_ending(costs: NetworkCosts) -> IntArray:
     """The networks over which some upload never ends."""
-    bad: BoolArray = ~(np.isfinite(found.seconds[:, -1]) & np.isfinite(found.joules[:, -1]))
+    bad: BoolArray = ~(np.isfinite(costs.seconds[:, -1]) & np.isfinite(costs.joules[:, -1]))
     return np.flatnonzero(bad)

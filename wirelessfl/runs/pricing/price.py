@@ -67,7 +67,7 @@ class Priced:
 def priced(
     config: Config,
     rounds: int | None = None,
-    given: GivenObjects = NOTHING,
+    objects: GivenObjects = NOTHING,
     *,
     joules: bool = True,
     log: Log | None = None,
@@ -78,7 +78,7 @@ def priced(
     Args:
         config: the settings, resolved, with the given objects marked.
         rounds: number of rounds.
-        given: Python objects that replace settings.
+        objects: Python objects that replace settings.
         joules: whether to compute the energy.
         log: takes the plan of each round.
         like: what plans settings that have the same model; None to build the model.
@@ -99,11 +99,13 @@ def priced(
         simulation.training.log = log
         return schedule
 
-    simulation = simulated(config, given, rounds, report, joules=joules, prepare=prepare, like=like)
+    simulation = simulated(
+        config, objects, rounds, report, joules=joules, prepare=prepare, like=like
+    )
     training, handler, planned = simulation.training, simulation.handler, simulation.planned
     seconds = np.array(training.node_seconds).reshape(-1, planned.planner.network.cells)
-    wanted = config.total_rounds if rounds is None else rounds
-    prices = Prices(rows, seconds, handler.ended if len(seconds) < wanted else None)
+    total = config.total_rounds if rounds is None else rounds
+    prices = Prices(rows, seconds, handler.ended if len(seconds) < total else None)
     now = simulation.clock.now
     return Priced(prices, training, planned, now, handler.merged_at, simulation.notes(config))
 
@@ -134,7 +136,7 @@ class Simulation:
 
 def simulated(
     config: Config,
-    given: GivenObjects,
+    objects: GivenObjects,
     rounds: int | None,
     report: Callable[[Simulation, Report], None],
     *,
@@ -146,27 +148,27 @@ def simulated(
 
     Args:
         config: the settings, resolved, with the given objects marked.
-        given: Python objects that replace settings.
+        objects: Python objects that replace settings.
         rounds: number of rounds; None for all, up to ``max_seconds`` if it is set.
         report: called after each round.
         joules: whether energy is counted.
         prepare: called before the first round; returns the schedule to use.
         like: what plans settings that have the same model; None to build the model.
     """
-    if given.network is not None:
-        guard(type(given.network.fading), Fading)
+    if objects.network is not None:
+        guard(type(objects.network.fading), Fading)
     with seeded_generators(Stream(config.run.seed, ("users' code",))):
-        planned = plan_without_data(config, given, like)
+        planned = plan_without_data(config, objects, like)
         settings = planned.planner.settings
         training = UntrainedRounds(_server(config, planned), settings, joules=joules)
         clock = Clock()
         schedule, handler = _simulated(config, planned, training, clock, rounds)
-        found = Simulation(planned, training, clock, handler)
+        simulation = Simulation(planned, training, clock, handler)
         if prepare is not None:
-            schedule = prepare(found, schedule)
+            schedule = prepare(simulation, schedule)
         begin(clock, config.training.max_seconds if rounds is None else None)
-        simulate(schedule, handler, clock, partial(report, found), lambda: None)
-    return found
+        simulate(schedule, handler, clock, partial(report, simulation), lambda: None)
+    return simulation
 
 
 def check_priceable(config: Config, rounds: Any, joules: bool) -> int | None:

@@ -71,10 +71,10 @@ class Prices:
     @cached_property
     def _at(self) -> dict[int, dict[str, Any]]:
         """The first row of each round: later ones include trial rounds of the next session."""
-        found: dict[int, dict[str, Any]] = {}
+        rows: dict[int, dict[str, Any]] = {}
         for row in self.rows:
-            found.setdefault(row["round"], row)
-        return found
+            rows.setdefault(row["round"], row)
+        return rows
 
     def at_round(self, number: int) -> dict[str, Any]:
         """Costs of the first ``number`` rounds, as in the row of the run.
@@ -136,10 +136,10 @@ class Prices:
             del names["joules"]
         lines = [f"{f'{len(self)} rounds':28}{'mean':>12}{'min':>12}{'max':>12}{'total':>12}"]
         for name, title in names.items():
-            each = getattr(self, name)
-            if name == "backhaul_mib" and not each.any():
+            values = getattr(self, name)
+            if name == "backhaul_mib" and not values.any():
                 continue
-            numbers = each.mean(), each.min(), each.max(), each.sum()
+            numbers = values.mean(), values.min(), values.max(), values.sum()
             lines.append(f"{title:28}" + "".join(f"{number:12.4g}" for number in numbers))
         if self.ended is not None:
             lines.append(f"ended after round {len(self)}: {self.ended}")

@@ -85,9 +85,9 @@ def dependences(config: Config) -> Iterator[str]:
     if config.tables.get("presence", {}).get("presence_unit") == "seconds":
         yield "presence_unit=seconds: when clients join and leave depends on seconds"
     for name, values in TIMED.items():
-        found = getattr(config.used_assigner, name, None)
-        if found in values:
-            yield f"{name}={found}: the submodels depend on seconds"
+        setting = getattr(config.used_assigner, name, None)
+        if setting in values:
+            yield f"{name}={setting}: the submodels depend on seconds"
     select = name_of(config, "select", "random")
     if select not in BLIND:
         yield f"select={select}: channels, seconds or losses decide who takes part"
@@ -164,7 +164,7 @@ def repriced(
     *,
     joules: bool = True,
     network: Network | None = None,
-    given: GivenObjects = NOTHING,
+    objects: GivenObjects = NOTHING,
 ) -> Repriced:
     """The rows of a trained run over another radio, without training.
 
@@ -177,7 +177,7 @@ def repriced(
         there: its settings with another radio.
         joules: whether to compute energy; otherwise rows have none.
         network: the run's network, if it was given to the run; None for that of its settings.
-        given: Python objects that replace settings there.
+        objects: Python objects that replace settings there.
 
     Raises:
         ConfigError: the trajectory depends on the radio, here or there; or participants, submodels
@@ -186,10 +186,10 @@ def repriced(
     """
     check_independent(here)
     check_independent(there)
-    check_cells(network or own_network(here), given.network or own_network(there))
+    check_cells(network or own_network(here), objects.network or own_network(there))
     rounds = None if there.regime.in_sessions else max(rows[-1]["round"], 1)
-    found = priced(there, rounds, given, joules=joules)
-    return Repriced(with_costs(rows, found.prices.rows), found)
+    simulated = priced(there, rounds, objects, joules=joules)
+    return Repriced(with_costs(rows, simulated.prices.rows), simulated)
 
 
 def own_network(config: Config) -> Network:
@@ -356,7 +356,7 @@ def _refusal(flag: str, value: object) -> str:
 
 def _check_same(here: Config, there: Config) -> None:
     """Refuse a radio over which a setting of training has no effect."""
-    found = [
+    tables = [
         {
             (section, key): value
             for section, table in config.used_tables().items()
@@ -368,9 +368,9 @@ def _check_same(here: Config, there: Config) -> None:
         }
         for config in (here, there)
     ]
-    lost = [place for place in found[0] if found[0][place] != found[1].get(place)]
+    lost = [place for place in tables[0] if tables[0][place] != tables[1].get(place)]
     if lost:
         raise ConfigError(
-            f"{lost[0][1]}={found[0][lost[0]]} of the run has no effect over the other radio, so "
+            f"{lost[0][1]}={tables[0][lost[0]]} of the run has no effect over the other radio, so "
             "that the training differs. Train the run there."
         )

@@ -115,7 +115,7 @@ class RecordedRounds:
 
     @classmethod
     def of(
-        cls, config: Config, rounds: int | None, given: GivenObjects = NOTHING
+        cls, config: Config, rounds: int | None, objects: GivenObjects = NOTHING
     ) -> RecordedRounds:
         """Simulate the rounds of a run without training, and record them.
 
@@ -123,14 +123,14 @@ class RecordedRounds:
             config: the settings, resolved; the run has rounds of one model, and its participants
                 and submodels do not depend on its radio.
             rounds: number of rounds; None for all.
-            given: Python objects that replace settings.
+            objects: Python objects that replace settings.
 
         Raises:
             ConfigError: as for ``price``.
         """
         plans: list[Plan] = []
-        found = priced(config, rounds, given, log=lambda plan, trial: plans.append(plan))
-        return cls._of(found.planned.planner, plans, found.prices.rows)
+        simulated = priced(config, rounds, objects, log=lambda plan, trial: plans.append(plan))
+        return cls._of(simulated.planned.planner, plans, simulated.prices.rows)
 
     @classmethod
     def _of(
@@ -140,8 +140,8 @@ class RecordedRounds:
         shapes = [(blocks, len(plan.clients)) for plan in plans]
 
         def rows(values: list[FloatArray]) -> FloatArray:
-            each = [np.broadcast_to(v, s).ravel() for v, s in zip(values, shapes, strict=True)]
-            return np.concatenate(each)
+            columns = [np.broadcast_to(v, s).ravel() for v, s in zip(values, shapes, strict=True)]
+            return np.concatenate(columns)
 
         loads = [plan.price.served.load for plan in plans]
         pricing, network = planner.pricing, planner.network
@@ -159,7 +159,7 @@ class RecordedRounds:
             rows([plan.node.astype(np.float64) for plan in plans]).astype(np.int64),
             {name: rows([getattr(load, name) for load in loads]) for name in LOADS},
             rows([plan.draws.gain for plan in plans]),
-            np.concatenate([each.reshape(-1, network.antennas) for each in h]),
+            np.concatenate([columns.reshape(-1, network.antennas) for columns in h]),
             np.array(
                 [pricing.exchange_seconds(plan.submodels, plan.client_submodels) for plan in plans]
             ),

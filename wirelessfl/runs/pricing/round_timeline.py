@@ -141,14 +141,14 @@ def _lines(laps: Sequence[Lap]) -> _Lines:
         cell_of |= dict(zip(costs.clients.tolist(), costs.cell.tolist(), strict=True))
         if costs.stragglers.sum() <= TIED:
             keep |= set(costs.clients[costs.stragglers].tolist())
-    known = sorted(cell_of)
-    if len(known) > LINES:
+    numbers = sorted(cell_of)
+    if len(numbers) > LINES:
         room = max(LINES - len(keep), 0)
-        others = [client for client in known if client not in keep]
+        others = [client for client in numbers if client not in keep]
         places = np.linspace(0, len(others) - 1, room).round().astype(int)
-        known = sorted([*sorted(keep)[:LINES], *(others[place] for place in places)])
-    clients = np.array(known)
-    cell = np.array([cell_of[client] for client in known])
+        numbers = sorted([*sorted(keep)[:LINES], *(others[place] for place in places)])
+    clients = np.array(numbers)
+    cell = np.array([cell_of[client] for client in numbers])
     order = np.lexsort((clients, cell))
     rank = np.empty(len(order))
     rank[order] = np.arange(len(order))
@@ -358,15 +358,15 @@ def round_timeline(
             return schedule
         return Until(schedule, lambda report: clock.now >= seconds)
 
-    found = simulated(config, objects, rounds, report, prepare=prepare)
+    simulated_run = simulated(config, objects, rounds, report, prepare=prepare)
     if not laps:
         raise ConfigError(
             f"no round ends within max_seconds={config.training.max_seconds}: raise it, or leave "
             "it out."
         )
-    Notes()(*found.notes(config))
+    Notes()(*simulated_run.notes(config))
     end = max(lap.begin + lap.costs.seconds for lap in laps)
-    network = found.planned.planner.network
+    network = simulated_run.planned.planner.network
     return RoundTimeline(
         laps,
         under_way,
@@ -374,5 +374,5 @@ def round_timeline(
         network.cells,
         end if seconds is None else min(end, float(seconds)),
         config.uplink.radio,
-        found.planned.planner.settings.steps,
+        simulated_run.planned.planner.settings.steps,
     )

@@ -40,8 +40,8 @@ class WithoutJoules(Totals):
 
     def row(self) -> dict[str, float]:
         """The sums that are counted: without joules, and without those of equal shares."""
-        own = super().row().items()
-        return {name: v for name, v in own if "joules" not in name and name not in EQUAL_SHARES}
+        fields = super().row().items()
+        return {name: v for name, v in fields if "joules" not in name and name not in EQUAL_SHARES}
 
 
 class UntrainedServer(Server):
