@@ -34,7 +34,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
 )
 """Packages, rooms and public names from the top down: each imports only from lower layers."""
 BUDGETS: dict[str, int] = {
-    "wirelessfl.cli": 3700,
+    "wirelessfl.cli": 3410,
     "wirelessfl.results": 3450,
     "wirelessfl.designs": 5950,
     "wirelessfl.theory": 1760,
@@ -45,8 +45,8 @@ BUDGETS: dict[str, int] = {
     "wirelessfl.algorithms": 3850,
     "wirelessfl.training": 5150,
     "wirelessfl.models": 5090,
-    "wirelessfl.data": 6300,
-    "wirelessfl.base": 3700,
+    "wirelessfl.data": 6020,
+    "wirelessfl.base": 3660,
 }
 """Lines that each room may have: what it has, plus five per cent."""
 Graph = Mapping[str, frozenset[str]]
