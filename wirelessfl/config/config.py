@@ -232,7 +232,6 @@ class Config(Settings):
         return self._with(task=typed_tables, training=training, _tasks=tasks)
 
     def _endless(self) -> Config:
-        """A copy with unlimited rounds."""
         return self._with(training=self.training.filled(rounds=ENDLESS))
 
     def with_run(
@@ -291,7 +290,6 @@ class Config(Settings):
         return run | {place: tasks[0][place] for place in by_none if by_tasks(self, place)}
 
     def _of_task(self, table: Mapping[str, Any], name: str) -> Config:
-        """The settings of one task."""
         tables = with_table(self, table, name)
         loose = given_places(tables) - table_places(self, tables, table)
         try:

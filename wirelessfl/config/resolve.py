@@ -208,21 +208,18 @@ def check(settings: Settings) -> None:
 
 
 def _check_presence(settings: Settings) -> None:
-    """Check the availability model against the numbers of sessions and clients."""
     presence, sessions = settings.presence, settings.sessions.sessions
     if presence is not None and sessions is not None:
         presence.check(sessions, settings.network.clients if settings.clients_known else None)
 
 
 def _check_selection(settings: Settings) -> None:
-    """Check the settings of the selection against the numbers of participants and cells."""
     select, per_round = settings.select, settings.training.clients_per_round
     if select is not None and per_round is not None and settings.clients_known:
         select.check(per_round, settings.network.cells or 1)
 
 
 def _check_cells(settings: Settings) -> None:
-    """Check the number of cells."""
     cells, clients = settings.network.cells or 1, settings.network.clients
     if cells > 1 and settings.algorithm.topology == "star":  # only with a given network
         raise ConfigError(

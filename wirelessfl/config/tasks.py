@@ -93,7 +93,6 @@ def table_places(
 
 
 def _check_algorithm(algorithm: str, task: str) -> None:
-    """Check a task's algorithm."""
     try:
         choice = find_algorithm(algorithm)
     except ConfigError as error:

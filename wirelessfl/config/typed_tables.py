@@ -119,7 +119,6 @@ def _built(kind: str, choice: type[Any], table: Mapping[str, Any], local: type[A
 
 
 def _checked(choice: type[Any], settings: dict[str, Any]) -> Any:
-    """The object with these settings."""
     kinds = _kinds_of(cast(Hashable, choice))
     settings = {key: read_value(key, value, kinds[key]) for key, value in settings.items()}
     try:
@@ -215,7 +214,6 @@ class ChoiceTable(dict[str, Any]):
     """
 
     def _refuse(self, *values: Any, **options: Any) -> NoReturn:
-        """Refuse a change."""
         raise ConfigError(
             f"the settings of {self.get('name', 'a choice')!r} are read-only: make another "
             'configuration, e.g. config.model_copy(update={"algorithm": {...}}), or give them to '

@@ -171,7 +171,6 @@ class Execution:
             return None
 
     def _running(self) -> Running:
-        """The run as its observers see it."""
         config = self.engine.setup.config
 
         def params() -> dict[str, Tensor]:

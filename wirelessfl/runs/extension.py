@@ -189,7 +189,6 @@ def _ends(config: Config) -> dict[str, float | None]:
 
 
 def _check_later(config: Config, later: Later) -> None:
-    """Refuse ends that are not later."""
     training, evaluation, ends = config.training, config.evaluation, _ends(config)
     for name, value in later.given.items():
         if isinstance(value, bool) or not isinstance(value, int | float):
@@ -285,7 +284,6 @@ def _check_best(directory: RunDirectory, last: Row) -> None:
 
 
 def _check_not_reached(config: Config, rows: list[Row]) -> None:
-    """Refuse a target that the run has reached before."""
     target = config.evaluation.target
     if target is None or not config.evaluation.stop_at_target or not rows:
         return

@@ -154,7 +154,6 @@ def _state(
 
 
 def _same_settings(config: Config, folder: Path) -> bool:
-    """Whether the run in ``folder`` has these settings; its hash ignores changes of defaults."""
     _, stored = RunDirectory.open(folder, config.code)
     return _without_run(config) == _without_run(stored) and config.run.seed == stored.run.seed
 

@@ -121,14 +121,12 @@ def for_notebooks(figure: Figure) -> Figure:
 
 
 def _png(figure: Figure) -> bytes:
-    """The picture of a figure."""
     file = io.BytesIO()
     figure.savefig(file, format="png", dpi=100)
     return file.getvalue()
 
 
 def _check_choice(name: str, value: str, names: Sequence[str]) -> None:
-    """Refuse a value that is not in ``known``."""
     if value not in names:
         choices = ", ".join(one for one in names if one)
         raise ValueError(f"{name} is {shown(value)}.{suggestion(value, names)} Choose {choices}.")

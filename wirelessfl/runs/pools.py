@@ -239,7 +239,6 @@ def _make_packed(config: Config, name: str, packed: bytes) -> tuple[list[Row], b
 
 
 def _pack(folder: Path) -> bytes:
-    """Pack a run's folder into bytes; empty if there is no run."""
     if not (folder / "config.toml").is_file():
         return b""
     buffer = io.BytesIO()

@@ -215,7 +215,6 @@ def _watching(config: Config, observers: Sequence[Observer]) -> list[Observer]:
 
 
 def _trusting(config: Config) -> str:
-    """The flag that a command needs to read these settings from a file."""
     return " --trust" if config.code else ""
 
 

@@ -218,7 +218,6 @@ def _value(row: Row, key: str) -> float | None:
 
 
 def _mean(values: list[float | None]) -> float | None:
-    """Mean of ``values``; None if any of them is None."""
     numbers = [value for value in values if value is not None]
     return sum(numbers) / len(numbers) if len(numbers) == len(values) else None
 

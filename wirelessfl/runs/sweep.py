@@ -235,7 +235,6 @@ def root_of(configs: Sequence[Config], root: str | Path | None) -> Path:
 
 
 def _check_configs(configs: Any) -> None:
-    """Raise unless these are configurations."""
     if isinstance(configs, Config):
         raise ConfigError("configs is a Config: give a list of them, [config].")
     for place, config in enumerate(configs):

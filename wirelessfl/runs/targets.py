@@ -67,7 +67,6 @@ class Monitor:
 
 @cache  # the rows of long runs are read again and again
 def _default(field: str) -> Monitor:
-    """The monitor of one of ``DEFAULTS``."""
     return Monitor.of(field, {})
 
 

@@ -279,4 +279,4 @@ def test_no_code_outside_the_configuration_tests_the_name_of_a_regime():
         for line in path.read_text().splitlines()
         if tested.search(line)
     ]
-    assert found == ["designs/spaces.py: if found.regime != config.regime:"]
+    assert found == ["designs/spaces.py: if changed.regime != config.regime:"]

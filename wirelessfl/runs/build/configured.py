@@ -102,7 +102,6 @@ def _check_drawn(config: Config, objects: GivenObjects) -> None:
 
 
 def _check_names(settings: Settings, objects: GivenObjects) -> None:
-    """Check the loss and the metrics that are given by name."""
     check_functions(objects.loss, objects.metrics, objects.functions)
     stated = any(kind == "loss" for kind, _ in settings.places)
     name = {"name": absolute(objects.loss)}
@@ -173,7 +172,6 @@ def check_given(marks: GivenSection, supplied: GivenObjects = NOTHING) -> None:
 
 
 def _check_replaced(settings: Settings, objects: GivenObjects) -> None:
-    """Refuse settings that are given although a given object replaces them."""
     places = settings.places
     replaced: dict[str, list[str]] = {
         name: [] for name in ("model", "data", "split", "network", "loss")

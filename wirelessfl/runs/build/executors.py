@@ -136,7 +136,6 @@ def build_executor(
 def _make(
     trained: ModelAndData, kind: type[Executor], seed: int, chunk: int, replay: bool
 ) -> Executor:
-    """An executor that trains ``chunk`` clients at once."""
     objective, data = trained.objective, trained.data
     if kind is LoopExecutor:
         return LoopExecutor(objective, data, chunk, seed=seed)

@@ -118,7 +118,6 @@ def _with_snr(settings: NetworkSection, stream: Stream, common: Mapping[str, Any
 
 
 def _cpu_hz(settings: NetworkSection, stream: Stream, cell_of: IntArray) -> FloatArray:
-    """CPU speeds [clients], before a slowdown."""
     clients, cells = settings.clients, settings.cells or 1
     if settings.step_seconds is not None:
         return np.full(clients, DEFAULT_HZ)

@@ -182,7 +182,6 @@ def configured_model(choice: ModelChoice, data: Dataset, stream: Stream) -> torc
 
 
 def _check_tokens(model: torch.nn.Module, data: Dataset) -> None:
-    """Refuse token ids outside the model's declared vocabulary."""
     vocabulary = Declared.of(model).vocabulary
     if vocabulary is None or data.train_inputs.dtype == torch.float32:
         return

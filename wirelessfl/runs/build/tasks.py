@@ -139,7 +139,6 @@ def _build_model(
     stream: Stream,
     task_stream: Stream,
 ) -> TrainedModel:
-    """Build a task's model with its data and executor."""
     schedule = task.schedule
     at_once = schedule.active or task.training.clients_per_round or network.clients
     return build_model_of(
@@ -161,7 +160,6 @@ def _learner(
     stream: Stream,
     run_stream: Stream,
 ) -> TaskLearner:
-    """Build the training state of a task's model."""
     algorithm, objective = model.algorithm, model.objective
     star = np.broadcast_to(np.int64(0), network.clients)
     server = Server(

@@ -341,7 +341,6 @@ def build_model_of(
 def _validation(
     data: Dataset, held: IntArray | None, device: torch.device
 ) -> EvaluationSamples | None:
-    """The held-out samples, on the device."""
     if held is None:
         return None
     rows = torch.from_numpy(held)
@@ -349,7 +348,6 @@ def _validation(
 
 
 def _augmentation(config: Config, objects: GivenObjects) -> Augmentation | None:
-    """The given or configured changes of training samples."""
     if objects.augment is not None:
         return Augmentation.of(objects.augment)
     path = config.data.augment

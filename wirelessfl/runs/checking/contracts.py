@@ -123,7 +123,6 @@ def _resumes(subject: Subject) -> None:
 
 
 def _check_equal(subject: Subject, result: RunResult, remedy: str, when: str = "") -> None:
-    """Raise unless a run equals the plain one."""
     assert subject.plain is not None
     rows, others = subject.plain.rows, result.rows
     for one, two in zip(rows, others, strict=False):

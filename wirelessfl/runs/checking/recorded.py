@@ -102,7 +102,6 @@ class Recorder:
     def _recorded(
         self, function: Callable[..., Any], title: str, free: Container[str] = ()
     ) -> Callable[..., Any]:
-        """The function, recorded; it may change the arguments ``free``."""
 
         @wraps(function)
         def call(*positional: Any, **named: Any) -> Any:

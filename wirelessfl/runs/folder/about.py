@@ -142,7 +142,6 @@ def _git(folder: Path, *words: str) -> str | None:
 
 
 def _device_name(device: str) -> str:
-    """Product name of the GPU or the processor."""
     if device.startswith("cuda"):
         return torch.cuda.get_device_name(device)
     try:

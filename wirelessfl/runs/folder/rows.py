@@ -188,7 +188,6 @@ class RowsFile(AppendedFile):
 
 
 def _checked(row: Any) -> dict[str, Any]:
-    """The row, if it can be one of a run."""
     if not isinstance(row, dict) or "loss" not in row:
         raise ValueError("it is not a row of a run")
     for name in TOTALS:

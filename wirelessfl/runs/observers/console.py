@@ -166,7 +166,6 @@ class Console(Observer):
             self.terminal.print(text, markup=False, highlight=False, soft_wrap=True)
 
     def _change(self, text: str) -> None:
-        """Replace the line in a notebook."""
         print("\r" + text.ljust(self._length), end="", flush=True)
         self._length = len(text)
 

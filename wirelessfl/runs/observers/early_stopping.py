@@ -77,7 +77,6 @@ class EarlyStopping(Observer):
         return EndOfTask(reason)
 
     def _count(self, run: Running, row: Row) -> _Best:
-        """Compare a row with the best one of its task."""
         monitor = run.monitor(row, self.monitor)
         if monitor.field not in row:
             numbers = [name for name, value in row.items() if isinstance(value, float)]

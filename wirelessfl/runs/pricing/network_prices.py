@@ -221,7 +221,6 @@ def _with(objects: GivenObjects, entry: Entry) -> GivenObjects:
 def _alone(
     entry: Entry, number: int, rounds: int | None, objects: GivenObjects, *, joules: bool
 ) -> list[dict[str, Any]]:
-    """The rows over one network."""
     try:
         return priced(entry.config, rounds, _with(objects, entry), joules=joules).prices.rows
     except ConfigError as error:

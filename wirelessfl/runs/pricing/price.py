@@ -254,7 +254,6 @@ def _sessions(
     clock: Clock,
     rounds: int | None,
 ) -> tuple[Scheduler, SessionRounds]:
-    """The same for a run in sessions."""
     from wirelessfl.runs.build.sessions import build_attendance  # loads PyTorch
 
     warm_start, sessions = config.warm_start, config.sessions.sessions

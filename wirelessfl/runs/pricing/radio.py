@@ -234,7 +234,6 @@ def row_key(row: Row) -> tuple[Any, ...]:
 
 
 def _with_costs(row: Row, costs: Row | None) -> dict[str, Any]:
-    """The row with other costs."""
     if costs is None:
         raise ConfigError(
             f"round {row['round']} has no price over the other radio. Train it there."
