@@ -99,7 +99,8 @@ def test_exceptions_in_workers_name_client_round_and_line(work):
     executor.start()
     for own in (inner, executor):  # the same message in every process, from the first failure
         with pytest.raises(
-            TrainingError, match=r"^clients? [0-2].*, round 1: TypeError: .*module_executors\.py, line"
+            TrainingError,
+            match=r"^clients? [0-2].*, round 1: TypeError: .*executors\.py, line",
         ):
             updates(own, replace(job, rule=FedAvg(lr=object())))
     assert executor.pids == []
