@@ -138,9 +138,8 @@ class Redesigns:
             run = SoFar(number, rows, tuple(self.decisions), self._cost)
             settings: object = self.redesign.decide(run)
         if not isinstance(settings, RoundSettings):
-            raise wrong_result(
-                "redesign", self.redesign, "decide", shown(settings), "RoundSettings"
-            )
+            result = shown(settings)
+            raise wrong_result("redesign", self.redesign, "decide", result, "RoundSettings")
         self.planner_of(settings)  # refuses wrong values
         return number, settings
 
@@ -167,22 +166,19 @@ class Redesigns:
         """The planner of rounds with these settings; wrong ones raise a ``ConfigError``."""
         planner, sampled = self.configured, settings.clients_per_round
         _check_numbers(settings, planner)
-        participation, links, network = planner.participation, planner.links, planner.network
+        participation, network = planner.participation, planner.network
         if sampled is not None:
             sizes = network.clients, network.cells, sampled, participation.tracking
             check_participation(planner.algorithm, *sizes)
             participation = replace(participation, per_round=sampled)
-        if settings.uplink:
-            links = self.links_of(settings.uplink)
-        steps, edges = settings.local_steps, settings.edge_rounds
-        trained = replace(planner.settings, local_steps=steps, edge_rounds=edges)
+        links = self.links_of(settings.uplink) if settings.uplink else planner.links
+        numbers = {"local_steps": settings.local_steps, "edge_rounds": settings.edge_rounds}
+        trained = replace(planner.settings, **numbers)
         return replace(planner, settings=trained, links=links, participation=participation)
 
     def snapshot(self) -> list[dict[str, Any]]:
         """The decisions, for a checkpoint."""
-        return [
-            {"round": first, "settings": asdict(settings)} for first, settings in self.decisions
-        ]
+        return [{"round": at, "settings": asdict(settings)} for at, settings in self.decisions]
 
     def restore(self, entries: Sequence[Mapping[str, Any]]) -> None:
         """Continue with the decisions of a checkpoint."""
