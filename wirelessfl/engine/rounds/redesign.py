@@ -172,8 +172,8 @@ class Redesigns:
             check_participation(planner.algorithm, *sizes)
             participation = replace(participation, per_round=sampled)
         links = self.links_of(settings.uplink) if settings.uplink else planner.links
-        numbers = {"local_steps": settings.local_steps, "edge_rounds": settings.edge_rounds}
-        trained = replace(planner.settings, **numbers)
+        steps, edges = settings.local_steps, settings.edge_rounds
+        trained = replace(planner.settings, local_steps=steps, edge_rounds=edges)
         return replace(planner, settings=trained, links=links, participation=participation)
 
     def snapshot(self) -> list[dict[str, Any]]:
