@@ -10,6 +10,7 @@ import sys
 from functools import partial
 
 from experiments.comparison import table
+from experiments.evidence import Evidence
 from experiments.paper import Experiment, Paper, show
 from experiments.ra_fed import figures, tables
 from experiments.ra_fed.frontier import draw_frontier, frontier, frontier_table
@@ -25,7 +26,13 @@ EXPERIMENTS = {
     "full": Experiment("full", table(0.75, "round"), figures.full),
     "scale": Experiment("scale", table(0.75, "round"), figures.scale),
 }
-PAPER = Paper("ra_fed", SETTINGS, EXPERIMENTS, complete)
+PAPER = Paper(
+    "ra_fed",
+    SETTINGS,
+    EXPERIMENTS,
+    complete,
+    numbers=lambda: tables.numbers(Evidence.of(PAPER).study("widths")),
+)
 
 
 def draw(arguments: argparse.Namespace) -> None:

@@ -22,6 +22,11 @@ from wirelessfl.runs.build.planners import plan_without_data
 ROUNDS = 100
 RANGE = (10, 90)
 """Percentiles of the rounds, drawn as a shaded range."""
+ABOUT = (
+    "{rounds} rounds; with the full model {full:.2f} s on average. If the error falls with "
+    "1 / sqrt(Γ* T Q), the number of rounds is proportional to 1 / Γ*, and the time is "
+    "proportional to the last column.\n\n"
+)
 
 
 class Frontier(NamedTuple):
@@ -67,9 +72,7 @@ def frontier_table(curve: Frontier) -> str:
         ]
         for i in range(len(mean))
     ]
-    text = f"{len(curve.full)} rounds; with the full model {full:.2f} s on average. If the error "
-    text += "falls with 1 / sqrt(Γ* T Q), the number of rounds is proportional to 1 / Γ*, and the "
-    return text + "time is proportional to the last column.\n\n" + markdown(head, rows)
+    return ABOUT.format(rounds=len(curve.full), full=full) + markdown(head, rows)
 
 
 def draw_frontier(curve: Frontier, case: Case, out: Path) -> list[Path]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import statistics
-from collections.abc import Sequence
 
 from experiments.ra_fed.measures import (
     DAGGER,
@@ -34,9 +33,11 @@ from wirelessfl.results.selection import NAMES
 
 FINAL = (
     f"Final accuracy: mean of the last {LAST} evaluations in percent, ± the sample standard "
-    "deviation over the seeds. Best accuracy: maximum over the evaluations, mean over the "
-    "seeds.\n\n"
+    "deviation over the seeds."
 )
+FULL = "FedAvg with the full model: {} %."
+DIVERGED = f"{DAGGER}: a seed diverged, or ended {DROP:g} points or more below its best one."
+BEST = "Best accuracy: maximum over the evaluations, mean over the seeds.\n\n"
 COVERAGE = (
     "Γ* of coordinates: minimum number of clients per covered coordinate over the rounds that have "
     "a row. S β and the required coverage count clients per neuron; a weight between two hidden "
@@ -45,7 +46,7 @@ COVERAGE = (
 
 
 def accuracies(results: Results) -> str:
-    """Every case with its traffic, and the gains of RA-Fed and RAM-Fed."""
+    """Every case with its traffic."""
     head = ["data, split, model", "capacity", "method", "lr", "seeds"]
     head += [
         "final accuracy (%)",
@@ -72,7 +73,7 @@ def accuracies(results: Results) -> str:
                         f"{statistics.mean(ends):.2f}",
                     ]
                 )
-    return FINAL + COVERAGE + markdown(head, rows) + claims(results)
+    return f"{FINAL} {BEST}{COVERAGE}{markdown(head, rows)}"
 
 
 def core(results: Results) -> str:
@@ -87,69 +88,33 @@ def core(results: Results) -> str:
         by_method = {c["algorithm"]: c for c in some if share(c) == affordable}
         shown = [_shown(results, by_method[m]) if m in by_method else "" for m in methods]
         rows.append([affordable, *shown])
-    text = FINAL.partition(" Best")[0]
-    if full:
-        text += f" FedAvg with the full model: {_shown(results, full[0])} %."
+    sentences = [FINAL, *(FULL.format(_shown(results, case)) for case in full)]
     if any(DAGGER in cell for row in rows for cell in row):
-        text += f" {DAGGER}: a seed diverged, or ended {DROP:g} points or more below its best one."
-    return f"{text}\n\n{markdown(['width', *(NAMES[m] for m in methods)], rows)}"
+        sentences.append(DIVERGED)
+    table = markdown(["width", *(NAMES[m] for m in methods)], rows)
+    return f"{' '.join(sentences)}\n\n{table}"
 
 
 def _shown(results: Results, case: Case) -> str:
     return spread(results.finals(case)) + f" {DAGGER}" * bool(diverged(results, case))
 
 
-def claims(results: Results) -> str:
-    """Gains of RA-Fed and RAM-Fed over other methods; differences from FedAvg's full model."""
-    text = []
+def numbers(results: Results) -> dict[str, str]:
+    """The gains of RA-Fed and RAM-Fed in the study of widths, by name on the page."""
+    texts = {}
     for method in OURS:
-        for others in (OTHERS, *((other,) for other in OTHERS)):
-            text += filter(None, [_over(results, method, others)])
-    for method in (*OURS, *OTHERS):
-        cases = [c for c in results.where(algorithm=method) if c["budget"] == "bytes"]
-        text += [line for case in cases if (line := _behind(results, case))]
-    return "".join(f"\n{line}\n" for line in text)
-
-
-def _over(results: Results, method: str, others: Sequence[str]) -> str:
-    """The gains of a method over others in one sentence; empty without common settings."""
-    pairs = gains(results, method, others)
-    return f"{NAMES[method]} over {_names(others)}: {_summary(pairs)}." if pairs else ""
-
-
-def _names(others: Sequence[str]) -> str:
-    names = [NAMES[other] for other in others]
-    return names[0] if len(names) == 1 else f"the best of {', '.join(names[:-1])} and {names[-1]}"
-
-
-def _summary(pairs: Sequence[tuple[Case, float]]) -> str:
-    values = [gain for _, gain in pairs]
-    ahead = sum(gain > 0 for gain in values)
-    highest, lowest = max(pairs, key=lambda one: one[1]), min(pairs, key=lambda one: one[1])
-    return (
-        f"{statistics.mean(values):+.1f} points on average over {len(values)} settings, median "
-        f"{statistics.median(values):+.1f}, "
-        f"positive in {ahead}; maximum {highest[1]:+.1f} ({_where(highest[0])}), "
-        f"minimum {lowest[1]:+.1f} ({_where(lowest[0])})"
-    )
-
-
-def _where(case: Case) -> str:
-    return f"{setting_of(case)}, {share(case)}"
-
-
-def _behind(results: Results, case: Case) -> str:
-    """A case's accuracy minus that of FedAvg with the full model, over their common seeds."""
-    panel = next(cases for cases in panels(results).values() if case in cases)
-    full = next((other for other in panel if other["algorithm"] == REFERENCE), None)
-    if full is None:
-        return ""
-    pairs = list(zip(results.finals(case), results.finals(full), strict=False))
-    gaps = [mine - theirs for mine, theirs in pairs]
-    return (
-        f"{name_of(case)} minus FedAvg with the full model ({setting_of(case)}): {spread(gaps)} "
-        f"points, {len(gaps)} seed{'' if len(gaps) == 1 else 's'}."
-    )
+        for others in (OTHERS, OTHERS[1:], OTHERS[2:]):
+            values = [gain for _, gain in gains(results, method, others)]
+            name = f"{method} over {', '.join(others)}"
+            texts[f"{name}: ahead"] = f"{sum(value > 0 for value in values)} of {len(values)}"
+            texts[f"{name}: median"] = f"{statistics.median(values):+.1f}"
+        of_best = gains(results, method)
+        for width in dict.fromkeys(share(case) for case, _ in of_best):
+            values = [gain for case, gain in of_best if share(case) == width]
+            texts[f"{method}, {width}"] = f"{statistics.median(values):+.1f}"
+        texts[f"{method}, least"] = f"{min(gain for _, gain in of_best):+.1f}"
+        texts[f"{method}, most"] = f"{max(gain for _, gain in of_best):+.1f}"
+    return texts
 
 
 def _covered(results: Results, case: Case) -> tuple[str, str]:
@@ -186,7 +151,7 @@ def covered(results: Results) -> str:
                 f"{reached(seeds, target, 'round', 'd')} ({100 * target:g} %)",
             ]
         )
-    return (FINAL + COVERAGE) + markdown(head, rows)
+    return f"{FINAL} {BEST}{COVERAGE}{markdown(head, rows)}"
 
 
 def timed(results: Results) -> str:
@@ -214,4 +179,4 @@ def timed(results: Results) -> str:
                 reached(seeds, target, "uplink_mib", ".2f"),
             ]
         )
-    return FINAL + COVERAGE + markdown(head, rows)
+    return f"{FINAL} {BEST}{COVERAGE}{markdown(head, rows)}"
