@@ -41,7 +41,7 @@ EXPERIMENTS = {
     "ablations": Experiment("ablations", tables.variants(None)),
     "radio": Experiment("radio", radio.table, radio.points),
     "mlp": Experiment("mlp", tables.comparison(3)),
-    "scaffold": Experiment("scaffold", tables.comparison(None, pooled=False)),
+    "scaffold": Experiment("scaffold", tables.comparison(None)),
     "pilot": Experiment("pilot", tables.variants(None)),
     "moon": Experiment("moon", tables.comparison(None)),
 }

@@ -21,6 +21,10 @@ NUMBERS = (1, 2, 3)
 """Transitions over which gains are averaged."""
 SHOWN_AT = (0, 1, 2, 3, 5, 10, 20, 30, 50)
 """Rounds after a transition that are drawn."""
+GAIN = (
+    "Gain of Proposed in percentage points by round after a change of clients, mean over settings "
+    "and transitions, ± the sample standard deviation over the seeds.\n\n"
+)
 BASELINES = ("previous", "average")
 
 
@@ -59,9 +63,7 @@ def table(results: Results) -> str:
         if (values := by_round(results, over, algorithm=algorithm))
     ]
     head = ["algorithm", "gain over", *(f"round {t}" for t in SHOWN_AT)]
-    text = "Gain of Proposed in percentage points by round after a change of clients, mean over "
-    text += "settings and transitions, ± the sample standard deviation over the seeds."
-    return f"{text}\n\n{markdown(head, rows)}"
+    return GAIN + markdown(head, rows)
 
 
 def by_round(results: Results, over: str, **settings: Any) -> dict[int, list[float]]:

@@ -24,6 +24,11 @@ BASELINES = ("previous", "average", "continuous")
 NUMBERS = (1, 2)
 """Transitions of the paper's Table 3."""
 TABLE = 3
+GAIN = (
+    "Gain of Proposed in percentage points, ± the sample standard deviation over the seeds; in "
+    f"parentheses, the values of the paper's Table {TABLE}. †: runs with the other warm start "
+    "diverged.\n\n"
+)
 LINEAR = 1.0
 """Gains between -1 and 1 points have a linear axis, larger ones a logarithmic one."""
 TICKS = (-3, -1, 0, 1, 3, 10, 30, 100)
@@ -101,11 +106,7 @@ def table(results: Results) -> str:
             cells.append(spread(gain.seeds) + paper + " †" * gain.diverged)
         rows.append([MODELS.get(model, model), NAMES[algorithm], *cells])
     head = ["model", "algorithm", *(f"over {SHOWN[over]}" for over in BASELINES)]
-    text = "Gain of Proposed in percentage points, ± the sample standard deviation over the seeds; "
-    text += f"in parentheses, the values of the paper's Table {TABLE}."
-    if any("†" in cell for row in rows for cell in row):
-        text += " †: runs with the other warm start diverged."
-    return f"{text}\n\n{markdown(head, rows)}"
+    return GAIN + markdown(head, rows)
 
 
 def points(results: Results, out: Path) -> list[Path]:

@@ -15,6 +15,15 @@ from wirelessfl.results.selection import DATA, NAMES
 
 Table = Callable[[Results], str]
 
+MEANS = (
+    "Mean accuracy of the first ten rounds after a transition, in percent, ± the sample standard "
+    "deviation over the seeds.\n"
+)
+PRINTED = (
+    "In parentheses: the values of the paper's Table {table}; for data sets that it lacks, those "
+    "of {first}.\n"
+)
+
 
 class Line(NamedTuple):
     """Accuracies after one transition, by warm start."""
@@ -25,13 +34,12 @@ class Line(NamedTuple):
     paper: dict[str, published.PublishedRow | None]
 
 
-def comparison(table: int | None, numbers: Sequence[int] = (1, 2), *, pooled: bool = True) -> Table:
+def comparison(table: int | None, numbers: Sequence[int] = (1, 2)) -> Table:
     """Tables 1 to 11: one row per setting, algorithm and transition, one column per warm start.
 
     Args:
         table: number of the paper's table; None for no published values.
         numbers: numbers of the transitions.
-        pooled: whether to add summaries over all rows.
     """
 
     def make(results: Results) -> str:
@@ -49,10 +57,7 @@ def comparison(table: int | None, numbers: Sequence[int] = (1, 2), *, pooled: bo
             ]
             for line in lines
         ]
-        text = [markdown([*head, *(SHOWN[s] for s in starts)], rows)]
-        text.append(_stand_in(results, table))
-        text += [_lead(lines, s) for s in starts[1:] if pooled]
-        return _head(table) + "\n".join(filter(None, text)) + "\n"
+        return _about(table) + markdown([*head, *(SHOWN[s] for s in starts)], rows)
 
     return make
 
@@ -129,7 +134,7 @@ def variants(table: int | None, numbers: Sequence[int] | None = (1, 2, 3)) -> Ta
                     f"{stored / 2**20:.2f}",
                 ]
             )
-        return _head(table) + markdown(head, rows) + _stand_in(results, table)
+        return _about(table) + markdown(head, rows)
 
     return make
 
@@ -183,42 +188,9 @@ def _cell(ours: Sequence[float], paper: published.PublishedRow | None) -> str:
     return f"{spread(ours)} ({paper.mean:.1f}{std})"
 
 
-def _head(table: int | None) -> str:
-    text = "Mean accuracy of the first ten rounds after a transition, in percent, ± the sample "
-    text += "standard deviation over the seeds"
-    values = "" if table is None else f"; in parentheses, the values of the paper's Table {table}"
-    return f"{text}{values}.\n\n"
-
-
-def _stand_in(results: Results, table: int | None) -> str:
-    """A note if the published numbers are for other data."""
+def _about(table: int | None) -> str:
+    """What the cells of a table show."""
     if table is None:
-        return ""
-    absent = [d for d in results.values("dataset") if known_as(table, d) != d]
-    if not absent:
-        return ""
-    names = " and ".join(DATA[d] for d in absent)
-    return f"\nThe paper's table does not include {names}: numbers in parentheses are for " + (
-        f"{DATA[known_as(table, absent[0])]}.\n"
-    )
-
-
-def _lead(lines: Sequence[Line], start: str) -> str:
-    """How often and by how much the accuracy of Proposed exceeds that of another warm start."""
-    ours, paper = [], []
-    for line in lines:
-        mine, other = line.ours.get("proposed"), line.ours.get(start)
-        if mine and other:
-            ours.append(statistics.mean(mine) - statistics.mean(other))
-        proposed, base = line.paper.get("proposed"), line.paper.get(start)
-        if proposed and base:
-            paper.append(proposed.mean - base.mean)
-    if not ours:
-        return ""
-    text = f"\nProposed over {SHOWN[start]}: {_gains(ours)}"
-    return text + (f"; published: {_gains(paper)}." if paper else ".")
-
-
-def _gains(gains: Sequence[float]) -> str:
-    higher, mean = sum(gain > 0 for gain in gains), statistics.mean(gains)
-    return f"higher in {higher} of {len(gains)} rows, {mean:+.1f} points on average"
+        return f"{MEANS}\n"
+    first = DATA[published.datasets(table)[0]]
+    return f"{MEANS}{PRINTED.format(table=table, first=first)}\n"
