@@ -22,6 +22,7 @@ from pathlib import Path
 
 from experiments.claims import Assessed
 from experiments.evidence import Evidence
+from experiments.labels import seeds_of
 from experiments.studies import Results
 from wirelessfl.base.errors import ConfigError
 from wirelessfl.results.selection import DATA, MODELS
@@ -30,6 +31,7 @@ DOCS = Path(__file__).parents[1] / "docs"
 FIGURES = DOCS / "figures"
 WIDTH = 120
 """Most characters per line of text."""
+OLD = "by an older version of the algorithms"
 BLOCK = re.compile(
     r"<!-- (rows|figure) of ([\w-]+)(?:: (.*?))? -->\n.*?<!-- end of \1 -->", re.DOTALL
 )
@@ -54,15 +56,13 @@ def stem_of(evidence: Evidence, name: str) -> str:
 def status(results: Results) -> str:
     """How many runs and seeds a table shows, as in ``12 of 60 runs, 1 to 3 seeds``."""
     planned = sum(len(case.seeds) for case in results.study.cases)
-    counts = [len(results.of(case)) for case in results.study.cases]
-    some = [count for count in counts if count]
-    runs = f"{planned}" if sum(counts) == planned else f"{sum(counts)} of {planned}"
-    if not some:
-        return f"*{runs} runs are finished.*"
-    seeds = f"{min(some)} to {max(some)}" if min(some) < max(some) else f"{max(some)}"
-    old = sum(not run.current for case in results.study.cases for run in results.of(case))
-    made = f"; {old} by an older version of the algorithms" if old else ""
-    return f"*{runs} runs, {seeds} seed{'' if seeds == '1' else 's'}{made}.*"
+    runs = [run for case in results.study.cases for run in results.of(case)]
+    made = f"{planned}" if len(runs) == planned else f"{len(runs)} of {planned}"
+    if not runs:
+        return f"*{made} runs are finished.*"
+    seeds = seeds_of(len(results.of(case)) for case in results.where())
+    old = sum(not run.current for run in runs)
+    return f"*{made} runs, {seeds}.*" if not old else f"*{made} runs, {seeds}; {old} {OLD}.*"
 
 
 def paragraphs(text: str) -> list[str]:

@@ -96,13 +96,23 @@ def data_name(cases: Iterable[Case]) -> str:
     return f"{sets}, {models}"
 
 
+def span(counts: Iterable[int]) -> str:
+    """The least and the greatest of these numbers, as in ``1 to 3``, or ``3`` if all are equal."""
+    ordered = sorted(counts)
+    least, most = ordered[0], ordered[-1]
+    return f"{most}" if least == most else f"{least} to {most}"
+
+
+def seeds_of(counts: Iterable[int]) -> str:
+    """Numbers of seeds, as in ``1 seed`` and ``1 to 3 seeds``."""
+    text = span(counts)
+    return "1 seed" if text == "1" else f"{text} seeds"
+
+
 def seeds_text(results: Results, cases: Iterable[Case], spread: str = SPREAD) -> str:
     """What is shown of the finished seeds, as in ``mean and range of 1 to 3 seeds``."""
-    counts = {len(results.of(case)) for case in cases} - {0}
-    if counts <= {1}:
-        return "1 seed"
-    least, most = min(counts), max(counts)
-    return f"{spread} of {most} seeds" if least == most else f"{spread} of {least} to {most} seeds"
+    seeds = seeds_of({len(results.of(case)) for case in cases} - {0} or {1})
+    return seeds if seeds == "1 seed" else f"{spread} of {seeds}"
 
 
 def costs_of(

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from experiments.codesign.access import ACCESSES, NAMES, PRICED, access_of
-from experiments.labels import data_name
+from experiments.labels import data_name, seeds_of
 from experiments.priced import priced
 from experiments.studies import Case, Results
 from wirelessfl.base.figures.curves import MARKERS, looks, save_figure, style
@@ -159,10 +159,9 @@ def draw(results: Results, out: Path) -> list[Path]:
             axis.set_minor_formatter(NullFormatter())
     axes[0].set_ylabel(f"J per client to {100 * TARGET:g} %")
     same_limits(axes, x=True)
-    numbers = sorted({len(line.runs) for line in drawn}) or [0]
-    seeds = " to ".join(f"{number}" for number in dict.fromkeys((numbers[0], numbers[-1])))
-    seeds = f"mean of {seeds} seeds, dots: seeds" if numbers[-1] > 1 else "1 seed"
-    legend(figure, axes, data_name(results.study.cases), seeds)
+    seeds = seeds_of({len(line.runs) for line in drawn} or {1})
+    shown = seeds if seeds == "1 seed" else f"mean of {seeds}, dots: seeds"
+    legend(figure, axes, data_name(results.study.cases), shown)
     return save_figure(figure, out / "crossed")
 
 

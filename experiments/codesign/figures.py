@@ -24,6 +24,7 @@ from experiments.codesign.searches import GUIDED, TPE
 from experiments.codesign.stored import Found
 from experiments.codesign.sweep import reached
 from experiments.codesign.tables import excess
+from experiments.labels import seeds_of
 from wirelessfl.base.figures.curves import (
     COLOURS,
     NOT_REACHED,
@@ -90,9 +91,8 @@ def scatter(record: Found, path: Path) -> list[Path]:
 
 
 def _about(every: Sequence[Sample]) -> str:
-    seeds = len({one.seed for one in every})
-    networks = len({one.network for one in every})
-    return f"{networks} networks, {seeds} seed{'s' * (seeds > 1)}"
+    seeds = seeds_of([len({one.seed for one in every})])
+    return f"{len({one.network for one in every})} networks, {seeds}"
 
 
 def regrets(record: Found, path: Path) -> list[Path]:

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import wirelessfl
 from experiments.decided.uplinks import EQUAL, OMA, OPTIMAL, shown
 from experiments.evidence import Evidence
+from experiments.labels import seeds_of
 from experiments.priced import over, priced
 from experiments.tables import table_of
 from wirelessfl.base.figures.curves import line_look, save_figure, style
@@ -195,9 +196,7 @@ def draw(costs: Sequence[DesignCost], path: Path) -> list[Path]:
         panel.set_xlabel(f"simulated seconds to {100 * TARGETS[network]:g} %")
         panel.set_title(network)
     axes[0].set_ylabel("J per client to the target")
-    counts = [len({c.seed for c in costs if c.network == network}) for network in networks]
-    seeds = f"{max(counts)} seed{'s' * (max(counts) > 1)}"
-    seeds = f"{min(counts)} to {seeds}" if min(counts) < max(counts) else seeds
+    seeds = seeds_of(len({c.seed for c in costs if c.network == one}) for one in networks)
     legend(figure, axes, "Fashion-MNIST, FCNN", f"mean of {seeds}, dots: seeds")
     return save_figure(figure, path)
 

@@ -17,6 +17,7 @@ from typing import Any, NamedTuple
 from experiments.decided.uplinks import AIR, BEST, OMA, shown
 from experiments.evidence import Evidence
 from experiments.hist.__main__ import PAPER as HIST
+from experiments.labels import seeds_of
 from experiments.priced import priced
 from experiments.studies import Case, Results
 from wirelessfl.base.figures.curves import save_figure
@@ -206,8 +207,7 @@ def _ratio(points: Sequence[Point]) -> str:
     ratios = list(advantage(points).values())
     if not ratios:
         return "-"
-    seeds = f"{len(ratios)} seed{'s' * (len(ratios) > 1)}"
-    return f"{statistics.geometric_mean(ratios):.3g} ({seeds})"
+    return f"{statistics.geometric_mean(ratios):.3g} ({seeds_of([len(ratios)])})"
 
 
 def draw(points: Sequence[Point], path: Path) -> list[Path]:
@@ -240,7 +240,7 @@ def draw(points: Sequence[Point], path: Path) -> list[Path]:
         axes,
         "Fashion-MNIST, FCNN, HIST",
         f"target {100 * TARGET:g} %",
-        f"mean of {min(counts)} to {max(counts)} seeds",
+        f"mean of {seeds_of(counts)}",
         "AirComp: published convention",
     )
     return save_figure(figure, path)

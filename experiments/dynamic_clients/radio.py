@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 
 from experiments.dynamic_clients.measures import session_of
 from experiments.dynamic_clients.methods import SHOWN
+from experiments.labels import span
 from experiments.studies import Case, Results
 from wirelessfl.base.figures.curves import save_figure
 from wirelessfl.base.rows import as_mean_value, has_diverged
@@ -177,9 +178,9 @@ def points(results: Results, out: Path) -> list[Path]:
         panel.set_xticks(range(len(DISTANCES)), [f"-{one:g}" for one in DISTANCES])
         panel.set_xlabel("target relative to the lowest final accuracy (pp)")
         panel.set_ylabel("time to target (s)")
-        counts = sorted({len(results.of(case)) for case in cases})
+        seeds = span(len(results.of(case)) for case in cases)
         name = f"{DATA[cases[0]['dataset']]}, {UPLINKS[cases[0]['uplink']]}"
-        panel.set_title(f"{name} (n = {' to '.join(map(str, counts))})")
+        panel.set_title(f"{name} (n = {seeds})")
     same_limits(axes)
     for panel in axes:
         room(panel)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from experiments.fadamgc.methods import METHODS
 from experiments.fadamgc.tables import TARGETS, fastest, to_target
-from experiments.labels import costs_of, data_name, seeds_text
+from experiments.labels import costs_of, data_name, seeds_text, span
 from experiments.paper import Draw
 from experiments.studies import Case, Results
 from wirelessfl.base.figures.curves import (
@@ -56,8 +56,7 @@ def of_methods(
             cases = fastest(results, results.where(dataset=dataset, local_steps=steps), target)
             edges.update(c["algorithm"] for c in cases if searched and _at_edge(results, c))
             goal = target or TARGETS[dataset]
-            counts = sorted({len(results.of(case)) for case in cases})
-            seeds = " to ".join(map(str, dict.fromkeys([counts[0], counts[-1]])))
+            seeds = span(len(results.of(case)) for case in cases)
             for column, quantity in enumerate(quantities):
                 panel = axes[place * len(quantities) + column]
                 for case in cases:
