@@ -22,7 +22,6 @@ from wirelessfl.base.packages import defer
 from wirelessfl.base.signals import Terminated
 from wirelessfl.base.terminal import OutputError, Stream, say, standard_streams
 from wirelessfl.cli.parser import Parser
-from wirelessfl.training.workers.processes import launched
 
 USER_ERRORS = (ConfigError, DataError, TrainingError, ImportError)
 SMALLER = (
@@ -59,8 +58,10 @@ def _main(words: list[str]) -> int:
     leads = True
     defer("torch")
     try:
-        leads = launched()[0] == 0  # all processes under torchrun raise the same errors
         check_packages()
+        from wirelessfl.training.workers.processes import launched
+
+        leads = launched()[0] == 0  # all processes under torchrun raise the same errors
         # Otherwise a file there could stand for a package that is not installed.
         import_paths.search_current_folder(at_once="--trust" in words)
         with _no_garbage():

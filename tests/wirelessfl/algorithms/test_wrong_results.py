@@ -85,7 +85,7 @@ def test_an_error_of_the_caller_keeps_the_run(train, tmp_path):
 
 def test_a_missing_method_is_named(monkeypatch):
     monkeypatch.setattr("wirelessfl.base.registry.import_path", lambda kind, path: NoMerge)
-    message = "'my:NoMerge' lacks merge, which wirelessfl.algorithms.Algorithm requires: define it"
+    message = "'my:NoMerge' lacks merge, which wirelessfl.extend.Algorithm requires: define it"
     with pytest.raises(ConfigError, match=re.escape(message)):
         find_algorithm("my:NoMerge")
 

@@ -61,7 +61,7 @@ def test_a_sweep_may_vary_a_path(tmp_path: Path, monkeypatch, capsys) -> None:
 
 @pytest.mark.parametrize(
     ("targets", "title"),
-    [("0.1,0.2", "cost of each run's target accuracy"), ("0.1", "cost of accuracy 0.1")],
+    [("0.1,0.2", "costs of the whole runs"), ("0.1", "costs until accuracy 0.1")],
 )
 def test_the_table_names_a_target_that_all_runs_share(tmp_path, capsys, targets, title) -> None:
     words = ["sweep", "fedavg", *SMALL, "--target", targets, "--seed", "1,2"]

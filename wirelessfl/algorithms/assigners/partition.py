@@ -51,8 +51,7 @@ class CellPartition(Scaled):
             min_length=1,
             description=(
                 "share of the neurons of each cell, with sum 1, e.g. "
-                "0.4,0.3,0.2,0.1; rounded to at least one neuron by largest "
-                "remainders"
+                "0.4,0.3,0.2,0.1; rounded by largest remainders"
             ),
         ),
         beside("mask_sizes", "fixed"),
@@ -66,8 +65,8 @@ class CellPartition(Scaled):
         Scheme,
         Field(
             description=(
-                "hidden layers to partition: alternate ones (a submodel holds 1/N "
-                "of their parameters), or all (1/N^2, as Yuan et al.)"
+                "hidden layers to partition: alternate ones (1/N of their parameters), or "
+                "all (1/N^2)"
             )
         ),
     ] = "alternate"
@@ -75,11 +74,7 @@ class CellPartition(Scaled):
     hidden_biases: Annotated[
         Literal["exchanged", "local"],
         Field(
-            description=(
-                "biases of partitioned neurons: exchanged, or local: trained in "
-                "local steps and never sent, as in our reading of the published "
-                "code"
-            )
+            description=("biases of partitioned neurons: exchanged, or local: trained, never sent")
         ),
     ] = "exchanged"
     mask_overlap: Annotated[
