@@ -117,14 +117,14 @@ Sessions: clients join and leave
     Past              past sessions
 
 Data, models, losses and metrics: a function often suffices, see docs/extending.md
-    DatasetChoice     (load, facts)
+    DatasetChoice     a named data set with its settings; yours is a function or an object
     Dataset           samples and labels for training and tests
     Facts             sizes of a data set that need no reading
     Tokenizer         tokens of texts
     Split             deal, (by_labels, by_groups)
     IID               a built-in one, to vary
     Samples           labels and groups of the training samples
-    ModelChoice       (build, layers)
+    ModelChoice       a named model with its settings; yours is a function or a module
     Loss              values, (fits, accuracy, shapes, reduced)
     Metric            value, (why_not)
     Predicted         a model's outputs for the test samples

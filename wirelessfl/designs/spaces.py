@@ -89,10 +89,15 @@ DESIGNED = {
 def base_config(config: Config) -> Config:
     """The settings that all designs share: with validation data, without what is designed."""
     if not config.regime.common_rounds or config.task:
+        if config.regime.in_sessions:
+            raise ConfigError(
+                "sessions conflict with design, which describes one run of common rounds: leave "
+                "sessions out."
+            )
         raise ConfigError(
             f"schedule {config.named('schedule')!r} with algorithm {config.named('algorithm')!r} "
             "has no common rounds of H local steps and E edge rounds to design: choose schedule "
-            '"rounds" without sessions and tasks, or compare buffers by wirelessfl sweep --buffer.'
+            '"rounds" without tasks, or compare buffers by wirelessfl sweep --buffer.'
         )
     if config.training.local_epochs is not None:
         raise ConfigError(

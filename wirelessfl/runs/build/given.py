@@ -213,9 +213,11 @@ def check_names(function: Callable[..., Any], given: Mapping[str, Any]) -> None:
     names += [entry.name for entry in parameters if entry.kind is not entry.VAR_KEYWORD]
     for name in given:
         if name not in Given.__annotations__:
-            raise TypeError(
-                f"{function.__name__}() has no argument {name!r}.{suggestion(name, names)}"
+            title = function.__name__
+            remedy = suggestion(name, names) or (
+                f" Settings belong to the configuration, see help(wirelessfl.{title})."
             )
+            raise TypeError(f"{title}() has no argument {name!r}.{remedy}")
 
 
 def check_functions(loss: object, metrics: object, functions: Mapping[str, object]) -> None:

@@ -23,6 +23,8 @@ from wirelessfl.runs.result import RunResult
 CLOSE = 1e-4
 """Largest difference of parameters by rounding, relative to the largest parameter."""
 CLOSE_SERVICE = 1e-9
+DRAWING = ("model", "dataset")
+"""Kinds whose functions may draw from the global generators, which a run seeds before."""
 TIME = ("wall_seconds",)
 """Values of rows that differ between equal runs."""
 
@@ -91,7 +93,8 @@ def _trains(subject: Subject) -> None:
 
 
 def _pure(subject: Subject) -> None:
-    recorder = Recorder()
+    stream = subject.stream.child("global", 1)
+    recorder = Recorder(stream if subject.kind in DRAWING else None)
     with recorder.recording(subject.thing) as recorded:
         subject.run_of(recorded)
     for call in recorder.calls:
@@ -102,7 +105,7 @@ def _pure(subject: Subject) -> None:
     for call in recorder.calls:
         if subject.kind == "observer":  # it may write to files and screens
             return
-        with seeded_generators(subject.stream.child("global", 1)):
+        with seeded_generators(stream):
             where = call.repeated()
         if where is not None:
             raise BrokenError(

@@ -6,7 +6,7 @@ import copy
 import inspect
 from collections import Counter
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field, fields, is_dataclass
 from functools import wraps
 from types import FunctionType
@@ -16,8 +16,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from channels import Network
+from channels import Network, Stream
 from wirelessfl.base.guard import of_project
+from wirelessfl.base.torch_state import seeded_generators
 from wirelessfl.config import Config
 from wirelessfl.runs.observers import Observer
 
@@ -57,9 +58,11 @@ class Recorder:
     """Records the first calls of the methods of users' classes, and of users' functions.
 
     Args:
+        stream: seeds the global generators for each call, if calls may draw from them.
         calls: the calls so far.
     """
 
+    stream: Stream | None = None
     calls: list[Call] = field(default_factory=list)
     _counts: Counter[str] = field(default_factory=Counter)
     _originals: list[tuple[type, str, Any]] = field(default_factory=list)
@@ -106,7 +109,8 @@ class Recorder:
         @wraps(function)
         def call(*positional: Any, **named: Any) -> Any:
             before = self._counts[title] < CALLS and _copied_or_none((positional, named))
-            result = function(*positional, **named)
+            with seeded_generators(self.stream) if self.stream else nullcontext():
+                result = function(*positional, **named)
             if before:
                 self._counts[title] += 1
                 record = Call(title, function, before)

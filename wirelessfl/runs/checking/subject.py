@@ -112,6 +112,7 @@ class Subject:
         config: Config | None = None,
         seed: int = 0,
         on_row: Callable[[Row], None] | None = None,
+        on_note: Callable[[str], None] | None = None,
     ) -> RunResult:
         """Train a run.
 
@@ -119,17 +120,25 @@ class Subject:
             config: its settings; None for those without changes.
             seed: state of the global generators, on which no result may depend.
             on_row: called with each row.
+            on_note: called with each message; None to warn of them.
         """
         config = self.config() if config is None else config
         with seeded_generators(self.stream.child("global", seed)):
-            return run(config, data=deepcopy(self.data), on_row=on_row, observers=self.observers())
+            return run(
+                config,
+                data=deepcopy(self.data),
+                on_row=on_row,
+                on_note=on_note,
+                observers=self.observers(),
+            )
 
     def run_of(self, thing: Any) -> RunResult:
         """Train a run with the subject, or with another class, function or object of its kind."""
         if thing is self.thing:
             return self.run()
         with import_path_of(thing) as path:
-            return replace(self, thing=thing, path=path).run()
+            # Its notes are those of other runs, and of a module without a file.
+            return replace(self, thing=thing, path=path).run(on_note=lambda note: None)
 
     def resumed(self) -> list[RunResult]:
         """A run that is killed and resumed after each of its rows but the last."""

@@ -118,6 +118,14 @@ def test_the_kind_is_told_from_what_is_returned(thing, kind, limited):
     assert check(thing).passed
 
 
+@pytest.mark.parametrize("thing", [broken.drawn_model, broken.drawn_data])
+def test_constructors_and_data_functions_may_draw(thing, limited, recwarn):
+    limited(PURE)
+    report = check(thing)
+    assert report.passed, str(report)
+    assert not [warning for warning in recwarn if "has no source file" in str(warning.message)]
+
+
 def test_a_loss_of_regression_is_checked_with_real_labels(limited):
     limited(PURE)
     assert check(MSE).passed
