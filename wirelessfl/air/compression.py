@@ -1,15 +1,9 @@
-"""Compression of the model on the downlink, one method per file, discovered automatically.
+"""Compression of the model on the downlink: interface and built-in methods.
 
 The compression operator C of RA-Fed: clients start from C(theta), restricted to their mask.
 
 The proofs in the supplement of RA-Fed (KDD '23) use C and its relative error w_2,
 ||C(theta) - theta|| <= w_2 ||theta||, but do not specify C. Without compression C is the identity.
-
-No compression.
-
-Stochastic quantisation.
-
-Top-k sparsification.
 """
 
 from __future__ import annotations

@@ -1,13 +1,4 @@
-"""Latency models of requests and of rounds of tasks, one per file.
-
-Files in this folder are discovered automatically.
-
-The interface of latency models.
-
-Latency as one random draw from request to update.
-
-Latency from CPU cycles and a shared uplink.
-"""
+"""Latency models of requests and of rounds of tasks: interface and built-in models."""
 
 from __future__ import annotations
 

@@ -1,13 +1,4 @@
-"""Failures of uploads, one model per file. Files in this folder are discovered automatically.
-
-The interface of a model of uploads that fail.
-
-No failures.
-
-Outage: the server knows the channels with errors, and chooses rates that they may not carry.
-
-Packet errors in noise: a waterfall threshold.
-"""
+"""Failures of uploads: interface and built-in models."""
 
 from __future__ import annotations
 

@@ -1,9 +1,4 @@
-"""The links of a run in rounds.
-
-How clients train in every round of one model.
-
-Equal shares of those who take part in a round, for comparison with what an access decided.
-"""
+"""The links of a run in rounds, and how clients train in every round of one model."""
 
 from __future__ import annotations
 

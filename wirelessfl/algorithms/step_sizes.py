@@ -1,11 +1,4 @@
-"""Step-size rules of the clients, one per file, discovered automatically.
-
-The interface of a step-size rule: the factor of the clients' step size in each round.
-
-Constant step sizes.
-
-Polynomially decaying step sizes.
-"""
+"""Step-size rules of the clients: interface and built-in rules."""
 
 from __future__ import annotations
 

@@ -1,10 +1,7 @@
-"""Sync-ST: FedAvg of several tasks on disjoint clients (Bhuyan, Moharir and Joshi, 2023).
+"""Algorithms that train several tasks on disjoint clients, and how they assign the tasks.
 
-Sync-Bayes-ST: Sync-ST with assignments by Bayesian optimisation (Zhou et al., AAAI 2022).
-
-Sync-UCB-ST: Sync-ST with assignments by a bandit (Bhuyan and Moharir, COMSNETS 2022).
-
-Base class for the algorithms of the FedAST paper: local SGD with weight decay.
+Sync-ST (Bhuyan, Moharir and Joshi, 2023), Sync-Bayes-ST with Bayesian optimisation (Zhou et al.,
+AAAI 2022), Sync-UCB-ST with a bandit (Bhuyan and Moharir, COMSNETS 2022).
 """
 
 from __future__ import annotations

@@ -1,10 +1,7 @@
-"""Settings in which stored runs differ, and selection and groups by settings.
+"""Selection of stored runs by settings, and groups of them.
 
-Cases: runs that differ only in their seeds, with the rows of one model.
-
-What rows say about a run: its final accuracy, and where it reaches a target.
-
-Names of algorithms, data sets, models and uplinks in figures and tables.
+Cases are runs that differ only in their seeds, with the rows of one model. Rows say a run's final
+accuracy, and where it reaches a target.
 """
 
 from __future__ import annotations

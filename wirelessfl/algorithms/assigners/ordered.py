@@ -1,9 +1,4 @@
-"""Nested: clients train the first neurons of every layer (HeteroFL; Diao et al., ICLR 2021).
-
-Rolling: windows of neurons that move each round (FedRolex; Alam et al., NeurIPS 2022).
-
-Smallest: all clients train the largest model that all of them can afford (FedAvg-small).
-"""
+"""Submodels of the first neurons, of windows of neurons, and of one size for all."""
 
 from __future__ import annotations
 

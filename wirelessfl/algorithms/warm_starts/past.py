@@ -1,11 +1,4 @@
-"""Fresh: every session starts from a new random model.
-
-Previous: start from the final model of the previous session.
-
-Average: the uniform mean of the final models of past sessions.
-
-Continuous: start from the latest model, and distil from it during the session.
-"""
+"""Warm starts from models of past sessions, or from none."""
 
 from __future__ import annotations
 

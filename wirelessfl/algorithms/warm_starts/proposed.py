@@ -1,8 +1,7 @@
-"""Dynamic initial model construction (Chang et al., Algorithm 1).
+"""Dynamic initial model construction (Chang et al., Algorithm 1), and its ablation of Table 14.
 
-Distances between the clients of two sessions, from their changes of the pilot model.
-
-Random pilot: the ablation of Table 14, with trial rounds from an untrained model.
+Models of past sessions are weighted by distances between the clients of two sessions, from their
+changes of the pilot model.
 """
 
 from __future__ import annotations

@@ -1,11 +1,4 @@
-"""Settings of cells and clients: their number, radio, devices and behaviour.
-
-Settings of the clients' CPUs: the seconds and joules of local steps.
-
-Settings of what clients do: whether they are available, busy, or drop out.
-
-Settings of the radio channel.
-"""
+"""Settings of cells and clients: number, radio channel, CPUs, devices and behaviour."""
 
 from __future__ import annotations
 

@@ -1,11 +1,4 @@
-"""Settings of training.
-
-Settings of the samples.
-
-Settings of evaluation.
-
-Settings of sessions.
-"""
+"""Settings of training, samples, evaluation and sessions."""
 
 from __future__ import annotations
 

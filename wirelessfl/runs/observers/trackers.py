@@ -1,9 +1,4 @@
-"""Writes the rows of a run to an experiment tracker: TensorBoard or Trackio.
-
-Writes the rows of a run to TensorBoard.
-
-Writes the rows of a run to Trackio.
-"""
+"""Writes the rows of a run to an experiment tracker: TensorBoard or Trackio."""
 
 from __future__ import annotations
 
