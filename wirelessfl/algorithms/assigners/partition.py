@@ -40,8 +40,8 @@ class CellPartition(Scaled):
         Literal["uniform", "optimized", "fixed"],
         Field(
             description=(
-                "sizes of the cells' submodels: uniform, fixed by --mask-shares in "
-                "every round, or optimized for the round's latency (19)"
+                "sizes of the cells' submodels: uniform, fixed by --mask-shares, or "
+                "optimized for latency (19)"
             )
         ),
     ] = "uniform"
