@@ -226,7 +226,7 @@ class Help(argparse.Action):
         if self.headings is not None:
             groups = [(heading, lines) for heading, lines in groups if heading in self.headings]
         arguments = own_lines(parser)
-        if arguments and values != "all" and self.usage is None:
+        if arguments and self.usage is None:
             groups = [(parser.prog.rpartition(" ")[2], arguments), *groups]
         name = self.tables.get("algorithm", {}).get("name", "ALGORITHM")
         usage = f"{parser.prog} {name} [--config FILE [--trust]] [--json] [--flag value ...]"
