@@ -178,9 +178,9 @@ def points(results: Results, out: Path) -> list[Path]:
         panel.set_xticks(range(len(DISTANCES)), [f"-{one:g}" for one in DISTANCES])
         panel.set_xlabel("target relative to the lowest final accuracy (pp)")
         panel.set_ylabel("time to target (s)")
-        seeds = span(len(results.of(case)) for case in cases)
+        counts = span(len(results.of(case)) for case in cases)
         name = f"{DATA[cases[0]['dataset']]}, {UPLINKS[cases[0]['uplink']]}"
-        panel.set_title(f"{name} (n = {seeds})")
+        panel.set_title(f"{name} (n = {counts})")
     same_limits(axes)
     for panel in axes:
         room(panel)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import statistics
 from collections.abc import Callable, Sequence
-from typing import NamedTuple
 
 from experiments.dynamic_clients import published
 from experiments.dynamic_clients.measures import SAME, after, last
@@ -25,15 +24,6 @@ PRINTED = (
 )
 
 
-class Line(NamedTuple):
-    """Accuracies after one transition, by warm start."""
-
-    case: Case
-    transition: int
-    ours: dict[str, list[float]]
-    paper: dict[str, published.PublishedRow | None]
-
-
 def comparison(table: int | None, numbers: Sequence[int] = (1, 2)) -> Table:
     """Tables 1 to 11: one row per setting, algorithm and transition, one column per warm start.
 
@@ -44,49 +34,43 @@ def comparison(table: int | None, numbers: Sequence[int] = (1, 2)) -> Table:
 
     def make(results: Results) -> str:
         starts = [s for s in SHOWN if s in results.values("warm_start")]
-        lines = lines_of(results, table, numbers)
+        groups: dict[tuple[object, ...], dict[str, Case]] = {}
+        for case in results.where():
+            key = tuple(case[name] for name in SAME)
+            groups.setdefault(key, {})[case["warm_start"]] = case
         head = ["data, clients", "labels", "algorithm", "transition", "seeds"]
-        rows = [
-            [
-                _data(line.case),
-                _labels(line.case),
-                _method(line.case, results),
-                str(line.transition),
-                str(max(map(len, line.ours.values()))),
-                *(_cell(line.ours.get(s, []), line.paper.get(s)) for s in starts),
-            ]
-            for line in lines
-        ]
+        rows = []
+        for by_start in groups.values():
+            case = next(iter(by_start.values()))
+            for number in numbers:
+                ours = {start: after(results, one, number) for start, one in by_start.items()}
+                cells = {
+                    start: _cell(ours[start], paper_of(table, one, number))
+                    for start, one in by_start.items()
+                }
+                rows.append(
+                    [
+                        _data(case),
+                        _labels(case),
+                        _method(case, results),
+                        str(number),
+                        str(max(map(len, ours.values()))),
+                        *(cells.get(start, "-") for start in starts),
+                    ]
+                )
         return _about(table) + markdown([*head, *(SHOWN[s] for s in starts)], rows)
 
     return make
 
 
-def lines_of(results: Results, table: int | None, numbers: Sequence[int]) -> list[Line]:
-    """The rows of ``comparison``."""
-    groups: dict[tuple[object, ...], dict[str, Case]] = {}
-    for case in results.where():
-        key = tuple(case[name] for name in SAME)
-        groups.setdefault(key, {})[case["warm_start"]] = case
-    return [
-        Line(
-            next(iter(by_start.values())),
-            number,
-            {start: after(results, case, number) for start, case in by_start.items()},
-            {start: paper_of(table, case, number) for start, case in by_start.items()},
-        )
-        for by_start in groups.values()
-        for number in numbers
-    ]
-
-
 def paper_of(table: int | None, case: Case, number: int) -> published.PublishedRow | None:
-    """The paper's number for a case after a transition, on the data set from ``known_as``."""
+    """The paper's number after a transition, of its first data set if it lacks the case's."""
     if table is None:
         return None
+    sets = published.datasets(table)
     return published.find(
         table,
-        dataset=known_as(table, case["dataset"]),
+        dataset=case["dataset"] if case["dataset"] in sets else sets[0],
         algorithm=case["algorithm"],
         warm_start=case["warm_start"],
         transition=number,
@@ -95,12 +79,6 @@ def paper_of(table: int | None, case: Case, number: int) -> published.PublishedR
         distribution=case["split"],
         similarity_scale=case["similarity_scale"],
     )
-
-
-def known_as(table: int, dataset: str) -> str:
-    """The table's data set to compare with: ``dataset`` if the table has it, else the first one."""
-    names = published.datasets(table)
-    return dataset if dataset in names else names[0]
 
 
 def variants(table: int | None, numbers: Sequence[int] | None = (1, 2, 3)) -> Table:
