@@ -14,11 +14,12 @@ HELP = 'print a script that completes commands and flags: eval "$(wirelessfl com
 
 def add(parser: Parser) -> None:
     """Add the arguments."""
+    parser.formatter_class = argparse.RawDescriptionHelpFormatter
     parser.description = (
-        "Print a script for a shell that completes commands, flags and names. "
-        'eval "$(wirelessfl completion bash)"  # in ~/.bashrc; '
-        'eval "$(wirelessfl completion zsh)"  # in ~/.zshrc, after compinit; '
-        "wirelessfl completion fish | source  # in ~/.config/fish/config.fish"
+        "Print a script for a shell that completes commands, flags and names:\n\n"
+        '  eval "$(wirelessfl completion bash)"  # in ~/.bashrc\n'
+        '  eval "$(wirelessfl completion zsh)"  # in ~/.zshrc, after compinit\n'
+        "  wirelessfl completion fish | source  # in ~/.config/fish/config.fish"
     )
     shells = ["bash", "zsh", "fish"]
     parser.add_argument("shell", choices=shells, metavar="SHELL", help=", ".join(shells))

@@ -22,6 +22,7 @@ PLAIN = {"algorithm": "algorithms", "dataset": "data sets", "model": "models"}
 
 def add(parser: Parser) -> None:
     """Add the arguments."""
+    parser.description = "List all choices, those of one kind, or the settings of one choice."
     parser.add_argument(
         "name",
         nargs="?",

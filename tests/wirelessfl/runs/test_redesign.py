@@ -224,3 +224,12 @@ def test_resume_needs_the_same_redesign(config, toy, halt_at):
         wirelessfl.resume(out, data=toy, redesign=replace(redesign, every=1))
     assert "redesign" not in json.loads((out / "about.json").read_text())
     assert len(wirelessfl.resume(out, data=toy, redesign=redesign).rows) == 4
+
+
+def test_a_redesign_without_every_is_refused():
+    class Never(wirelessfl.Redesign):
+        def decide(self, run):
+            return wirelessfl.RoundSettings(local_steps=1)
+
+    with pytest.raises(wirelessfl.ConfigError, match="every is None: give an integer >= 1"):
+        wirelessfl.run(wirelessfl.Config.from_flags("fedavg", rounds=1), redesign=Never())

@@ -102,7 +102,7 @@ class Redesign(ABC):
     @property
     def title(self) -> str:
         """Its name in settings and messages."""
-        return f"{type(self).__name__} every {self.every}"
+        return f"{type(self).__name__} every {getattr(self, 'every', None)}"
 
 
 @dataclass(eq=False)

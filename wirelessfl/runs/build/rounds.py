@@ -115,7 +115,8 @@ def check_redesign(config: Config, redesign: Redesign) -> None:
     Raises:
         ConfigError: a setting conflicts with redesigns; the message names it.
     """
-    every, period, title = redesign.every, config.evaluation.eval_every or 1, redesign.title
+    every = getattr(redesign, "every", None)  # users may have left it out
+    period, title = config.evaluation.eval_every or 1, redesign.title
     if isinstance(every, bool) or not isinstance(every, int | np.integer) or every < 1:
         raise ConfigError(f"redesign {title!r}: every is {shown(every)}: give an integer >= 1.")
     if not config.regime.common_rounds or type(config.schedule) is not Rounds:
