@@ -143,7 +143,7 @@ def test_help_explains_flags_with_units(capsys, monkeypatch):
     for part in (
         "--bandwidth-hz X       bandwidth per cell, Hz [9e6]\n",
         "--mask-sizes NAME      sizes of the cells' submodels: uniform, fixed by\n",
-        "round's latency (19) [uniform]\n",
+        "latency (19) [uniform]\n",
         "multiple access of the uplink: aircomp, fixed, ofdma,\n",
     ):
         assert part in text
