@@ -8,8 +8,7 @@ from typing import Any
 from experiments.fadamgc.tables import TARGETS
 from experiments.studies import Case, Results
 from wirelessfl.results.archive import StoredRun
-from wirelessfl.results.intervals import CostToTarget
-from wirelessfl.runs.targets import cost_to
+from wirelessfl.runs.targets import CostToTarget, cost_to
 
 COMMUNICATION = "communication"
 """Simulated seconds without local steps, which take a tenth of them or less in the paper, and as

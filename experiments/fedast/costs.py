@@ -10,8 +10,8 @@ from experiments.fedast.measures import fastest, final
 from experiments.fedast.tasks import Goal, kinds, names, shares, target
 from experiments.studies import Case, Results
 from wirelessfl.results.archive import StoredRun
-from wirelessfl.results.intervals import Costs, CostToTarget
-from wirelessfl.runs.targets import cost_to
+from wirelessfl.results.intervals import Costs
+from wirelessfl.runs.targets import CostToTarget, cost_to
 
 
 def method(

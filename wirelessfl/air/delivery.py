@@ -1,7 +1,4 @@
-"""Which updates of a round arrive, and what it costs to send them.
-
-Edge rounds that end at a cut-off time: updates that arrive later are left out.
-"""
+"""Which updates of a round arrive, by when, and what it costs to send them."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""Clients that participate in a round, and those of them that send tracking terms.
-
-Sets of clients with ranks, from which a round draws its participants.
-"""
+"""The clients that take part in a round, drawn from those that are present."""
 
 from __future__ import annotations
 

@@ -186,4 +186,8 @@ def _statistic(word: str) -> str | float:
 
 
 def _objective(words: str) -> str | list[float]:
-    return numbers(words) if "," in words else words
+    try:
+        return numbers(words) if "," in words else words
+    except argparse.ArgumentTypeError:
+        remedy = "give seconds, joules, or two weights, e.g. 1,50"
+        raise argparse.ArgumentTypeError(f"{words!r} is no objective: {remedy}") from None

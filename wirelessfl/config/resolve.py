@@ -1,7 +1,4 @@
-"""Resolves settings: fills in defaults that depend on other settings, and refuses conflicts.
-
-Settings without effect, found by what they need: refused if given, and not stored.
-"""
+"""Resolves settings: fills in defaults, and refuses conflicts and settings without effect."""
 
 from __future__ import annotations
 

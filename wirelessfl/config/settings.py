@@ -1,7 +1,4 @@
-"""All settings of a run: typed choices and sections, and the tables they were read from.
-
-Settings whose choices and sections are replaced by objects that are given from Python.
-"""
+"""All settings of a run: typed choices and sections, or the objects that replace them."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""Settings of each task: the run's settings, overridden by the task's table.
-
-Checks of settings that several tasks share: clients, buffers and the end of the run.
-"""
+"""Settings of each task, and checks of what several tasks share."""
 
 from __future__ import annotations
 

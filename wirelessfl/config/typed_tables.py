@@ -1,9 +1,4 @@
-"""Tables of settings as they are read: with a table for each choice, and every value typed.
-
-Builds the objects named in tables of settings, such as algorithm, uplink and schedule.
-
-The read-only table of a choice's settings.
-"""
+"""Tables of settings as they are read, with typed values, and the choices built from them."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""Parts of figures with several panels: grids, legends, notes, and marks of what is missing.
-
-Figures of final accuracies, or of costs until a target, against a setting of runs.
-"""
+"""Figures with several panels: grids, legends, marks of what is missing, costs or accuracies."""
 
 from __future__ import annotations
 

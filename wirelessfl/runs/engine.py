@@ -1,7 +1,4 @@
-"""The models, schedule and handler of a run as one: rows, checkpoints and parameters.
-
-Fields of rows that come from evaluations.
-"""
+"""The models, schedule and handler of a run as one: rows, checkpoints and parameters."""
 
 from __future__ import annotations
 

@@ -1,10 +1,7 @@
-"""Runs that are executed only once; the folder of each is named by the hash of its settings.
+"""Runs that are executed once, in a folder named by the hash of their settings.
 
 The hash includes the code and files that settings name, so a run of edited code has a new folder.
-
-Runs of a sweep that are not trained: their rows are those of another run, over their own radio.
-
-Their folders have all files of a finished run; ``about.json`` names the trained run.
+A run of a sweep that differs only in its radio is not trained: it has the rows of another one.
 """
 
 from __future__ import annotations

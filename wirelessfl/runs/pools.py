@@ -1,7 +1,4 @@
-"""Runs in local processes, each on one CPU thread.
-
-Runs on a Ray cluster; their folders are sent as data, so no shared file system is needed.
-"""
+"""Pools that execute runs: local processes on one CPU thread each, or a Ray cluster."""
 
 from __future__ import annotations
 

@@ -17,7 +17,7 @@ from wirelessfl.runs.folder.fingerprints import digest
 STREAM = Stream(1, ("split",))
 LABELS = np.random.default_rng(0).permutation(np.repeat(np.arange(10), 120))
 CELL_OF = np.repeat([0, 1, 2], [4, 5, 3])
-KINDS = [kind for kind in SPLITS if kind != "natural"]
+ALL_BUT_NATURAL = [kind for kind in SPLITS if kind != "natural"]
 
 networks = st.lists(st.integers(3, 6), min_size=1, max_size=4).map(
     lambda sizes: np.repeat(np.arange(len(sizes)), sizes)
@@ -153,7 +153,7 @@ def test_both_groups_may_have_all_samples_of_shared_labels(request_):
         np.testing.assert_array_equal(owned(parts, groups, group), wanted)
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", ALL_BUT_NATURAL)
 def test_a_group_is_split_like_any_clients(kind):
     """A group's parts equal those of ``split`` on the samples of the group's labels."""
     cell_of = even_cells(12, 3)

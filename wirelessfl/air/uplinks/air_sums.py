@@ -1,7 +1,4 @@
-"""What the nodes receive of updates that their clients send at once, and its error.
-
-Over-the-air sums of an upload: beamformers, precoders and gains at each node.
-"""
+"""Over-the-air sums: beamformers, precoders, what nodes receive, and its error."""
 
 from __future__ import annotations
 

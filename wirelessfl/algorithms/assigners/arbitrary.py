@@ -1,13 +1,4 @@
-"""Base class of assigners with a setting for the kind of masks (RA-Fed).
-
-Random: each client trains random neurons, drawn in every round (RA-Fed; KDD '23).
-
-Static: each client trains random neurons, drawn once per run.
-
-Covered: neurons are covered as evenly as possible (RA-Fed; KDD '23).
-
-Crossed: weights between layers are covered evenly.
-"""
+"""Assigners of arbitrary neurons: random, static, or arcs that cover evenly (RA-Fed; KDD '23)."""
 
 from __future__ import annotations
 

@@ -4,10 +4,6 @@ An assigner knows neither rules nor time; it gets a context and returns submodel
 fields are its settings. An algorithm of a paper that comes with its own submodels derives from its
 assigner and from a rule, e.g. ``class HeteroFL(Nested, FedAvg)``; any other algorithm trains what
 the run's assigner gives out.
-
-Information that an algorithm receives when it assigns submodels.
-
-No assigner: every client trains the full model.
 """
 
 from __future__ import annotations

@@ -1,7 +1,4 @@
-"""Base class of assigners that give clients submodels of affordable width.
-
-Base class of assigners whose submodels can train on the scale of the full model.
-"""
+"""Base classes of assigners that give clients submodels of affordable width."""
 
 from __future__ import annotations
 

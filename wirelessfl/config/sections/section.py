@@ -1,7 +1,4 @@
-"""Base class of the sections of a configuration.
-
-Settings of the computation of a run, and of its run directory.
-"""
+"""The base class of sections, and the settings of a run's computation and folder."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""Synchronous rounds: all nodes train, and the cloud merges when the slowest has finished.
-
-Sessions: synchronous rounds with changing clients, and trial rounds before each session.
-"""
+"""Synchronous rounds, also in sessions, where clients change and trial rounds come first."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""Builds what plans a run's rounds: its network, its model and its planner, without executor.
-
-A model that is planned with, but not trained, and its partition and neurons.
-"""
+"""Builds what plans a run's rounds: network, model without training, and planner."""
 
 from __future__ import annotations
 

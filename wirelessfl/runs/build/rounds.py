@@ -1,7 +1,4 @@
-"""Builds a run of one model in rounds.
-
-Builds a run whose cloud merges cells asynchronously.
-"""
+"""Builds a run of one model in rounds, or of cells that the cloud merges asynchronously."""
 
 from __future__ import annotations
 

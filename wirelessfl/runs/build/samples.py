@@ -1,7 +1,4 @@
-"""Loads and splits the configured data set.
-
-Builds the configured model for its data set.
-"""
+"""Loads and splits the configured data set, and builds the model for it."""
 
 from __future__ import annotations
 

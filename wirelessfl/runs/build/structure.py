@@ -1,7 +1,4 @@
-"""The partition and the neurons of a model, from which submodels are formed.
-
-Cost of a full-model local step in CPU cycles, from its number of FLOPs.
-"""
+"""What is known of a model's structure: partition, neurons, and cycles of a local step."""
 
 from __future__ import annotations
 

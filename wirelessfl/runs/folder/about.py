@@ -1,7 +1,4 @@
-"""The content of ``about.json``: versions, commit, date and device.
-
-The file ``about.json`` in the folder of a run.
-"""
+"""The file ``about.json`` of a run: versions, commit, date, device, notes and hashes."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""The checkpoint in the folder of a run: its version, and extensions that are not yet in force.
-
-Parameters in checkpoints, and the modules that they belong to.
-"""
+"""The checkpoint in the folder of a run, the parameters in it, and pending extensions."""
 
 from __future__ import annotations
 

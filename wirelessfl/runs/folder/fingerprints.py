@@ -1,9 +1,4 @@
-"""Short hashes of what determines a run, which must match when it is resumed.
-
-They cover settings, model, data and network, and the code and files that settings name.
-
-The hash of settings that identifies a run: in ``about.json``, and in the names of folders.
-"""
+"""Short hashes of settings, model, data, network and named code, which a resume compares."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""Given objects in a run's folder: networks, splits, hashes of the others; and the partition.
-
-The objects of a resumed run: those given again, and those that its folder keeps.
-"""
+"""Given objects in a run's folder: what it keeps of them, and those of a resumed run."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""A file of a run that only grows, and of which a checkpoint covers the beginning.
-
-The file ``rows.jsonl``: one row per line, and a checksum of all lines.
-"""
+"""The file ``rows.jsonl``, which only grows: a row per line, and a checksum of all lines."""
 
 from __future__ import annotations
 
