@@ -60,7 +60,7 @@ def test_a_design_is_trained_and_compared(capsys):
         (["--target", "0.5", "--objective", "joules"], "joules alone"),
         (
             ["--target", "0.5", "--objective", "1,"],
-            "'1,' is not a list of numbers",
+            "'1,' is no objective: give seconds",
         ),
         (["--target", "0.5", "--pilots", "2"], "number of pilots is 2: give a whole number >= 3."),
         (["--target", "0.5", "--pilots", "4,8"], "argument --pilots: invalid int value: '4,8'"),
