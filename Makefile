@@ -7,12 +7,13 @@ READY := $(VENV)/.ready
 # The tests start many interpreters, which start faster with compiled files.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo test test-all test-extras setup check gate-store gate product bench gpu figures figures-check claims fuzz clean
+.PHONY: demo test test-all test-extras docs setup check gate-store gate product bench gpu figures figures-check claims fuzz clean
 
 demo: $(READY)
 	$(BIN)/python -m experiments.demo
 
 CHECKS := $(BIN)/ruff check . && $(BIN)/ruff format --check . && $(BIN)/mypy
+SPHINX := $(BIN)/python -m sphinx --quiet --fail-on-warning --keep-going
 
 # The checks run concurrently with the tests. Their output comes last; their failure fails the target.
 # They are not a sub-make, which would run under `make -n`.
@@ -31,6 +32,10 @@ test test-all: $(READY)
 test-extras: $(READY)
 	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[extras]'
 	$(BIN)/python -m pytest -m extras
+
+# The site, in build/docs/html. The tests build it too, without running the examples of the gallery.
+docs: $(READY)
+	$(SPHINX) docs build/docs/html
 
 setup: $(READY)
 

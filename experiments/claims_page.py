@@ -196,7 +196,7 @@ def with_all_values(
     texts: Mapping[Path, str], by_paper: Mapping[str, Sequence[Assessed]]
 ) -> dict[Path, str]:
     """These texts and those of all other pages that show values of claims, with the values."""
-    pages = (page for page in (*DOCS.glob("*.md"), *RESULTS.glob("*.md")) if page not in texts)
+    pages = (page for page in sorted(DOCS.rglob("*.md")) if page not in texts)
     others = {page: page.read_text(encoding="utf-8") for page in pages}
     shown = {page: text for page, text in others.items() if VALUE.search(text)}
     atoms = by_id(by_paper)

@@ -19,8 +19,8 @@ import wirelessfl
 from tests.drawn import legend, recorded
 
 ROOT = Path(__file__).parents[1]
-PAGES = [ROOT / "README.md", ROOT / "SECURITY.md", *sorted((ROOT / "docs").rglob("*.md"))]
-BLOCK = re.compile(r"^```(python|toml)?( file=(\S+))?\n(.*?)^```", re.MULTILINE | re.DOTALL)
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+BLOCK = re.compile(r"^```(python|toml|text)?( file=(\S+))?\n(.*?)^```", re.MULTILINE | re.DOTALL)
 
 
 def blocks(page):
@@ -122,7 +122,7 @@ def test_the_extension_examples_run(tmp_path, monkeypatch, launcher):
     commands = 0
     small = ["--rounds", "1", "--local-steps", "1", "--threads", "1"]
     started = []
-    for language, file, code in blocks(ROOT / "docs" / "extending.md"):
+    for language, file, code in blocks(ROOT / "docs" / "guides" / "extending.md"):
         if file:
             Path(file).write_text(code)
         elif language:
@@ -151,7 +151,7 @@ def test_the_examples_of_runs_run(tmp_path, monkeypatch, capsys):
     from wirelessfl.cli import main
 
     monkeypatch.chdir(tmp_path)
-    page = blocks(ROOT / "docs" / "runs.md")
+    page = blocks(ROOT / "docs" / "guides" / "runs.md")
     files = {file: code for _, file, code in page if file}
     Path("compare.py").write_text(files["compare.py"].replace('"rounds": 10', '"rounds": 2'))
     with recorded() as figures:
@@ -189,7 +189,7 @@ def test_the_examples_of_runs_run(tmp_path, monkeypatch, capsys):
 def test_the_examples_of_observers_run(tmp_path, monkeypatch, capsys):
     """One ends its run, and one writes how far the model moves, which before row 0 is nothing."""
     monkeypatch.chdir(tmp_path)
-    files = {file: code for _, file, code in blocks(ROOT / "docs" / "runs.md") if file}
+    files = {file: code for _, file, code in blocks(ROOT / "docs" / "guides" / "runs.md") if file}
     for name in ("stopping.py", "distance.py"):
         Path(name).write_text(files[name])
         runpy.run_path(name)
@@ -208,7 +208,7 @@ def test_the_examples_of_a_study_run(tmp_path, monkeypatch, capsys):
     monkeypatch.syspath_prepend(tmp_path)
     run_blocks(
         (language, file, code.replace("rounds=20", "rounds=2"))
-        for name in ("start", "python")
+        for name in ("start/own-study", "guides/python")
         for language, file, code in blocks(ROOT / "docs" / f"{name}.md")
     )
     with recorded() as figures:
@@ -221,7 +221,7 @@ def test_the_example_of_prices_runs(tmp_path, monkeypatch, capsys):
     """Two uplinks are priced without data; with OFDMA clients send all the time: it is faster."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("WIRELESSFL_DATA", str(tmp_path))
-    files = {file: code for _, file, code in blocks(ROOT / "docs" / "runs.md") if file}
+    files = {file: code for _, file, code in blocks(ROOT / "docs" / "guides" / "runs.md") if file}
     Path("price.py").write_text(files["price.py"])
     runpy.run_path("price.py")
     found = re.findall(r"^([\d.]+) s for 20 rounds$", capsys.readouterr().out, re.M)
@@ -241,7 +241,7 @@ def test_the_examples_of_tasks_run(tmp_path, monkeypatch, capsys):
 
     monkeypatch.chdir(tmp_path)
     monkeypatch.syspath_prepend(tmp_path)
-    page = blocks(ROOT / "docs" / "tasks.md")
+    page = blocks(ROOT / "docs" / "guides" / "tasks.md")
     (table,) = [code for language, _, code in page if language == "toml"]
     Path("tasks.toml").write_text(table)
     tasks = Config.from_toml(Path("tasks.toml")).tasks
@@ -277,7 +277,7 @@ def test_the_examples_of_the_radio_run(tmp_path, monkeypatch, capsys):
     from wirelessfl.cli import main
 
     monkeypatch.chdir(tmp_path)
-    page = blocks(ROOT / "docs" / "radio.md")
+    page = blocks(ROOT / "docs" / "guides" / "radio.md")
     small = ["--local-steps", "1", "--rounds", "1", "--threads", "1", "--json"]
     printed, energies = [], []
     for language, file, code in page:
@@ -294,7 +294,7 @@ def test_the_examples_of_the_radio_run(tmp_path, monkeypatch, capsys):
     (link,) = json.loads(printed[0])["clients"]
     assert round(link["path loss [dB]"], 2) == 121.43
     assert round(link["mean SNR [dB]"], 2) == -4.44
-    text = (ROOT / "docs" / "radio.md").read_text(encoding="utf-8")
+    text = (ROOT / "docs" / "guides" / "radio.md").read_text(encoding="utf-8")
     assert "121.43 dB" in text
     assert "-4.44 dB" in text
     assert energies == ["2.3 J per client", "12.3 J per client", "1.8 J per client"]
@@ -304,7 +304,7 @@ def test_the_examples_of_the_radio_run(tmp_path, monkeypatch, capsys):
 def test_the_example_of_submodels_runs(tmp_path, monkeypatch, capsys):
     """The fastest widths reach the target in less simulated time than the full model."""
     monkeypatch.chdir(tmp_path)
-    run_blocks(blocks(ROOT / "docs" / "submodels.md"))
+    run_blocks(blocks(ROOT / "docs" / "guides" / "submodels.md"))
     full, fastest = re.findall(r"60 % after \d+ rounds, (\S+) s", capsys.readouterr().out)
     assert float(fastest) < float(full)
 
@@ -317,7 +317,7 @@ def test_the_examples_of_sessions_run(tmp_path, monkeypatch, capsys):
 
     monkeypatch.chdir(tmp_path)
     monkeypatch.syspath_prepend(tmp_path)
-    page = blocks(ROOT / "docs" / "sessions.md")
+    page = blocks(ROOT / "docs" / "guides" / "sessions.md")
     plain = [code for language, file, code in page if not (language or file)]
     (stays,) = [code for code in plain if code.startswith("client,")]
     Path("stays.csv").write_text(stays)
@@ -339,7 +339,9 @@ def test_the_examples_of_sessions_run(tmp_path, monkeypatch, capsys):
 def test_the_solver_studies_run_and_draw(tmp_path, monkeypatch, capsys):
     """Each study has about 20 lines, as the README promises."""
     monkeypatch.chdir(tmp_path)
-    found = [(file, code) for _, file, code in blocks(ROOT / "docs" / "solvers.md") if file]
+    found = [
+        (file, code) for _, file, code in blocks(ROOT / "docs" / "guides" / "solvers.md") if file
+    ]
     assert len(found) == 16
     printed = {}
     with recorded(rendered=True) as figures:
@@ -357,7 +359,7 @@ def test_the_solver_studies_run_and_draw(tmp_path, monkeypatch, capsys):
     three = ("selection_study.py", "masks_and_energy_study.py", "widths_and_bands_study.py")
     for file in (*three, "resource_blocks_study.py"):
         assert len(printed[file]) == 3, "one line per count or deadline"
-    stated = (ROOT / "docs" / "solvers.md").read_text(encoding="utf-8")
+    stated = (ROOT / "docs" / "guides" / "solvers.md").read_text(encoding="utf-8")
     for share in re.findall(r"([\d.]+)%", " ".join(printed["resource_blocks_study.py"][::2])):
         assert re.search(rf"(?<![\d.]){share}[ ,]", stated), "the text has the shares of the study"
     assert len(printed["sizes_by_time_study.py"]) == 4, "one line per access"
@@ -376,8 +378,8 @@ def test_the_solver_studies_run_and_draw(tmp_path, monkeypatch, capsys):
 
 
 def table_below(heading):
-    """Name, arguments and default of each table row below a heading of docs/extending.md."""
-    text = (ROOT / "docs" / "extending.md").read_text(encoding="utf-8")
+    """Name, arguments and default of each table row below a heading of docs/guides/extending.md."""
+    text = (ROOT / "docs" / "guides" / "extending.md").read_text(encoding="utf-8")
     section = text.partition(f"{heading}\n")[2].partition("\n## ")[0]
     return re.findall(r"^\| `(\w+)(\(.*?\))?` \| (.*?) \|", section, re.MULTILINE)
 
@@ -430,7 +432,7 @@ def test_the_documented_algorithms_reduce_to_fedavg(tmp_path, monkeypatch):
     import wirelessfl
 
     monkeypatch.syspath_prepend(tmp_path)
-    for _, file, code in blocks(ROOT / "docs" / "extending.md"):
+    for _, file, code in blocks(ROOT / "docs" / "guides" / "extending.md"):
         if file and file.startswith("my_fed"):
             (tmp_path / file.replace("my_", "docs_")).write_text(code)
     params = []
@@ -466,7 +468,7 @@ def test_the_documented_optimisers_equal_those_of_torch(tmp_path, monkeypatch, n
     from wirelessfl.models import FCNN
 
     monkeypatch.syspath_prepend(tmp_path)
-    page = blocks(ROOT / "docs" / "extending.md")
+    page = blocks(ROOT / "docs" / "guides" / "extending.md")
     (code,) = (code for _, file, code in page if file == "my_optimisers.py")
     (tmp_path / "docs_optimisers.py").write_text(code)
     x, module = torch.randn(20, 6), FCNN((6,), 3, hidden=(4,))
@@ -509,7 +511,7 @@ def test_the_documented_network_agrees_with_itself(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (code,) = (
         code
-        for language, file, code in blocks(ROOT / "docs" / "extending.md")
+        for language, file, code in blocks(ROOT / "docs" / "guides" / "extending.md")
         if language == "python" and not file and "path_loss_db" in code
     )
     made = {}

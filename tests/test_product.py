@@ -9,7 +9,7 @@ from tests.product.combinations import Combination, by_seconds, combinations, pa
 from tests.product.running import all_wrong
 from tests.quick import fewer_steps, models_checked_once
 
-PAGE = Path(__file__).parents[1] / "docs" / "combinations.md"
+PAGE = Path(__file__).parents[1] / "docs" / "reference" / "combinations.md"
 
 
 @pytest.fixture(scope="module", autouse=True)

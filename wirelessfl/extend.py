@@ -9,8 +9,9 @@
 
 A part is a class in a file of yours, named by its path, e.g. ``--select my_file.py:Heard``. The
 fields of the dataclass are its flags. Behind each base class are the methods to define; those in
-brackets are optional. ``help(wirelessfl.extend.Selection)`` describes them, docs/extending.md has
-an example of each, and ``wirelessfl check my_file.py:Heard`` tests yours.
+brackets are optional. ``help(wirelessfl.extend.Selection)`` describes them,
+docs/guides/extending.md has an example of each, and ``wirelessfl check my_file.py:Heard`` tests
+yours.
 
 Algorithms: what is learnt
     Algorithm         send, merge, (begin, gradient, step, keep, combine, ...): one server
@@ -116,7 +117,7 @@ Sessions: clients join and leave
     Initial           its initial model
     Past              past sessions
 
-Data, models, losses and metrics: a function often suffices, see docs/extending.md
+Data, models, losses and metrics: a function often suffices, see docs/guides/extending.md
     DatasetChoice     a named data set with its settings; yours is a function or an object
     Dataset           samples and labels for training and tests
     Facts             sizes of a data set that need no reading

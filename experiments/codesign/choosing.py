@@ -27,7 +27,7 @@ from wirelessfl.results.intervals import Effect, difference, ratio
 HIST, OPTIMIZED, HFEDAVG, FEDAVG = "HIST", "HIST, optimized masks", "HFedAvg", "FedAvg"
 AIR = ("physical", "mmse")
 FILES = {HIST: "cells.toml", OPTIMIZED: "cells.toml", HFEDAVG: "cells.toml", FEDAVG: "server.toml"}
-"""Files of docs/choosing.md with the settings that all runs share."""
+"""Files of docs/guides/choosing.md with the settings that all runs share."""
 VARIED = ("mask_sizes", "schedule", "requests", "buffer", "rounds", "eval_every")
 """Settings of a command besides the access; they precede those of its file."""
 
@@ -226,7 +226,7 @@ def _named(line: Line) -> str:
 
 
 def command(line: Line) -> str:
-    """The command of a combination, with the files of docs/choosing.md."""
+    """The command of a combination, with the files of docs/guides/choosing.md."""
     flags = {k: line.case[k] for k in VARIED if line.case[k] is not None}
     if line.schedule == ROUNDS:  # those of the file
         flags = {k: v for k, v in flags.items() if k == "mask_sizes"}

@@ -1,4 +1,4 @@
-"""The crossed study of docs/choosing.md: its cases, prices, choices, figure and commands."""
+"""The crossed study of docs/guides/choosing.md: its cases, prices, choices, figure and commands."""
 
 import importlib
 import re
@@ -21,7 +21,7 @@ from wirelessfl.config import Config
 from wirelessfl.results.archive import StoredRun, effective
 from wirelessfl.runs.folder.about import NUMERICS
 
-FILES = re.compile(r"^``` file=(\S+)\n(.*?)^```", re.MULTILINE | re.DOTALL)
+FILES = re.compile(r"^```toml file=(\S+)\n(.*?)^```", re.MULTILINE | re.DOTALL)
 
 
 @pytest.mark.thorough(every=8)
@@ -73,7 +73,7 @@ def test_commands_of_the_page_repeat_the_runs(tmp_path, monkeypatch):
 
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(importlib.import_module("wirelessfl.runs.run"), "run", read)
-    for file, text in FILES.findall((DOCS / "choosing.md").read_text(encoding="utf-8")):
+    for file, text in FILES.findall((DOCS / "guides" / "choosing.md").read_text(encoding="utf-8")):
         Path(file).write_text(text, encoding="utf-8")
     wanted = {one.after for one in choosing.CHOICES}
     for line in planned():
@@ -208,7 +208,7 @@ def test_a_panel_per_schedule_with_hollow_marks(some, figures, tmp_path):
 
 def test_the_page_can_be_filled_with_and_without_runs(some, tmp_path):
     """Its pictures are below ``docs``, not beside those of the results pages."""
-    text = (DOCS / "choosing.md").read_text(encoding="utf-8")
+    text = (DOCS / "guides" / "choosing.md").read_text(encoding="utf-8")
     evidence = Evidence(PAPER, Store(tmp_path, tmp_path))
     empty = filled(text, evidence, "figures")
     assert empty.count("*0 of 81 runs are finished.*") == 2

@@ -182,7 +182,7 @@ def test_the_choices_have_the_numbers_of_the_findings(name, places, hist, ours):
     """Each number of the table in choosing.md is one of these findings, rounded."""
     (row,) = (
         line.split(" | ")
-        for line in (DOCS / "choosing.md").read_text(encoding="utf-8").splitlines()
+        for line in (DOCS / "guides" / "choosing.md").read_text(encoding="utf-8").splitlines()
         if line.endswith(f"`python -m experiments.decided {name}` |")
     )
     parts = page("results/decided.md").partition("## Findings")[2].split("\n\n")[1:]

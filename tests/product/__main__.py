@@ -1,4 +1,4 @@
-"""``python -m tests.product``: run every combination and write docs/combinations.md."""
+"""``python -m tests.product``: run every combination and write docs/reference/combinations.md."""
 
 import sys
 from dataclasses import replace
@@ -9,7 +9,7 @@ from rich.progress import track
 from tests.product.combinations import by_seconds, combinations, table
 from tests.product.running import wrong
 
-PAGE = Path(__file__).parents[2] / "docs" / "combinations.md"
+PAGE = Path(__file__).parents[2] / "docs" / "reference" / "combinations.md"
 
 
 def main() -> int:

@@ -56,7 +56,8 @@ FOREIGN: Mapping[str, str] = {
         " There are no personal models.",
     ),
     **dict.fromkeys(
-        ("fednova", "feddyn"), " It is not there; docs/extending.md shows how to add an algorithm."
+        ("fednova", "feddyn"),
+        " It is not there; docs/guides/extending.md shows how to add an algorithm.",
     ),
     **dict.fromkeys(
         ("secagg", "secure_aggregation", "encryption"), " There is no secure aggregation."

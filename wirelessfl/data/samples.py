@@ -199,7 +199,7 @@ def _rows(
         if isinstance(row[first], str):
             raise DataError(
                 f"{where}[{place}] has text in column {first!r}: give token ids, or use the texts "
-                "as a data set of their own, see docs/language.md."
+                "as a data set of their own, see docs/guides/language.md."
             )
         if isinstance(row[second], str):
             raise DataError(

@@ -88,7 +88,7 @@ class RunResult:
             ``allocation``, ``updates`` and ``lost``. In rows of asynchronous cells ``round`` counts
             merges; they also have ``version``, ``staleness_mean``, ``staleness_max`` and
             ``updates``, the number of finished cell rounds. Rows of sessions have further fields,
-            see docs/sessions.md.
+            see docs/guides/sessions.md.
         params: final parameters by name, for ``module.load_state_dict(..., strict=False)``; a tied
             parameter appears under each of its names. If tasks have tables, names start with the
             task's name and a dot.

@@ -25,7 +25,7 @@ CANDIDATES = (1, 6, 10, 20, 60, 200)
 LARGEST_BYTES = 1 << 23
 """Maximum bytes of a chunk's parameters, to fit the caches; a process needs about ten copies."""
 LARGEST_CHUNK = 20
-"""Larger chunks were not faster per client on any model measured (docs/performance.md)."""
+"""Larger chunks are not faster per client on any measured model (docs/reference/performance.md)."""
 PARTS = 4
 """Minimum number of chunks per cohort if steps are long, so that several processes share it."""
 LONG_STEP_SECONDS = 1e-3

@@ -136,7 +136,9 @@ def test_tokens_of_another_vocabulary_are_refused(settings, base):
 
 def test_the_data_set_of_the_docs_runs(base, cache, tmp_path, monkeypatch):
     """The documented command runs, with a small base and few steps."""
-    page = (Path(__file__).parents[3] / "docs" / "language.md").read_text(encoding="utf-8")
+    page = (Path(__file__).parents[3] / "docs" / "guides" / "language.md").read_text(
+        encoding="utf-8"
+    )
     (code,) = re.findall(r"```python file=my_texts\.py\n(.*?)```", page, re.DOTALL)
     command = re.findall(r"^wirelessfl (run .*my_texts:moods.*)$", page, re.MULTILINE)[0]
     monkeypatch.chdir(tmp_path)

@@ -177,7 +177,9 @@ def test_a_run_does_not_need_transformers(sst2, tmp_path, monkeypatch, capsys):
 
 def test_the_data_set_of_the_docs_runs(tmp_path, monkeypatch):
     """The documented command for one's own texts, in which the tokenizer defaults to words."""
-    page = (Path(__file__).parents[3] / "docs" / "language.md").read_text(encoding="utf-8")
+    page = (Path(__file__).parents[3] / "docs" / "guides" / "language.md").read_text(
+        encoding="utf-8"
+    )
     (code,) = re.findall(r"```python file=my_texts\.py\n(.*?)```", page, re.DOTALL)
     (command,) = re.findall(
         r"^wirelessfl (run .*my_texts:moods.* text-mean .*)$", page, re.MULTILINE

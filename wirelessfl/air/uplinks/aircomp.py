@@ -58,7 +58,7 @@ class AirComp(Uplink):
 
     convention: Annotated[
         AirConvention,
-        Field(description="definition of power, noise and precoders; see docs/conventions.md"),
+        Field(description="power, noise and precoders; see docs/reference/conventions.md"),
     ] = "published"
     beamformer: Annotated[
         Beamformer,

@@ -30,7 +30,7 @@ class Masked(Adaptive):
                 "neurons of a client: the first (ordered), a moving window "
                 "(rolling), random per round or per run (static), arcs that cover "
                 "all evenly (covered), arcs of a grid (crossed), or a partition as "
-                "in HIST; see docs/submodels.md"
+                "in HIST; see docs/guides/submodels.md"
             )
         ),
     ] = "random"

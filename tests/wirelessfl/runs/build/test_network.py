@@ -47,7 +47,7 @@ def test_twice_the_power_is_3_db_more_snr(air):
 
 @pytest.mark.parametrize(("name", "antennas", "distance"), [("umi", 8, 200.0), ("uma", 16, 500.0)])
 def test_flags_give_the_links_of_the_presets(name, antennas, distance):
-    """The flags in docs/radio.md give the network of channels.umi and channels.uma."""
+    """The flags in docs/guides/radio.md give the network of channels.umi and channels.uma."""
     found = network_of(
         layout="hexagonal",
         inter_site_distance_m=distance,

@@ -1,0 +1,42 @@
+"""The site: ``make docs`` builds pages, reference and gallery into build/docs/html."""
+
+import tomllib
+from pathlib import Path
+
+ROOT = Path(__file__).parents[1]
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+
+project = PROJECT["name"]
+version = release = PROJECT["version"]
+author = copyright = "the wirelessfl developers"
+extensions = [
+    "myst_parser",
+    "sphinx.ext.autodoc",
+    "sphinx.ext.autosummary",
+    "sphinx.ext.napoleon",
+    "sphinx.ext.viewcode",
+    "sphinx_design",
+    "sphinx_copybutton",
+]
+exclude_patterns = ["conf.py"]
+nitpicky = False
+
+myst_enable_extensions = ["colon_fence", "dollarmath", "html_image"]
+myst_heading_anchors = 4
+
+autodoc_typehints = "none"  # the signatures show them
+autodoc_member_order = "bysource"
+napoleon_google_docstring = True
+napoleon_numpy_docstring = False
+
+html_theme = "pydata_sphinx_theme"
+html_title = "wirelessfl"
+html_theme_options = {
+    "header_links_before_dropdown": 5,
+    "show_toc_level": 2,
+    "navigation_with_keys": False,
+    "secondary_sidebar_items": ["page-toc"],
+}
+html_show_sourcelink = False
+copybutton_prompt_text = r">>> |\.\.\. "
+copybutton_prompt_is_regexp = True
