@@ -9,9 +9,8 @@
 
 A part is a class in a file of yours, named by its path, e.g. ``--select my_file.py:Heard``. The
 fields of the dataclass are its flags. Behind each base class are the methods to define; those in
-brackets are optional. ``help(wirelessfl.extend.Selection)`` describes them,
-docs/guides/extending.md has an example of each, and ``wirelessfl check my_file.py:Heard`` tests
-yours.
+brackets are optional. ``help(wirelessfl.extend.Selection)`` describes them, docs/guides has an
+example of each, and ``wirelessfl check my_file.py:Heard`` tests yours.
 
 Algorithms: what is learnt
     Algorithm         send, merge, (begin, gradient, step, keep, combine, ...): one server
