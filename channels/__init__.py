@@ -85,6 +85,7 @@ from channels.precoders import transmit_scales
 from channels.presets import section_vi_c, uma, umi
 from channels.recorded import Recorded
 from channels.shared_band import EndedUpload, SharedBand
+from channels.sionna import from_sionna
 from channels.stored import load_network, save_network
 from channels.streams import Stream
 
@@ -142,6 +143,7 @@ __all__ = [
     "edge_round_seconds",
     "even_cells",
     "exponential_correlation",
+    "from_sionna",
     "global_round_seconds",
     "link_budget",
     "load_network",

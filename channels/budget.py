@@ -256,11 +256,12 @@ def link_budget(
         with np.errstate(divide="ignore"):
             snr = 10 * np.log10(draw.snr * draw.gain)
     where, rows = network.placement, network.numbers
+    sight = None if where is None else where.line_of_sight
     return LinkBudget(
         client=rows,
         cell=cells,
         distance_m=None if where is None else where.distance_m[rows],
-        line_of_sight=None if where is None else where.line_of_sight[rows],
+        line_of_sight=None if sight is None else sight[rows],
         path_loss_db=None if where is None else where.path_loss_db[rows],
         shadowing_db=None if where is None else where.shadowing_db[rows],
         antenna_gain_db=None if where is None else np.full(len(rows), where.antenna_gain_db),

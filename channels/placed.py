@@ -105,13 +105,18 @@ def placed_network(
         gain_db=gain,
         interference=interference,
         placement=placement,
-        **{name: _sorted(name, value, where) for name, value in values.items()},
+        **{name: sorted_by_cell(name, value, where.given_as) for name, value in values.items()},
     )
 
 
-def _sorted(name: str, value: Any, where: Positions) -> Any:
-    """A value, with those of clients in the order of the network."""
-    order = where.given_as
+def sorted_by_cell(name: str, value: Any, order: IntArray | None) -> Any:
+    """An argument of a network, with values of clients in its order.
+
+    Args:
+        name: name of the argument.
+        value: its value; values of clients are in the order in which these were given.
+        order: [clients], place of each client of the network in that order; None if it is the same.
+    """
     if order is None or name not in BY_CLIENT or np.shape(value) != order.shape:
         return value
     return np.asarray(value)[order]

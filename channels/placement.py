@@ -22,8 +22,8 @@ class Placement:
         base_stations_m: [cells, 2], positions in metres.
         clients_m: [clients, 2], positions in metres.
         distance_m: [clients], horizontal distance of each client to its base station.
-        line_of_sight: [clients] boolean.
-        path_loss_db: [clients], median path loss, > 0.
+        line_of_sight: [clients] boolean; None if unknown, as of recorded channels.
+        path_loss_db: [clients], median path loss, > 0; of recorded channels, the whole loss.
         shadowing_db: [clients], additional loss by shadowing, of either sign.
         antenna_gain_db: gain of the antenna elements of both ends together.
     """
@@ -31,7 +31,7 @@ class Placement:
     base_stations_m: FloatArray
     clients_m: FloatArray
     distance_m: FloatArray
-    line_of_sight: BoolArray
+    line_of_sight: BoolArray | None
     path_loss_db: FloatArray
     shadowing_db: FloatArray
     antenna_gain_db: float = 0.0

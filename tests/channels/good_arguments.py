@@ -125,6 +125,18 @@ GOOD = {name: SERVED for name in METHODS if name.endswith("serve")} | {
     "edge_round_seconds": {"draw": DRAW, "parameters": [9, 9], "bits_per_parameter": 32} | ROUND,
     "even_cells": {"clients": 4, "cells": 2},
     "exponential_correlation": {"antennas": 3, "rho": 0.5},
+    "from_sionna": {
+        "a": 1e-5 * np.ones((1, 1, 4, 3, 1, 2, 2)) * (1 + 1j),
+        "tau": 1e-7 * np.ones((1, 1, 3, 2)),
+        "cpu_hz": [1e9, 2e9, 1e9],
+        "direction": "uplink",
+        "frequency_hz": 1e6,
+        "subcarrier": None,
+        "bandwidth_hz": 1e6,
+        "cell_of": [0, 0, 0],
+        "clients_m": np.full((3, 3), 50.0),
+        "base_stations_m": np.zeros((1, 3)),
+    },
     "global_round_seconds": {"draw": DRAW, "parameters": [9, 9], "edge_rounds": 2} | ROUND,
     "link_budget": {"network": NETWORK, "bits": 1e6 * EACH},
     "noise_power_dbm": {

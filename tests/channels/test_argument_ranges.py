@@ -11,9 +11,10 @@ from tests.channels.good_arguments import GOOD, SEEDED, function, numbers_of
 
 REMEDY = r"\b([Gg]ive|choose|check|must be|needs|[Ss]ort|patterns of)\b"
 ANY_SIGN = {
-    "antenna_gain_db", "beamformer", "exponent", "gain_db", "h", "k_factor_db", "path_gain_db",
-    "power_dbm", "precoders", "receive", "reference_db", "rho", "seed", "snr_db", "updates",
-    "waterfall_db", "white", "root", "align_transmitters seed",
+    "a", "antenna_gain_db", "base_stations_m", "beamformer", "clients_m", "exponent",
+    "frequency_hz", "gain_db", "h", "k_factor_db", "path_gain_db", "power_dbm", "precoders",
+    "receive", "reference_db", "rho", "root", "seed", "snr_db", "tau", "updates",
+    "waterfall_db", "white", "align_transmitters seed",
 }  # fmt: skip
 """Arguments that may be -1, at least in some functions; all others are at least 0."""
 POSITIVE = {
@@ -58,6 +59,7 @@ OUTSIDE = {
     "certificate": ["best"],
     "convention": ["real"],
     "correlation": [1.0],
+    "direction": ["both"],
     "candidates": [True, 1 << 63],
     "count": [9, True],
     "coverage": [True],
@@ -131,7 +133,7 @@ def test_values_out_of_range_are_named_with_the_remedy(name):
         message = str(caught.value)
         assert "\n" not in message
         assert re.search(REMEDY, message), message
-        if isinstance(fault, list) or argument in {"h", "beamformer", "receive", "updates"}:
+        if isinstance(fault, list) or argument in {"a", "h", "beamformer", "receive", "updates"}:
             continue
         assert (
             shown(fault) in message
@@ -153,9 +155,9 @@ ELEMENTWISE = {
 """Arguments with any number of leading axes."""
 OWN_LENGTH = {
     "align_transmitters h", "allocate_requests weights", "bits_per_unit", "cell_of",
-    "cycles_per_unit", "distance_m", "gain", "gain_per_noise", "optimize_beamformer h",
-    "optimize_masks_and_bands snr_hz", "optimize_widths_by_time neurons", "seconds_per_unit", "snr",
-    "Simultaneous power", "updates",
+    "cycles_per_unit", "distance_m", "from_sionna a", "gain", "gain_per_noise",
+    "optimize_beamformer h", "optimize_masks_and_bands snr_hz", "optimize_widths_by_time neurons",
+    "seconds_per_unit", "snr", "Simultaneous power", "updates",
 }  # fmt: skip
 """Arguments whose last axis is free, or of one entry in GOOD."""
 

@@ -15,7 +15,17 @@ from channels.arguments import checked
 from tests.channels.good_arguments import GOOD, function, numbers_of
 from tests.channels.test_argument_ranges import REMEDY
 
-COMPLEX = {"h", "beamformer", "receive", "precoders", "white", "root", "rho", "antenna_correlation"}
+COMPLEX = {
+    "a",
+    "h",
+    "beamformer",
+    "receive",
+    "precoders",
+    "white",
+    "root",
+    "rho",
+    "antenna_correlation",
+}
 WRONG = {"string": "x", "object": object(), "ragged": [[1, 2], [3]], "class": int}
 
 

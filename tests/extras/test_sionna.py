@@ -5,6 +5,7 @@ import math
 import numpy as np
 import pytest
 
+import channels
 from channels import Disc, InH, Rma, Stream, Uma, Umi, placed_network
 
 pytestmark = [
@@ -108,3 +109,91 @@ def test_distributions_are_those_of_sionna(name, capsys):
             print(f"  {term}: within {np.abs(difference).max():.3f} dB")
     for term, difference in differences.items():
         assert np.abs(difference).max() < 0.5, term
+
+
+def street(batch, clients):
+    """Impulse responses of a street canyon in the uplink, with path loss, by Sionna."""
+    pytest.importorskip("sionna.phy")
+    import torch
+    from sionna.phy import config
+    from sionna.phy.channel.tr38901 import PanelArray, UMi
+
+    config.seed = 3
+
+    def array(rows, columns):
+        return PanelArray(
+            num_rows_per_panel=rows,
+            num_cols_per_panel=columns,
+            polarization="single",
+            polarization_type="V",
+            antenna_pattern="omni",
+            carrier_frequency=CARRIER_GHZ * 1e9,
+        )
+
+    model = UMi(
+        carrier_frequency=CARRIER_GHZ * 1e9,
+        o2i_model="low",
+        ut_array=array(1, 1),
+        bs_array=array(2, 2),
+        direction="uplink",
+        enable_shadow_fading=True,
+    )
+    dice = np.random.default_rng(4)
+    # Clients of the first half are near the first of two base stations.
+    near = np.repeat([0.0, 400.0], clients // 2)
+    clients_m = np.stack(
+        [near + dice.uniform(20, 60, clients), dice.uniform(-40, 40, clients)], axis=1
+    )
+    heights = np.full((clients, 1), 1.5)
+    ends = torch.tensor(np.concatenate([clients_m, heights], 1), dtype=torch.float32)
+    stations = torch.tensor([[0.0, 0.0, 10.0], [400.0, 0.0, 10.0]])
+    nothing = torch.zeros(batch, clients, 3)
+    model.set_topology(
+        ends.expand(batch, -1, -1).contiguous(),
+        stations.expand(batch, -1, -1).contiguous(),
+        nothing,
+        torch.zeros(batch, 2, 3),
+        nothing,
+        torch.zeros(batch, clients, dtype=torch.bool),
+        los=True,
+    )
+    a, tau = model(num_time_samples=2, sampling_frequency=1.0)
+    return a, tau, clients_m, stations.numpy()
+
+
+def test_a_network_replays_the_channels_of_sionna():
+    """Impulse responses and OFDM responses of one channel give the same network."""
+    a, tau, clients_m, stations = street(batch=5, clients=6)
+    from sionna.phy.channel import cir_to_ofdm_channel, subcarrier_frequencies
+
+    count, spacing = 64, 30e3
+    frequencies = subcarrier_frequencies(count, spacing)
+    h = cir_to_ofdm_channel(frequencies, a, tau)
+    where = {"clients_m": clients_m, "base_stations_m": stations}
+    for place in (0, 32, 50):
+        ours = channels.from_sionna(
+            a, tau, cpu_hz=1e9, frequency_hz=spacing * (place - 32), **where
+        )
+        theirs = channels.from_sionna(h=h, cpu_hz=1e9, subcarrier=place, **where)
+        assert ours.cell_of.tolist() == theirs.cell_of.tolist() == [0, 0, 0, 1, 1, 1]
+        assert (ours.fading.blocks, ours.antennas) == (10, 4)
+        np.testing.assert_allclose(ours.gain_db, theirs.gain_db, atol=1e-3)
+        np.testing.assert_allclose(ours.fading.h, theirs.fading.h, rtol=1e-2, atol=2e-3)
+    # The sum over subcarriers is a midpoint rule of the integral that the closed form has.
+    band = count * spacing
+    closed = channels.from_sionna(a, tau, cpu_hz=1e9, mean_power=True, bandwidth_hz=band)
+    summed = channels.from_sionna(h=h, cpu_hz=1e9, mean_power=True)
+    np.testing.assert_allclose(closed.gain_db, summed.gain_db, atol=0.1)
+    # Lines of sight of 20 to 75 m at 3.5 GHz, with 4 dB of shadowing.
+    assert ((closed.gain_db > -110) & (closed.gain_db < -50)).all()
+    assert closed.draws(Stream(1), range(10)).h.shape == (10, 6, 4)
+
+
+def test_normalised_channels_of_sionna_are_noted():
+    a, tau, _, _ = street(batch=3, clients=6)
+    from sionna.phy.channel import cir_to_ofdm_channel, subcarrier_frequencies
+
+    h = cir_to_ofdm_channel(subcarrier_frequencies(32, 30e3), a, tau, normalize=True)
+    with pytest.warns(channels.Note, match=r"mean of abs\(h\)\^2 is .*normalize=False"):
+        network = channels.from_sionna(h=h, cpu_hz=1e9, mean_power=True, cell_of=[0, 0, 0, 1, 1, 1])
+    np.testing.assert_allclose(network.gain_db, 0, atol=1e-4)
