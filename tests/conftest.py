@@ -34,6 +34,7 @@ PROCESSES = (
     "wirelessfl/runs/test_about.py",
     "benchmarks/test_engine.py",
     "experiments/test_queue.py",
+    "docs/test_own_parts.py",
     "test_docs.py",
     "test_package.py",
 )

@@ -1,14 +1,10 @@
 """The README and the pages under docs/: examples run, and links and file names are valid."""
 
-import inspect
 import json
 import re
 import runpy
 import shlex
-import subprocess
-import sys
 import tomllib
-from dataclasses import fields
 from pathlib import Path
 
 import numpy as np
@@ -16,25 +12,8 @@ import pytest
 from matplotlib.image import imread
 
 import wirelessfl
+from tests.docs.pages import PAGES, ROOT, blocks, run_blocks
 from tests.drawn import legend, recorded
-
-ROOT = Path(__file__).parents[1]
-PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
-BLOCK = re.compile(r"^```(python|toml|text)?( file=(\S+))?\n(.*?)^```", re.MULTILINE | re.DOTALL)
-
-
-def blocks(page):
-    return [(m[1], m[3], m[4]) for m in BLOCK.finditer(page.read_text(encoding="utf-8"))]
-
-
-def run_blocks(page):
-    """Write the files of a page to the current folder, and run its examples there."""
-    for language, file, code in page:
-        if file:
-            Path(file).write_text(code)
-        elif language == "python":
-            Path("example.py").write_text(code)
-            runpy.run_path("example.py")
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
@@ -113,36 +92,6 @@ def test_the_readme_examples_run(tmp_path, monkeypatch, capsys):
     shown = capsys.readouterr().out
     assert "optimal" in shown
     assert "optimized masks: accuracy" in shown
-
-
-@pytest.mark.thorough
-def test_the_extension_examples_run(tmp_path, monkeypatch, launcher):
-    """The examples run with their files in the current folder, as for a user."""
-    monkeypatch.chdir(tmp_path)
-    commands = 0
-    small = ["--rounds", "1", "--local-steps", "1", "--threads", "1"]
-    started = []
-    for language, file, code in blocks(ROOT / "docs" / "guides" / "extending.md"):
-        if file:
-            Path(file).write_text(code)
-        elif language:
-            Path("example.py").write_text(code)
-            started.append(launcher.start(script=tmp_path / "example.py"))
-            assert started[-1].wait() == 0, started[-1].communicate()[1]
-        for line in () if language or file else code.replace("\\\n", " ").splitlines():
-            words = shlex.split(line)
-            assert words.pop(0) == "wirelessfl"
-            more = [*small, "--out", f"run{commands}"] if words[0] == "run" else []
-            if more and "--network" not in words:  # a network says how many clients there are
-                more += ["--clients", "4"]
-            # As with the installed command, Python does not add the current folder to its path.
-            started.append(launcher.start(*words, *more, safe_path=True))
-            commands += 1
-    assert commands == 15
-    for process in started:
-        assert process.wait() == 0, process.communicate()[1]
-    ruff = [sys.executable, "-m", "ruff", "check", "--select", "E,F,I,D1", "--line-length", "100"]
-    subprocess.run([*ruff, *sorted(map(str, Path().glob("my_*.py")))], check=True)
 
 
 @pytest.mark.thorough
@@ -375,155 +324,6 @@ def test_the_solver_studies_run_and_draw(tmp_path, monkeypatch, capsys):
             assert panel.get_xlabel()
             assert panel.get_ylabel()
             assert any(len(line.get_xdata()) > 1 for line in panel.get_lines()), name
-
-
-def table_below(heading):
-    """Name, arguments and default of each table row below a heading of docs/guides/extending.md."""
-    text = (ROOT / "docs" / "guides" / "extending.md").read_text(encoding="utf-8")
-    section = text.partition(f"{heading}\n")[2].partition("\n## ")[0]
-    return re.findall(r"^\| `(\w+)(\(.*?\))?` \| (.*?) \|", section, re.MULTILINE)
-
-
-def test_the_attributes_of_modules_are_those_of_the_table():
-    """The table lists all optional attributes of models with their defaults."""
-    from wirelessfl.models.shapes import Declared
-
-    defaults = {name: default.strip("`") for name, _, default in table_below("## A model")}
-    assert defaults == {f.name: repr(f.default) for f in fields(Declared)}
-
-
-COMMON = ("name", "title", "assigner", "brings_assigner")
-"""Members of assigners that the table of algorithms describes."""
-FIXED = {"topology", "rule", "label", "setting_owners", "all_settings"}
-"""Members of algorithms that their classes do not define."""
-
-
-@pytest.mark.parametrize("kind", ["Algorithm", "Assigner"])
-def test_the_contract_is_that_of_the_table(kind):
-    """The table lists all public names with arguments, and which are required."""
-    from wirelessfl.algorithms import Algorithm
-    from wirelessfl.algorithms.assigners import Assigner
-    from wirelessfl.base.registry import Choice
-
-    base, heading, elsewhere = {
-        "Algorithm": (Algorithm, "### The contract", FIXED),
-        # Those of all choices, and of algorithms.
-        "Assigner": (Assigner, "## An assigner", {*dir(Choice), *COMMON}),
-    }[kind]
-    rows = table_below(heading)
-    names = [name for name, _, _ in rows]
-    assert len(names) == len(set(names))
-    assert set(names) == {name for name in dir(base) if not name.startswith("_")} - elsewhere
-    for name, arguments, _ in rows:
-        member = inspect.getattr_static(base, name)
-        if inspect.isfunction(member):
-            first, *others = inspect.signature(member).parameters
-            assert (first, arguments) == ("self", f"({', '.join(others)})"), name
-        else:
-            assert not arguments, name
-    required = {name for name, _, default in rows if default == "required"}
-    assert required == getattr(base, "__abstractmethods__", set())
-
-
-def test_the_documented_algorithms_reduce_to_fedavg(tmp_path, monkeypatch):
-    """MyFedAvg, and FedProx with mu = 0, equal FedAvg; FedProx with mu > 0 does not."""
-    import torch
-
-    import wirelessfl
-
-    monkeypatch.syspath_prepend(tmp_path)
-    for _, file, code in blocks(ROOT / "docs" / "guides" / "extending.md"):
-        if file and file.startswith("my_fed"):
-            (tmp_path / file.replace("my_", "docs_")).write_text(code)
-    params = []
-    for name, flags in (
-        ("fedavg", {}),
-        ("docs_fedavg:MyFedAvg", {}),
-        ("docs_fedprox:FedProx", {"mu": 0.0}),
-        ("docs_fedprox:FedProx", {"mu": 30.0}),
-    ):
-        config = wirelessfl.Config.from_flags(
-            name,
-            **flags,
-            clients=4,
-            rounds=2,
-            local_steps=10,
-            threads=1,
-            out=tmp_path / str(len(params)),
-        )
-        params.append(wirelessfl.run(config).params["layers.1.weight"])
-    for same in params[1:3]:
-        assert torch.allclose(params[0], same, atol=1e-6)  # FedAvg fuses its steps
-    assert not torch.allclose(params[0], params[3], atol=1e-4)
-
-
-@pytest.mark.parametrize("name", ["Decayed", "Clipped", "AdamWClients"])
-def test_the_documented_optimisers_equal_those_of_torch(tmp_path, monkeypatch, name):
-    """Five full-batch steps of one client, compared with torch.optim."""
-    import torch
-    from torch.nn import functional as F
-
-    import wirelessfl
-    from wirelessfl.data import Dataset
-    from wirelessfl.models import FCNN
-
-    monkeypatch.syspath_prepend(tmp_path)
-    page = blocks(ROOT / "docs" / "guides" / "extending.md")
-    (code,) = (code for _, file, code in page if file == "my_optimisers.py")
-    (tmp_path / "docs_optimisers.py").write_text(code)
-    x, module = torch.randn(20, 6), FCNN((6,), 3, hidden=(4,))
-    y = torch.arange(20) % 3
-    flags = {
-        "Decayed": {"decay": 0.5},
-        "Clipped": {"max_norm": 0.05},
-        "AdamWClients": {"decay": 0.5},
-    }
-    params = [value.detach().clone().requires_grad_() for value in module.parameters()]
-    if name == "AdamWClients":
-        optimiser = torch.optim.AdamW(params, lr=0.1, weight_decay=0.5)
-    else:
-        optimiser = torch.optim.SGD(params, lr=0.1, weight_decay=0.5 * (name == "Decayed"))
-    names = [key for key, _ in module.named_parameters()]
-    for _ in range(5):
-        optimiser.zero_grad()
-        outputs = torch.func.functional_call(module, dict(zip(names, params, strict=True)), (x,))
-        F.cross_entropy(outputs, y).backward()
-        if name == "Clipped":
-            torch.nn.utils.clip_grad_norm_(params, 0.05)
-        optimiser.step()
-    config = wirelessfl.Config.from_flags(
-        f"docs_optimisers:{name}", **flags[name], lr=0.1, clients=1, rounds=1, local_steps=5,
-        batch_size=20, split="iid", threads=1, out=tmp_path / "run",
-    )  # fmt: skip
-    data = Dataset("points", x, y, x, y)
-    found = wirelessfl.run(config, data=data, model=module).params
-    for key, value in zip(names, params, strict=True):
-        assert torch.allclose(found[key], value, atol=1e-5), key
-
-
-def test_the_documented_network_agrees_with_itself(tmp_path, monkeypatch):
-    """Its SNR is that of the power, gains, band and noise that the example states."""
-    import numpy as np
-
-    from channels import Network
-    from channels.streams import Stream
-
-    monkeypatch.chdir(tmp_path)
-    (code,) = (
-        code
-        for language, file, code in blocks(ROOT / "docs" / "guides" / "extending.md")
-        if language == "python" and not file and "path_loss_db" in code
-    )
-    made = {}
-    exec(code.partition("config = ")[0], made)
-    network = made["network"]
-    assert isinstance(network, Network)
-    loss_db = 128.1 + 37.6 * np.log10(made["metres"] / 1000)
-    noise_dbm = -174 + 10 * np.log10(9e6) + 5
-    assert np.allclose(network.mean_snr_db, 10 - loss_db - noise_dbm, atol=0.01)
-    draw = network.draw(Stream(1))
-    gain_per_noise = 10 ** (-loss_db / 10) * draw.gain / 10 ** ((-174 + 5 - 30) / 10)
-    assert np.allclose(draw.gain_per_noise, gain_per_noise, rtol=0.01)
 
 
 def test_the_commands_of_the_readme_are_those_of_the_makefile():

@@ -116,7 +116,7 @@ Sessions: clients join and leave
     Initial           its initial model
     Past              past sessions
 
-Data, models, losses and metrics: a function often suffices, see docs/guides/extending.md
+Data, models, losses and metrics: a function often suffices, see docs/guides/own-parts.md
     DatasetChoice     a named data set with its settings; yours is a function or an object
     Dataset           samples and labels for training and tests
     Facts             sizes of a data set that need no reading

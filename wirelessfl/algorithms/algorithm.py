@@ -2,7 +2,7 @@
 
 An algorithm contains no loop, clock, radio or device. Its dataclass fields are its settings: they
 become command-line flags and keys of ``[algorithm]``, and ``Annotated[type, Field(...)]`` gives
-their limits and help text. ``docs/guides/extending.md`` has the complete interface in one table.
+their limits and help text. ``docs/guides/own-algorithm.md`` has the complete interface in a table.
 """
 
 from __future__ import annotations

@@ -57,7 +57,7 @@ FOREIGN: Mapping[str, str] = {
     ),
     **dict.fromkeys(
         ("fednova", "feddyn"),
-        " It is not there; docs/guides/extending.md shows how to add an algorithm.",
+        " It is not there; docs/guides/own-algorithm.md shows how to add an algorithm.",
     ),
     **dict.fromkeys(
         ("secagg", "secure_aggregation", "encryption"), " There is no secure aggregation."

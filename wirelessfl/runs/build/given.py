@@ -59,7 +59,7 @@ class Given(GivenTraining, total=False):
                  ``busy_clients``, ``drop_out``, ``downlink_mbps``, ``backhaul_mbps`` and, with
                  shifted-exponential delays, ``step_seconds``
     ``loss``     replaces the configured loss: its name, or a function f(outputs, labels) that
-                 returns the loss of each sample, or a scalar, see docs/guides/extending.md
+                 returns the loss of each sample, or a scalar, see docs/guides/own-loss-metric.md
     ``metrics``  further metrics of the rows: functions f(outputs, labels) by name, or a list of
                  names of metrics and of functions, see ``wirelessfl.metrics``
     ``split``    replaces the configured split: indices of the training samples of each client.

@@ -102,7 +102,7 @@ def check(
 
     They test whether it works with its defaults, leaves its arguments unchanged, gives the same
     answer twice and by all executors, and resumes as if it had not been interrupted; see
-    docs/guides/extending.md.
+    docs/guides/checking.md.
 
     >>> import wirelessfl
     >>> wirelessfl.check(wirelessfl.extend.FedAvg).passed

@@ -1,0 +1,212 @@
+"""The pages on own parts: their examples run, and their tables list what the interfaces have."""
+
+import inspect
+import re
+import shlex
+import subprocess
+import sys
+from dataclasses import fields
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from torch.nn import functional as F
+
+import wirelessfl
+from channels import Network, Stream
+from tests.docs.pages import GUIDES, blocks
+from wirelessfl.algorithms import Algorithm
+from wirelessfl.algorithms.assigners import Assigner
+from wirelessfl.base.registry import Choice
+from wirelessfl.data import Dataset
+from wirelessfl.models import FCNN
+from wirelessfl.models.shapes import Declared
+
+COMMANDS = {
+    "own-algorithm": 2,
+    "own-optimiser": 1,
+    "own-loss-metric": 2,
+    "own-model": 1,
+    "own-data": 2,
+    "own-channel": 2,
+    "own-uplink": 1,
+    "own-schedule": 2,
+    "own-selection": 1,
+    "own-failures": 1,
+    "own-solver": 0,
+    "checking": 0,
+}
+"""Number of commands of each page."""
+
+
+def files_of(*pages):
+    """The files of pages, by name."""
+    found = [block for page in pages for block in blocks(GUIDES / f"{page}.md")]
+    return {file: code for _, file, code in found if file}
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize("page", COMMANDS)
+def test_the_examples_run(tmp_path, monkeypatch, launcher, page):
+    """The examples run with the files of all pages in the current folder, as for a user."""
+    monkeypatch.chdir(tmp_path)
+    for file, code in files_of(*COMMANDS).items():
+        Path(file).write_text(code)
+    commands = 0
+    small = ["--rounds", "1", "--local-steps", "1", "--threads", "1"]
+    started = []
+    for language, file, code in blocks(GUIDES / f"{page}.md"):
+        if language == "python" and not file:
+            Path("example.py").write_text(code)
+            started.append(launcher.start(script=tmp_path / "example.py"))
+            assert started[-1].wait() == 0, started[-1].communicate()[1]
+        for line in () if language or file else code.replace("\\\n", " ").splitlines():
+            words = shlex.split(line)
+            assert words.pop(0) == "wirelessfl"
+            more = [*small, "--out", f"run{commands}"] if words[0] == "run" else []
+            if more and "--network" not in words:  # a network says how many clients there are
+                more += ["--clients", "4"]
+            # As with the installed command, Python does not add the current folder to its path.
+            started.append(launcher.start(*words, *more, safe_path=True))
+            commands += 1
+    assert commands == COMMANDS[page]
+    for process in started:
+        assert process.wait() == 0, process.communicate()[1]
+
+
+def test_the_files_are_in_good_style(tmp_path):
+    for file, code in files_of(*COMMANDS).items():
+        if file.endswith(".py"):
+            (tmp_path / file).write_text(code)
+    ruff = [sys.executable, "-m", "ruff", "check", "--select", "E,F,I,D1", "--line-length", "100"]
+    subprocess.run([*ruff, "."], cwd=tmp_path, check=True)
+
+
+def table_below(page, heading=""):
+    """Name, arguments and default of each row of the tables below a heading of a page."""
+    text = (GUIDES / f"{page}.md").read_text(encoding="utf-8")
+    section = text.partition(f"{heading}\n")[2].partition("\n## ")[0] if heading else text
+    return re.findall(r"^\| `(\w+)(\(.*?\))?` \| (.*?) \|", section, re.MULTILINE)
+
+
+def test_the_attributes_of_modules_are_those_of_the_table():
+    """The table lists all optional attributes of models with their defaults."""
+    defaults = {name: default.strip("`") for name, _, default in table_below("own-model")}
+    assert defaults == {f.name: repr(f.default) for f in fields(Declared)}
+
+
+COMMON = ("name", "title", "assigner", "brings_assigner")
+"""Members of assigners that the table of algorithms describes."""
+FIXED = {"topology", "rule", "label", "setting_owners", "all_settings"}
+"""Members of algorithms that their classes do not define."""
+
+
+@pytest.mark.parametrize(
+    ("base", "page", "heading", "elsewhere"),
+    [
+        (Algorithm, "own-algorithm", "## The contract", FIXED),
+        # Those of all choices, and of algorithms.
+        (Assigner, "own-assigner", "", {*dir(Choice), *COMMON}),
+    ],
+    ids=["Algorithm", "Assigner"],
+)
+def test_the_contract_is_that_of_the_table(base, page, heading, elsewhere):
+    """The table lists all public names with arguments, and which are required."""
+    rows = table_below(page, heading)
+    names = [name for name, _, _ in rows]
+    assert len(names) == len(set(names))
+    assert set(names) == {name for name in dir(base) if not name.startswith("_")} - elsewhere
+    for name, arguments, _ in rows:
+        member = inspect.getattr_static(base, name)
+        if inspect.isfunction(member):
+            first, *others = inspect.signature(member).parameters
+            assert (first, arguments) == ("self", f"({', '.join(others)})"), name
+        else:
+            assert not arguments, name
+    required = {name for name, _, default in rows if default == "required"}
+    assert required == getattr(base, "__abstractmethods__", set())
+
+
+def test_the_documented_algorithms_reduce_to_fedavg(tmp_path, monkeypatch):
+    """MyFedAvg, and FedProx with mu = 0, equal FedAvg; FedProx with mu > 0 does not."""
+    monkeypatch.syspath_prepend(tmp_path)
+    for file, code in files_of("own-algorithm").items():
+        if file.startswith("my_fed"):
+            (tmp_path / file.replace("my_", "docs_")).write_text(code)
+    params = []
+    for name, flags in (
+        ("fedavg", {}),
+        ("docs_fedavg:MyFedAvg", {}),
+        ("docs_fedprox:FedProx", {"mu": 0.0}),
+        ("docs_fedprox:FedProx", {"mu": 30.0}),
+    ):
+        config = wirelessfl.Config.from_flags(
+            name,
+            **flags,
+            clients=4,
+            rounds=2,
+            local_steps=10,
+            threads=1,
+            out=tmp_path / str(len(params)),
+        )
+        params.append(wirelessfl.run(config).params["layers.1.weight"])
+    for same in params[1:3]:
+        assert torch.allclose(params[0], same, atol=1e-6)  # FedAvg fuses its steps
+    assert not torch.allclose(params[0], params[3], atol=1e-4)
+
+
+@pytest.mark.parametrize("name", ["Decayed", "Clipped", "AdamWClients"])
+def test_the_documented_optimisers_equal_those_of_torch(tmp_path, monkeypatch, name):
+    """Five full-batch steps of one client, compared with torch.optim."""
+    monkeypatch.syspath_prepend(tmp_path)
+    code = files_of("own-optimiser")["my_optimisers.py"]
+    (tmp_path / "docs_optimisers.py").write_text(code)
+    x, module = torch.randn(20, 6), FCNN((6,), 3, hidden=(4,))
+    y = torch.arange(20) % 3
+    flags = {
+        "Decayed": {"decay": 0.5},
+        "Clipped": {"max_norm": 0.05},
+        "AdamWClients": {"decay": 0.5},
+    }
+    params = [value.detach().clone().requires_grad_() for value in module.parameters()]
+    if name == "AdamWClients":
+        optimiser = torch.optim.AdamW(params, lr=0.1, weight_decay=0.5)
+    else:
+        optimiser = torch.optim.SGD(params, lr=0.1, weight_decay=0.5 * (name == "Decayed"))
+    names = [key for key, _ in module.named_parameters()]
+    for _ in range(5):
+        optimiser.zero_grad()
+        outputs = torch.func.functional_call(module, dict(zip(names, params, strict=True)), (x,))
+        F.cross_entropy(outputs, y).backward()
+        if name == "Clipped":
+            torch.nn.utils.clip_grad_norm_(params, 0.05)
+        optimiser.step()
+    config = wirelessfl.Config.from_flags(
+        f"docs_optimisers:{name}", **flags[name], lr=0.1, clients=1, rounds=1, local_steps=5,
+        batch_size=20, split="iid", threads=1, out=tmp_path / "run",
+    )  # fmt: skip
+    data = Dataset("points", x, y, x, y)
+    found = wirelessfl.run(config, data=data, model=module).params
+    for key, value in zip(names, params, strict=True):
+        assert torch.allclose(found[key], value, atol=1e-5), key
+
+
+def test_the_documented_network_agrees_with_itself(tmp_path, monkeypatch):
+    """Its SNR is that of the power, gains, band and noise that the example states."""
+    monkeypatch.chdir(tmp_path)
+    (code,) = (
+        code
+        for language, file, code in blocks(GUIDES / "own-channel.md")
+        if language == "python" and not file and "-path_loss_db" in code
+    )
+    made = {}
+    exec(code.partition("config = ")[0], made)
+    network = made["network"]
+    assert isinstance(network, Network)
+    loss_db = 128.1 + 37.6 * np.log10(made["metres"] / 1000)
+    noise_dbm = -174 + 10 * np.log10(9e6) + 5
+    assert np.allclose(network.mean_snr_db, 10 - loss_db - noise_dbm, atol=0.01)
+    draw = network.draw(Stream(1))
+    gain_per_noise = 10 ** (-loss_db / 10) * draw.gain / 10 ** ((-174 + 5 - 30) / 10)
+    assert np.allclose(draw.gain_per_noise, gain_per_noise, rtol=0.01)
