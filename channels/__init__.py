@@ -1,6 +1,6 @@
 """Wireless channels: path loss, fading, rates, multiple access, over-the-air sums, energy.
 
-Requires only NumPy; outage probabilities and .mat files also SciPy.
+Requires only NumPy; outage probabilities and .mat files also SciPy, those of v7.3 also h5py.
 
 A latency study takes a few lines: describe a network, draw its channels from a named stream, and
 compute how long a round takes.

@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike
 
 from channels.arrays import ComplexArray, FloatArray, IntArray
 from channels.decibels import LARGEST_DB
+from channels.matlab import read_mat
 from channels.npz import read_npz
 from channels.streams import Stream
 from channels.validation import as_array
@@ -131,6 +132,9 @@ class Recorded:
     def read(cls, path: str | PathLike[str]) -> Recorded:
         """Read a ``.npz`` file of NumPy or a ``.mat`` file of MATLAB, which has one of these.
 
+        Files of MATLAB's format v7.3 need h5py (``pip install 'wirelessfl[matlab]'``). Axes are
+        those of MATLAB's ``size(h)``.
+
         - ``h`` [blocks, clients, antennas] complex; without the last axis for one antenna;
         - ``gain`` [blocks, clients], ratios of power, or ``gain_db``, in dB: one antenna.
 
@@ -149,8 +153,12 @@ class Recorded:
             )
         try:
             values = arrays[stored[0]]
-            if values.dtype.names == ("re", "im"):
-                raise ValueError(f"{stored[0]} is a struct: save h = h.re + 1i*h.im as one array.")
+            if values.dtype.names:
+                fields = ", ".join(values.dtype.names[:LONGEST_LIST])
+                raise ValueError(
+                    f"{stored[0]} is a struct with the fields {fields}: save one array, e.g. "
+                    "h = h.re + 1i*h.im."
+                )
             if values.dtype.kind not in "biufc":
                 raise ValueError(f"{stored[0]} has dtype {values.dtype}: save an array of numbers.")
             if stored[0] == "h":  # MATLAB drops a last axis of length 1
@@ -241,14 +249,11 @@ def _arrays(file: Path) -> Mapping[str, Any]:
         if file.suffix == ".npz":
             return read_npz(file)
         if file.suffix == ".mat":
-            from scipy.io import loadmat  # SciPy loads slowly
-
-            loaded = loadmat(file)
-            return {name: array for name, array in loaded.items() if not name.startswith("__")}
-    except NotImplementedError:
+            return read_mat(file, ARRAYS)
+    except ModuleNotFoundError:
         raise ValueError(
-            f"{file} has the format v7.3 of MATLAB: save it as save(file, 'h', '-v7'), or in "
-            "Python as numpy.savez(file, h=h)."
+            f"{file} has the format v7.3 of MATLAB, which needs h5py: run pip install "
+            "'wirelessfl[matlab]', or save it as save(file, 'h', '-v7')."
         ) from None
     except Exception as error:  # readers raise many kinds on damaged files
         reason = str(error).partition("\n")[0]

@@ -90,7 +90,7 @@ def changed(place, value):
         ({"h": changed((1, 2), 0)}, r"h\[1, 2\] is zero, so client 2 would never"),
         ({"h": 1e5 * complex_channels()}, "mean gain of client 3 is .* dB, more than -20 dB"),
         ({"h": np.array(["a"])}, "h has dtype <U1: save an array of numbers"),
-        ({"h": np.zeros((3, 4, 2), [("re", float), ("im", float)])}, r"save h = h.re \+ 1i\*h.im"),
+        ({"h": np.zeros((3, 4, 2), [("re", float), ("im", float)])}, "fields re, im: save one"),
         ({"h": np.array([None])}, r"cannot be read \(Object arrays"),
         ({"gain": np.full((3, 4), -93.0)}, r"gain\[0, 0\] is -93: .* in dB belong in gain_db"),
         ({"gain": np.full((3, 4), 93.0)}, "mean gain of client 0 is 19.68 dB"),
@@ -112,9 +112,7 @@ def test_wrong_channels_are_one_error_that_names_the_file(tmp_path, arrays, mess
 
 
 def test_unreadable_files(tmp_path):
-    v73 = b"MATLAB 7.3 MAT-file".ljust(124, b" ") + b"\x00\x02IM" + bytes(400)
     for name, content, message in (
-        ("new.mat", v73, "has the format v7.3 of MATLAB: save it as"),
         ("cut.mat", b"abc", "cannot be read"),
         ("cut.npz", b"abc", "cannot be read"),
         ("a.csv", b"1,2", "has another format: give a .npz"),

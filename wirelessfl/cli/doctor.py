@@ -23,6 +23,7 @@ OPTIONAL: Mapping[str, str] = {
     "cvxpy": "solvers",
     "gurobipy": "solvers",
     "ray": "ray",
+    "h5py": "matlab",
     "pyarrow": "parquet",
     "transformers": "language",
     "peft": "language",

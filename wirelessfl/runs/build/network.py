@@ -79,9 +79,16 @@ def _linked(
     if settings.channel is not None:
         recorded = Recorded.read(settings.channel)
         if recorded.clients != clients:
+            shape = recorded.blocks, recorded.clients, recorded.antennas
+            axes = f"channel={settings.channel} has [blocks, clients, antennas] = {[*shape]}"
+            if clients in shape:
+                raise ConfigError(
+                    f"{axes}, and clients is {clients}: permute its axes. One block is "
+                    "[1, clients, antennas]."
+                )
             raise ConfigError(
-                f"channel={settings.channel} has {recorded.clients} clients, and clients is "
-                f"{clients}: give --clients {recorded.clients}, or a file of {clients}."
+                f"{axes}, and clients is {clients}: give --clients {recorded.clients}, or a file "
+                f"of {clients}."
             )
         return Network(even_cells(clients, cells), **recorded.links, **noise, **common)
     common |= {

@@ -132,8 +132,12 @@ def test_recorded_channels_are_read_from_a_file(tmp_path):
     shift = 23.0 - 20.0
     np.testing.assert_allclose(network.snr_db, wanted.snr_db + shift)
     np.testing.assert_array_equal(network.draw(Stream(1), 3).h, wanted.draw(Stream(2), 1).h)
-    with pytest.raises(ConfigError, match=r"h.npz has 6 clients, and clients is 60: give --cli"):
+    size = r"h.npz has \[blocks, clients, antennas\] = \[2, 6, 3\], and clients is "
+    with pytest.raises(ConfigError, match=size + "60: give --clients 6, or a file of 60"):
         network_of(**air)
+    for swapped in (2, 3):  # h is [clients, ...] or [..., clients]
+        with pytest.raises(ConfigError, match=size + rf"{swapped}: permute its axes. One block"):
+            network_of(**air, clients=swapped)
     stored = Config.from_flags("hfedavg", **air, clients=6, cells=2)
     assert stored.fading is stored.layout is stored.path_loss is None
     assert Config.of(stored.used_tables()) == stored
