@@ -73,9 +73,7 @@ def paragraphs(text: str) -> list[str]:
     return [one if one.startswith("|") else textwrap.fill(one, WIDTH) for one in parts[: last + 1]]
 
 
-def block(
-    name: str, about: str, evidence: Evidence, shown: set[str], figures: str = "../figures"
-) -> str:
+def block(name: str, about: str, evidence: Evidence, shown: set[str]) -> str:
     """The figure and the table of one experiment, and the number of its runs.
 
     Args:
@@ -83,12 +81,11 @@ def block(
         about: what its figure shows, for readers who do not see it.
         evidence: the runs of its paper.
         shown: tables and paragraphs of the page so far, which are not repeated; new ones are added.
-        figures: folder of the figures, relative to the page.
     """
     head = f"<!-- rows of {name}{': ' if about else ''}{about} -->"
     if name in evidence.paper.texts:
         parts = paragraphs(evidence.table(name))
-        parts[:0] = _shown(evidence, name, about, figures)
+        parts[:0] = _shown(evidence, name, about)
         return "\n\n".join([head, *parts]) + "\n\n<!-- end of rows -->"
     experiment = evidence.paper.experiments[name]
     results = evidence.study(experiment.study)
@@ -98,40 +95,37 @@ def block(
         new = [one for one in paragraphs(text) if one not in shown]
         shown.update(new)
         parts[:0] = new
-        parts[:0] = _shown(evidence, name, about, figures)
+        parts[:0] = _shown(evidence, name, about)
     return "\n\n".join([head, *parts]) + "\n\n<!-- end of rows -->"
 
 
-def figure_block(
-    name: str, about: str, evidence: Evidence, shown: set[str], figures: str = "../figures"
-) -> str:
+def figure_block(name: str, about: str, evidence: Evidence, shown: set[str]) -> str:
     """The figure of an experiment, the number of its runs and links to tables; see ``block``."""
     parts = [f"<!-- figure of {name}{': ' if about else ''}{about} -->"]
-    parts += _shown(evidence, name, about, figures)
+    parts += _shown(evidence, name, about)
     state = ""
     if name in evidence.paper.experiments:
         state = status(evidence.study(evidence.paper.experiments[name].study)).strip("*")
-    if text := f"{state}{_links(evidence, name, figures)}".strip():
+    if text := f"{state}{_links(evidence, name)}".strip():
         parts.append(f"*{text}*")
     return "\n\n".join([*parts, "<!-- end of figure -->"])
 
 
-def other_tables(evidence: Evidence, shown: set[str], figures: str = "../figures") -> str:
+def other_tables(evidence: Evidence, shown: set[str]) -> str:
     """Links to the tables of all experiments with runs that a page does not show.
 
     Args:
         evidence: the runs of the paper.
         shown: names of the experiments with blocks.
-        figures: folder of the tables, relative to the page.
     """
     items = []
     for name, experiment in evidence.paper.experiments.items():
         results = evidence.study(experiment.study)
         if name not in shown and results.where():
             state = status(results).strip("*.")
-            items.append(f"- `{name}`: {state}.{_links(evidence, name, figures)}")
+            items.append(f"- `{name}`: {state}.{_links(evidence, name)}")
     for name in sorted(evidence.paper.texts.keys() - shown):
-        if links := _links(evidence, name, figures):
+        if links := _links(evidence, name):
             items.append(f"- `{name}`:{links}")
     return "\n".join(items)
 
@@ -153,19 +147,21 @@ def csv_of(table: str) -> str:
     return text.getvalue()
 
 
-def _links(evidence: Evidence, name: str, figures: str) -> str:
+def _links(evidence: Evidence, name: str) -> str:
     """Links to the tables of an experiment, with a space before each."""
     files = [file.name for file in tables_of(evidence, name)]
     words = ["Table"] if len(files) == 1 else [f"Table {n}" for n in range(1, len(files) + 1)]
-    return "".join(f" [{word}]({figures}/{file})." for word, file in zip(words, files, strict=True))
+    return "".join(
+        f" [{word}](../figures/{file})." for word, file in zip(words, files, strict=True)
+    )
 
 
-def _shown(evidence: Evidence, name: str, about: str, figures: str) -> list[str]:
+def _shown(evidence: Evidence, name: str, about: str) -> list[str]:
     """The figures of an experiment, with the texts for readers who do not see them."""
     lines = []
     for file in pictures(evidence, name):
         part = _part(file.stem[len(f"{evidence.paper.name}-{name}") :].strip("-"))
-        lines.append(f"![{f'{about} ({part})' if part else about}]({figures}/{file.name})")
+        lines.append(f"![{f'{about} ({part})' if part else about}](../figures/{file.name})")
     return lines
 
 
@@ -176,13 +172,12 @@ def _part(suffix: str) -> str:
     return ", ".join((DATA | MODELS).get(word, word) for word in words.findall(suffix))
 
 
-def filled(text: str, evidence: Evidence, figures: str = "../figures") -> str:
+def filled(text: str, evidence: Evidence) -> str:
     """The text of a page with all its blocks and numbers.
 
     Args:
         text: the page.
         evidence: the runs of its paper.
-        figures: folder of the figures, relative to the page.
     """
     shown: set[str] = set()
     marks, page = list(BLOCK.finditer(text)), f"the page of {evidence.paper.name}"
@@ -209,10 +204,10 @@ def filled(text: str, evidence: Evidence, figures: str = "../figures") -> str:
 
     def one(match: re.Match[str]) -> str:
         make = block if match[1] == "rows" else figure_block
-        return make(match[2], match[3] or "", evidence, shown, figures)
+        return make(match[2], match[3] or "", evidence, shown)
 
     def others(match: re.Match[str]) -> str:
-        links = other_tables(evidence, {match[2] for match in marks}, figures)
+        links = other_tables(evidence, {match[2] for match in marks})
         return f"{match[1]}\n{links}\n\n{match[2]}"
 
     def number(match: re.Match[str]) -> str:

@@ -1,4 +1,4 @@
-"""The pages with claims: ``docs/results/claims.md``, ``claims.json``, totals in the README."""
+"""The pages with claims: ``docs/results/claims.md``, a page per paper, and ``claims.json``."""
 
 from __future__ import annotations
 
@@ -23,15 +23,11 @@ from experiments.claims import (
     changes_of,
 )
 from experiments.papers import papers
-from wirelessfl.base.errors import ConfigError
 from wirelessfl.results.costs import markdown
 from wirelessfl.results.intervals import HIDDEN, Effect
 from wirelessfl.results.outcomes import Signs, outcome_of
 
-README = DOCS.parent / "README.md"
 HANG: dict[str, Any] = {"subsequent_indent": "  ", "break_on_hyphens": False}
-MARKS = ("<!-- claims -->", "<!-- end of claims -->")
-"""Lines around the totals in README.md."""
 
 
 def table(assessed: Sequence[Assessed], tables: Iterable[str] = ()) -> str:
@@ -102,9 +98,14 @@ def by_paper_totals(by_paper: Mapping[str, Sequence[Assessed]]) -> str:
     rows = []
     for name, assessed in by_paper.items():
         counts = Counter(one.outcome for one in assessed)
-        link = f"[{TITLES[name]}](#{TITLES[name].lower().replace(' ', '-')})"
+        link = f"[{TITLES[name]}]({page_of(name)})"
         rows.append([link, *(str(counts[one]) for one in OUTCOMES), str(len(assessed))])
     return markdown(["paper", *OUTCOMES, "all"], rows)
+
+
+def page_of(name: str) -> str:
+    """The file of a paper's claims in docs/results."""
+    return f"claims-{name.replace('_', '-')}.md"
 
 
 def changes(names: Iterable[str]) -> str:
@@ -115,21 +116,28 @@ def changes(names: Iterable[str]) -> str:
     return markdown(["date", "claims", "change", "result before"], rows)
 
 
-def page(by_paper: Mapping[str, Sequence[Assessed]], tables: Iterable[str] = ()) -> str:
+def page(by_paper: Mapping[str, Sequence[Assessed]]) -> str:
     """The text of docs/results/claims.md."""
     every = [one for assessed in by_paper.values() for one in assessed]
-    files = [*tables]
-    sections = [
-        f"## {TITLES[name]}\n\n{table(rows, files)}{reasons(rows)}"
-        for name, rows in by_paper.items()
-    ]
     numbers = {re.sub(r"\D", "", one.claim.id) for one in every}
     introduction = INTRODUCTION.format(claims=len(numbers), count=len(every))
     if not any(one.claim.fidelity == "published" for one in every):
         introduction += NONE_PUBLISHED
     parts = [introduction, totals(every), by_paper_totals(by_paper)]
-    parts += [METHOD.format(hidden=HIDDEN), *sections, CHANGES + changes(by_paper)]
+    parts += [METHOD.format(hidden=HIDDEN), CHANGES + changes(by_paper), toctree(by_paper)]
     return "\n".join(parts)
+
+
+def toctree(names: Iterable[str]) -> str:
+    """The pages of the papers' claims, for the navigation of the site."""
+    files = "".join(f"{page_of(name).removesuffix('.md')}\n" for name in names)
+    return f"```{{toctree}}\n:hidden:\n\n{files}```\n"
+
+
+def paper_page(name: str, assessed: Sequence[Assessed], tables: Iterable[str] = ()) -> str:
+    """The text of the page of one paper's claims."""
+    title = f"# Claims: {TITLES[name]}\n\n[How claims are decided](claims.md)."
+    return f"{title}\n\n{table(assessed, tables)}{reasons(assessed)}"
 
 
 def details(by_paper: Mapping[str, Sequence[Assessed]]) -> str:
@@ -184,12 +192,10 @@ def files(
         by_paper: the claims of all papers.
         tables: names of the tables that are written to ``docs/figures``.
     """
-    every = [one for assessed in by_paper.values() for one in assessed]
-    return {
-        RESULTS / "claims.md": page(by_paper, tables),
-        RESULTS / "claims.json": details(by_paper),
-        README: marked(README, totals(every)),
-    }
+    tables = [*tables]
+    pages = {page_of(name): paper_page(name, rows, tables) for name, rows in by_paper.items()}
+    texts = {"claims.md": page(by_paper), "claims.json": details(by_paper), **pages}
+    return {RESULTS / file: text for file, text in texts.items()}
 
 
 def with_all_values(
@@ -212,22 +218,12 @@ def write(by_paper: Mapping[str, Sequence[Assessed]]) -> None:
         file.write_text(text, encoding="utf-8")
 
 
-def marked(file: Path, text: str) -> str:
-    """The content of a file with ``text`` between the marks."""
-    content = file.read_text(encoding="utf-8")
-    before, _, rest = content.partition(MARKS[0])
-    _, _, after = rest.partition(MARKS[1])
-    if [content.count(mark) for mark in MARKS] != [1, 1] or MARKS[1] not in rest:
-        raise ConfigError(f"{file} needs one line {MARKS[0]} and, below it, one line {MARKS[1]}.")
-    return f"{before}{MARKS[0]}\n{text}{MARKS[1]}{after}"
-
-
 INTRODUCTION = """# Published claims
 
 What five papers say, and what the runs in this repository say: {claims} claims, split into {count}
 comparisons, each with an outcome and with how near its runs are to the paper's. `python -m
-experiments claims` computes this page from the rows of finished runs in `experiments/*/rows`; only
-*not testable here* is entered by hand, with its reason. [claims.json](claims.json) has the
+experiments claims` computes these pages from the rows of finished runs in `experiments/*/rows`;
+only *not testable here* is entered by hand, with its reason. [claims.json](claims.json) has the
 criterion, settings, command and all intervals of each.
 """
 

@@ -24,8 +24,7 @@ def files(evidence: dict[str, Evidence]) -> dict[Path, str]:
     by_file: dict[Path, str] = {}
     for one in evidence.values():
         for page in pages_of(one):
-            figures = "../figures" if page.parent == RESULTS else "figures"
-            by_file[page] = filled(page.read_text(encoding="utf-8"), one, figures=figures)
+            by_file[page] = filled(page.read_text(encoding="utf-8"), one)
         texts = [by_file[page] for page in pages_of(one)]
         every = (one.paper.experiments | one.paper.texts).keys()
         tabled = {m[2] for text in texts for m in BLOCK.finditer(text) if m[1] == "rows"}

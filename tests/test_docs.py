@@ -80,15 +80,25 @@ def test_a_private_path_is_seen():
     assert private_paths("see `wirelessfl.run` and `wirelessfl.results.Runs`") == set()
 
 
-def test_the_readme_examples_run(tmp_path, monkeypatch, capsys):
-    """Both Python examples run and have at most 15 lines."""
+def test_the_readme_is_one_screen_and_its_example_runs(tmp_path, monkeypatch, capsys):
+    """At most 6 KB; ten lines of Python train over one network with three uplinks."""
     monkeypatch.chdir(tmp_path)
-    python = [code for language, _, code in blocks(PAGES[0]) if language]
+    assert PAGES[0].stat().st_size <= 6 * 1024
+    ((code),) = [code for language, _, code in blocks(PAGES[0]) if language == "python"]
+    assert len(code.replace("\n\n", "\n").splitlines()) <= 10
+    run_blocks([("python", None, code.replace("rounds=20", "rounds=8"))])
+    assert re.findall(r"(\w+): 80 % after \d", capsys.readouterr().out) == [
+        "tdma",
+        "ofdma",
+        "aircomp",
+    ]
+
+
+def test_the_examples_of_a_first_run_run(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    python = [code for language, _, code in blocks(ROOT / "docs/start/first-run.md") if language]
     assert len(python) == 2
-    assert all(len(code.splitlines()) <= 15 for code in python)
-    for number, code in enumerate(python):
-        (tmp_path / f"example{number}.py").write_text(code)
-        runpy.run_path(f"example{number}.py")
+    run_blocks([("python", None, code) for code in python])
     shown = capsys.readouterr().out
     assert "optimal" in shown
     assert "optimized masks: accuracy" in shown
@@ -326,11 +336,13 @@ def test_the_solver_studies_run_and_draw(tmp_path, monkeypatch, capsys):
             assert any(len(line.get_xdata()) > 1 for line in panel.get_lines()), name
 
 
-def test_the_commands_of_the_readme_are_those_of_the_makefile():
-    """The Makefile has every target that the README names."""
+@pytest.mark.parametrize("page", PAGES[:2], ids=lambda page: page.name)
+def test_named_targets_are_those_of_the_makefile(page):
     make = (ROOT / "Makefile").read_text(encoding="utf-8")
-    for target in re.findall(r"`?make (\w+)", PAGES[0].read_text(encoding="utf-8")):
-        assert f"\n{target}:" in make, target
+    known = {*re.search(r"^\.PHONY: (.*)", make, re.MULTILINE)[1].split()}
+    named = {*re.findall(r"\bmake (\w[\w-]*)", page.read_text(encoding="utf-8"))} - {"on"}
+    assert len(named) > 1
+    assert named <= known
 
 
 def test_the_citation_has_the_version_of_the_package():

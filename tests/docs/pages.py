@@ -5,7 +5,10 @@ import runpy
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
-PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+PAGES = [
+    *(ROOT / name for name in ("README.md", "CONTRIBUTING.md", "CHANGELOG.md", "SECURITY.md")),
+    *sorted((ROOT / "docs").rglob("*.md")),
+]
 GUIDES = ROOT / "docs" / "guides"
 BLOCK = re.compile(r"^```(python|toml|text)?( file=(\S+))?\n(.*?)^```", re.MULTILINE | re.DOTALL)
 

@@ -1,4 +1,4 @@
-"""Claims: each has a criterion and a function; pages, values and README agree with the rows."""
+"""Claims: each has a criterion and a function; pages and values agree with the rows."""
 
 import json
 import re
@@ -109,20 +109,10 @@ def test_pages_agree_with_the_rows(evidence, by_paper, monkeypatch):
     """If this fails after new rows: ``python -m experiments pages`` writes the pages."""
     monkeypatch.setattr("experiments.pages.assess", lambda name, evidence: by_paper[name])
     texts = files(evidence)
-    named = {blocks.DOCS / "results" / one for one in ("claims.md", "claims.json", "hist.md")}
-    assert {claims_page.README, *named} <= texts.keys()
+    named = ("claims.md", "claims.json", "claims-hist.md", "claims-ra-fed.md", "hist.md")
+    assert {blocks.DOCS / "results" / one for one in named} <= texts.keys()
     for file, text in texts.items():
         assert file.read_text(encoding="utf-8") == text, file
-    assert "<!-- claims -->" in texts[claims_page.README]
-
-
-@pytest.mark.parametrize("text", ["a\n", "<!-- claims -->\nold\nREST", "<!-- end of claims -->"])
-def test_pages_without_both_marks_are_left_alone(text, tmp_path):
-    """Without the end mark, the rest of the page would be lost."""
-    file = tmp_path / "page.md"
-    file.write_text(text)
-    with pytest.raises(ConfigError, match=r"page\.md needs one line <!-- claims -->"):
-        claims_page.marked(file, "new")
 
 
 def claim(name="1a", **more):
@@ -211,21 +201,17 @@ def test_wrong_values_are_errors(text, message):
 
 
 def test_the_command_prints_one_paper_and_writes_the_pages(by_paper, tmp_path, monkeypatch, capsys):
-    readme, other = tmp_path / "README.md", tmp_path / "hist.md"
-    readme.write_text("a\n<!-- claims -->\nold\n<!-- end of claims -->\nb\n")
+    other = tmp_path / "hist.md"
     other.write_text(value("1a: N = 2"))
-    monkeypatch.setattr(claims_page, "DOCS", tmp_path / "docs")
+    monkeypatch.setattr(claims_page, "DOCS", tmp_path)
     monkeypatch.setattr(claims_page, "RESULTS", tmp_path)
-    monkeypatch.setattr(claims_page, "README", readme)
     monkeypatch.setattr("experiments.__main__.assess", lambda name: by_paper[name])
     assert main(["claims", "ra-fed"]) == 0
     shown = capsys.readouterr().out
     assert shown.count("\n| ") == len(by_paper["ra_fed"]) + 1 + len(OUTCOMES)
-    assert "old" in readme.read_text()
+    assert [*tmp_path.iterdir()] == [other]
     assert main(["claims"]) == 0
     assert (tmp_path / "claims.md").read_text() == page(by_paper)
     assert json.loads((tmp_path / "claims.json").read_text())
-    text = readme.read_text()
-    assert text.startswith("a\n<!-- claims -->\n| outcome")
-    assert text.endswith("|\n<!-- end of claims -->\nb\n")
+    assert (tmp_path / "claims-hist.md").read_text().startswith("# Claims: HIST\n")
     assert by_id(by_paper)["1a"].value_of("N = 2") in other.read_text()
