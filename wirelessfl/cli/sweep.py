@@ -48,7 +48,7 @@ def add(parser: Parser) -> None:
         type=int,
         default=1,
         metavar="N",
-        help="concurrent runs, one CPU thread each (default: 1)",
+        help="concurrent runs, one CPU thread each, on the GPUs in turn (default: 1)",
     )
     parser.add_argument(
         "--ray", metavar="ADDRESS", help="address of a Ray cluster; local starts one here"

@@ -1,4 +1,7 @@
-"""Pools that execute runs: local processes on one CPU thread each, or a Ray cluster."""
+"""Pools that execute runs: local processes on one CPU thread each, or a Ray cluster.
+
+On machines with several GPUs, concurrent runs take the GPUs in turn.
+"""
 
 from __future__ import annotations
 
@@ -35,13 +38,23 @@ from wirelessfl.training.workers.processes import (
 
 
 class _Child:
-    """A process that executes one run, and the pipe that receives its rows."""
+    """A process that executes one run, and the pipe that receives its rows.
 
-    def __init__(self, config: Config, place: int, folder: Path, source: Path | None) -> None:
+    Args:
+        config: settings of the run.
+        place: index of the run.
+        folder: its folder.
+        source: folder of the trained run if this one is priced.
+        slot: number of the process, from 0 to ``jobs`` - 1, which no other has at the same time.
+    """
+
+    def __init__(
+        self, config: Config, place: int, folder: Path, source: Path | None, slot: int
+    ) -> None:
         context = fork_server.context("wirelessfl.runs.kept")
-        self.place = place
+        self.place, self.slot = place, slot
         self.pipe, theirs = context.Pipe(duplex=False)
-        arguments = config, folder, source, theirs, dict(os.environ)
+        arguments = config, folder, source, theirs, dict(os.environ), slot
         self.process: BaseProcess = context.Process(target=_make_one, args=arguments, name=CHILD)
         with safe_path():
             self.process.start()
@@ -64,6 +77,7 @@ def _make_one(
     source: Path | None,
     pipe: Connection,
     environment: dict[str, str],
+    slot: int,
 ) -> None:
     """Execute a run on one thread of a child process; send its rows, then the failure or ""."""
     os.environ.clear()
@@ -72,7 +86,21 @@ def _make_one(
         signal.signal(number, signal.SIG_DFL if number == signal.SIGTERM else signal.SIG_IGN)
     end_with_parent()  # the stored run can be resumed
     torch.set_num_threads(1)
+    if source is None:
+        use_gpu(config, slot)
     pipe.send(why_failed(config, folder, pipe.send, source))
+
+
+def use_gpu(config: Config, number: int) -> None:
+    """Let a run use one of the GPUs that torch finds: that of its number, in turn.
+
+    Args:
+        config: settings of the run; a device with a number, such as ``cuda:1``, is used as it is.
+        number: number of the process or run.
+    """
+    gpus = 0 if config.run.device == "cpu" else torch.cuda.device_count()
+    if gpus > 1:
+        torch.cuda.set_device(number % gpus)
 
 
 def in_processes(
@@ -104,7 +132,8 @@ def in_processes(
         while waiting or children:
             while waiting and len(children) < jobs:
                 place = waiting.popleft()
-                child = _Child(configs[place], place, folders[place], sources.get(place))
+                slot = min({*range(jobs)} - {child.slot for child in children.values()})
+                child = _Child(configs[place], place, folders[place], sources.get(place), slot)
                 children[child.pipe] = child
             for pipe in wait(list(children)):
                 child = children[pipe]
@@ -173,7 +202,7 @@ def on_ray(
     with _cluster(ray, address):
         remote = ray.remote(max_retries=0, num_cpus=1)(_make_packed)
         tasks = {
-            remote.remote(configs[place], folders[place].name, _pack(folders[place])): place
+            remote.remote(configs[place], folders[place].name, _pack(folders[place]), place): place
             for place in places
         }
         while tasks:
@@ -223,9 +252,12 @@ def _cluster(ray: Any, address: str) -> Iterator[None]:
         ray.shutdown()
 
 
-def _make_packed(config: Config, name: str, packed: bytes) -> tuple[list[Row], bytes, str]:
+def _make_packed(
+    config: Config, name: str, packed: bytes, place: int
+) -> tuple[list[Row], bytes, str]:
     """Execute or resume a run on the cluster; return rows, packed folder, and failure or ""."""
     torch.set_num_threads(1)
+    use_gpu(config, place)
     rows: list[Row] = []
     with tempfile.TemporaryDirectory() as root:
         folder = Path(root, name)

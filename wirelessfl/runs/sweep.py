@@ -135,7 +135,8 @@ def sweep(
         configs: settings of each run, for example from ``wirelessfl.combinations``.
         root: folder of all runs; None for the common ``out`` of ``configs`` or, if they have none,
             for ``runs/sweep``.
-        jobs: number of local processes; with more than one, each run uses one CPU thread.
+        jobs: number of local processes; with more than one, each run uses one CPU thread, and the
+            processes take the GPUs in turn, if there are several.
         ray: address of a Ray cluster, or ``local`` to start one on this machine; ``jobs`` is then
             ignored. Runs that are not trained are priced on this machine.
         train_all: whether to train each run, even if another one trains the same model.
