@@ -39,8 +39,10 @@ NEEDS = {
     "solvers.beamforming.Sdr": "cvxpy",
     "solvers.mask_sizes.Cvxpy": "cvxpy",
     "solvers.mask_sizes.Gurobi": "gurobipy",
+    "wirelessfl.observers.MLflow": "mlflow",
     "wirelessfl.observers.TensorBoard": "tensorboard",
     "wirelessfl.observers.Trackio": "trackio",
+    "wirelessfl.observers.WandB": "wandb",
     "wirelessfl.observers.tracker": "tensorboard",
 }
 """Examples that need a package which users may lack."""

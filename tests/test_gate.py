@@ -37,7 +37,8 @@ LEFT_OUT = {
     "max_length": "requires text data",
     "predicted": "is only shown",
     **dict.fromkeys(
-        ("track", "track tensorboard", "track trackio"), "requires the package of a tracker"
+        ("track", *(f"track {name}" for name in ("tensorboard", "trackio", "wandb", "mlflow"))),
+        "requires the package of a tracker",
     ),
 }
 """Settings and values of choices that no configuration uses, with the reason."""

@@ -24,7 +24,9 @@ _MOTION = (
     " Clients do not move, and channels of different rounds are independent: see --coherence, or "
     "give a network with recorded channels, channels.Recorded."
 )
-_TRACKERS = " Choose --track tensorboard or trackio, or give an observer of your own."
+_TRACKERS = (
+    " Choose --track tensorboard, trackio, wandb or mlflow, or give an observer of your own."
+)
 _ROBUST = " There are no attacks and no robust aggregation; derive an algorithm of your own."
 
 FOREIGN: Mapping[str, str] = {

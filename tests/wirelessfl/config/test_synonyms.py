@@ -28,7 +28,7 @@ KNOWN = {flag.name for flag in all_flags()} | {*KINDS}
         ("gpu", "Do you mean --device cuda?"),
         ("algorithm", "The algorithm is named first"),
         ("optimizer", "The algorithm contains the clients' optimiser"),
-        ("wandb", "unknown flag '--wandb'. Choose --track tensorboard or trackio"),
+        ("wandb", "unknown flag '--wandb'. Choose --track tensorboard, trackio, wandb or mlflow"),
         ("dp", "unknown flag '--dp'. There is no differential privacy"),
         ("quantization", "unknown flag '--quantization'. Uploads are not compressed"),
         ("uplink_bits", "unknown flag '--uplink-bits'. Uploads are not compressed"),

@@ -202,8 +202,8 @@ class RunSection(Section):
         description="storage of client state: memory, disk (run directory), or auto (by size)",
     )
     keep_best: bool = Field(False, description="keep the parameters of the best evaluation")
-    track: Literal["tensorboard", "trackio"] | None = Field(
-        None, description="tracker of rows: tensorboard, trackio (default: none)"
+    track: Literal["tensorboard", "trackio", "wandb", "mlflow"] | None = Field(
+        None, description="tracker of rows: tensorboard, trackio, wandb, mlflow (default: none)"
     )
     client_log: Annotated[bool, COHORTS] = Field(
         False,

@@ -44,6 +44,8 @@ except ImportError:  # not a POSIX system: folders of runs are not locked
 Row = dict[str, Any]
 NETWORK, PARTITION = "network", "partition"
 """Names of files of arrays: the given network, and the samples of each client."""
+TRACKER_IDS = "trackers.json"
+"""What trackers call the run, by package."""
 CLIENT_LOG = "clients.csv"
 """The client log, if ``client_log`` is set."""
 
@@ -106,11 +108,13 @@ class RunDirectory:
             self.about_file.path,
             self.rows_file.path,
             self.checkpoint_file.path,
+            self.path / TRACKER_IDS,
         )
         best = self.path.glob("*best.safetensors")
         for file in (*files, *array_files(self.path), *self.logs(), *best):
             file.unlink(missing_ok=True)
-        shutil.rmtree(self.path / "tensorboard", ignore_errors=True)
+        for folder in ("tensorboard", "wandb"):
+            shutil.rmtree(self.path / folder, ignore_errors=True)
         if self.new:
             with suppress(OSError):  # another program has written into it
                 self.path.rmdir()

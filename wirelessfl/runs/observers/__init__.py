@@ -8,7 +8,7 @@ from wirelessfl.runs.observers.best_model import BestModel
 from wirelessfl.runs.observers.console import Console, in_notebook
 from wirelessfl.runs.observers.early_stopping import EarlyStopping
 from wirelessfl.runs.observers.observer import EndOfTask, Observer, Running
-from wirelessfl.runs.observers.trackers import Name, TensorBoard, Trackio
+from wirelessfl.runs.observers.trackers import MLflow, Name, TensorBoard, Trackio, WandB
 
 
 def tracker(name: Name) -> Observer:
@@ -21,7 +21,13 @@ def tracker(name: Name) -> Observer:
     Raises:
         ConfigError: its package is not installed.
     """
-    return TensorBoard() if name == "tensorboard" else Trackio()
+    classes: dict[str, type[Observer]] = {
+        "tensorboard": TensorBoard,
+        "trackio": Trackio,
+        "wandb": WandB,
+        "mlflow": MLflow,
+    }
+    return classes[name]()
 
 
 def default_observers(observers: Iterable[Observer]) -> list[Observer]:
@@ -40,10 +46,12 @@ __all__ = [
     "Console",
     "EarlyStopping",
     "EndOfTask",
+    "MLflow",
     "Observer",
     "Running",
     "TensorBoard",
     "Trackio",
+    "WandB",
     "default_observers",
     "tracker",
 ]
