@@ -12,7 +12,7 @@ import pytest
 from matplotlib.image import imread
 
 import wirelessfl
-from tests.docs.pages import PAGES, ROOT, blocks, run_blocks
+from tests.docs.pages import GUIDES, PAGES, ROOT, blocks, run_blocks
 from tests.drawn import legend, recorded
 
 
@@ -110,7 +110,7 @@ def test_the_examples_of_runs_run(tmp_path, monkeypatch, capsys):
     from wirelessfl.cli import main
 
     monkeypatch.chdir(tmp_path)
-    page = blocks(ROOT / "docs" / "guides" / "runs.md")
+    page = [*blocks(GUIDES / "after-the-run.md"), *blocks(GUIDES / "sweeps.md")]
     files = {file: code for _, file, code in page if file}
     Path("compare.py").write_text(files["compare.py"].replace('"rounds": 10', '"rounds": 2'))
     with recorded() as figures:
@@ -148,7 +148,7 @@ def test_the_examples_of_runs_run(tmp_path, monkeypatch, capsys):
 def test_the_examples_of_observers_run(tmp_path, monkeypatch, capsys):
     """One ends its run, and one writes how far the model moves, which before row 0 is nothing."""
     monkeypatch.chdir(tmp_path)
-    files = {file: code for _, file, code in blocks(ROOT / "docs" / "guides" / "runs.md") if file}
+    files = {file: code for _, file, code in blocks(GUIDES / "observers.md") if file}
     for name in ("stopping.py", "distance.py"):
         Path(name).write_text(files[name])
         runpy.run_path(name)
@@ -180,7 +180,7 @@ def test_the_example_of_prices_runs(tmp_path, monkeypatch, capsys):
     """Two uplinks are priced without data; with OFDMA clients send all the time: it is faster."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("WIRELESSFL_DATA", str(tmp_path))
-    files = {file: code for _, file, code in blocks(ROOT / "docs" / "guides" / "runs.md") if file}
+    files = {file: code for _, file, code in blocks(GUIDES / "prices.md") if file}
     Path("price.py").write_text(files["price.py"])
     runpy.run_path("price.py")
     found = re.findall(r"^([\d.]+) s for 20 rounds$", capsys.readouterr().out, re.M)
@@ -236,7 +236,7 @@ def test_the_examples_of_the_radio_run(tmp_path, monkeypatch, capsys):
     from wirelessfl.cli import main
 
     monkeypatch.chdir(tmp_path)
-    page = blocks(ROOT / "docs" / "guides" / "radio.md")
+    page = [*blocks(GUIDES / "radio.md"), *blocks(GUIDES / "decisions.md")]
     small = ["--local-steps", "1", "--rounds", "1", "--threads", "1", "--json"]
     printed, energies = [], []
     for language, file, code in page:
@@ -253,7 +253,7 @@ def test_the_examples_of_the_radio_run(tmp_path, monkeypatch, capsys):
     (link,) = json.loads(printed[0])["clients"]
     assert round(link["path loss [dB]"], 2) == 121.43
     assert round(link["mean SNR [dB]"], 2) == -4.44
-    text = (ROOT / "docs" / "guides" / "radio.md").read_text(encoding="utf-8")
+    text = "".join((GUIDES / name).read_text("utf-8") for name in ("radio.md", "decisions.md"))
     assert "121.43 dB" in text
     assert "-4.44 dB" in text
     assert energies == ["2.3 J per client", "12.3 J per client", "1.8 J per client"]
@@ -299,7 +299,10 @@ def test_the_solver_studies_run_and_draw(tmp_path, monkeypatch, capsys):
     """Each study has about 20 lines, as the README promises."""
     monkeypatch.chdir(tmp_path)
     found = [
-        (file, code) for _, file, code in blocks(ROOT / "docs" / "guides" / "solvers.md") if file
+        (file, code)
+        for page in sorted(GUIDES.glob("solvers*.md"))
+        for _, file, code in blocks(page)
+        if file
     ]
     assert len(found) == 16
     printed = {}
@@ -318,7 +321,7 @@ def test_the_solver_studies_run_and_draw(tmp_path, monkeypatch, capsys):
     three = ("selection_study.py", "masks_and_energy_study.py", "widths_and_bands_study.py")
     for file in (*three, "resource_blocks_study.py"):
         assert len(printed[file]) == 3, "one line per count or deadline"
-    stated = (ROOT / "docs" / "guides" / "solvers.md").read_text(encoding="utf-8")
+    stated = (GUIDES / "solvers-bands.md").read_text(encoding="utf-8")
     for share in re.findall(r"([\d.]+)%", " ".join(printed["resource_blocks_study.py"][::2])):
         assert re.search(rf"(?<![\d.]){share}[ ,]", stated), "the text has the shares of the study"
     assert len(printed["sizes_by_time_study.py"]) == 4, "one line per access"

@@ -23,7 +23,7 @@ EXPERIMENT = re.compile(r"python -m (experiments(?:\.\w+)?) ([^`\n]+)")
 
 
 READING = ("runs", "show", "compare", "table", "plot", "export")
-"""Commands that read stored runs; tests/test_docs.py executes those of docs/guides/runs.md."""
+"""Commands that read stored runs; tests/test_docs.py executes those of docs/guides."""
 
 
 class ReadError(Exception):
