@@ -16,6 +16,7 @@ from torch.nn import functional as F
 import wirelessfl
 from channels import Network, Stream
 from tests.docs.pages import GUIDES, blocks
+from wirelessfl import extend
 from wirelessfl.algorithms import Algorithm
 from wirelessfl.algorithms.assigners import Assigner
 from wirelessfl.base.registry import Choice
@@ -24,7 +25,7 @@ from wirelessfl.models import FCNN
 from wirelessfl.models.shapes import Declared
 
 COMMANDS = {
-    "own-algorithm": 2,
+    "own-algorithm": 3,
     "own-optimiser": 1,
     "own-loss-metric": 2,
     "own-model": 1,
@@ -86,7 +87,7 @@ def test_the_files_are_in_good_style(tmp_path):
 def table_below(page, heading=""):
     """Name, arguments and default of each row of the tables below a heading of a page."""
     text = (GUIDES / f"{page}.md").read_text(encoding="utf-8")
-    section = text.partition(f"{heading}\n")[2].partition("\n## ")[0] if heading else text
+    section = re.split("\n##+ ", text.partition(f"{heading}\n")[2])[0] if heading else text
     return re.findall(r"^\| `(\w+)(\(.*?\))?` \| (.*?) \|", section, re.MULTILINE)
 
 
@@ -105,7 +106,7 @@ FIXED = {"topology", "rule", "label", "setting_owners", "all_settings"}
 @pytest.mark.parametrize(
     ("base", "page", "heading", "elsewhere"),
     [
-        (Algorithm, "own-algorithm", "## The contract", FIXED),
+        (Algorithm, "own-algorithm-methods", "", FIXED),
         # Those of all choices, and of algorithms.
         (Assigner, "own-assigner", "", {*dir(Choice), *COMMON}),
     ],
@@ -126,6 +127,25 @@ def test_the_contract_is_that_of_the_table(base, page, heading, elsewhere):
             assert not arguments, name
     required = {name for name, _, default in rows if default == "required"}
     assert required == getattr(base, "__abstractmethods__", set())
+
+
+RECORDS = {
+    ("own-algorithm", "### Cohort"): (extend.Cohort, {"start"}),
+    ("own-algorithm", "### Payload"): (extend.Payload, set()),
+    ("own-algorithm", "### Received"): (extend.Received, set()),
+}
+"""Record of each table of fields, and its properties and methods in the table."""
+
+
+@pytest.mark.parametrize(("page", "heading"), RECORDS)
+def test_the_fields_of_records_are_those_of_the_tables(page, heading):
+    """Public fields, in any order; arguments only of methods."""
+    record, more = RECORDS[page, heading]
+    rows = table_below(page, heading)
+    assert {name for name, *_ in rows} == {f.name for f in fields(record)} | more
+    for name, arguments, _ in rows:
+        method = inspect.isfunction(inspect.getattr_static(record, name, None))
+        assert bool(arguments) == method, name
 
 
 def test_the_documented_algorithms_reduce_to_fedavg(tmp_path, monkeypatch):
@@ -190,6 +210,44 @@ def test_the_documented_optimisers_equal_those_of_torch(tmp_path, monkeypatch, n
     found = wirelessfl.run(config, data=data, model=module).params
     for key, value in zip(names, params, strict=True):
         assert torch.allclose(found[key], value, atol=1e-5), key
+
+
+def test_the_documented_feddyn_equals_a_loop(tmp_path, monkeypatch):
+    """Three rounds of two of three clients with full batches, compared with Algorithm 1."""
+    monkeypatch.syspath_prepend(tmp_path)
+    (tmp_path / "docs_feddyn.py").write_text(files_of("own-algorithm")["my_feddyn.py"])
+    x, y = torch.randn(30, 4, dtype=torch.float64), torch.arange(30) % 3
+    module = torch.nn.Linear(4, 3).double()
+    start = torch.cat([value.detach().flatten() for value in module.parameters()])
+    lr, alpha, steps = 0.1, 0.3, 4
+
+    def gradient(params, rows):
+        params = params.clone().requires_grad_()
+        loss = F.cross_entropy(x[rows] @ params[:12].view(3, 4).T + params[12:], y[rows])
+        return torch.autograd.grad(loss, params)[0]
+
+    parts = [torch.arange(i, 30, 3) for i in range(3)]
+    duals, h, model = torch.zeros(3, 15).double(), torch.zeros(15).double(), start
+    for clients in ((0, 1), (0, 2), (0, 1)):  # round-robin
+        changes = []
+        for client in clients:
+            params = model.clone()
+            for _ in range(steps):
+                corrected = gradient(params, parts[client]) - duals[client]
+                params = params - lr * (corrected + alpha * (params - model))
+            changes.append(params - model)
+            duals[client] -= alpha * changes[-1]
+        h = h - alpha * sum(changes) / 3
+        model = model + sum(changes) / 2 - h / alpha
+
+    config = wirelessfl.Config.from_flags(
+        "docs_feddyn:FedDyn", alpha=alpha, lr=lr, clients_per_round=2, rounds=3, local_steps=steps,
+        batch_size=10, select="round-robin", threads=1, out=tmp_path / "run",
+    )  # fmt: skip
+    data = Dataset("points", x.float(), y, x.float(), y)
+    found = wirelessfl.run(config, data=data, model=module.float(), split=parts).params
+    flat = torch.cat([value.flatten() for value in found.values()])
+    assert torch.allclose(flat, model.float(), atol=1e-5)
 
 
 def test_the_documented_network_agrees_with_itself(tmp_path, monkeypatch):
