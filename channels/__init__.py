@@ -22,6 +22,86 @@ compute how long a round takes.
 >>> bool(0 < seconds < 10)
 True
 
+Networks:
+    Network           cells, clients, gains, powers, bands, CPUs; ``draw`` gives channels
+    placed_network    a network from positions and path loss
+    section_vi_c      the network of the HIST paper
+    umi, uma          3GPP micro and macro cells
+    even_cells        the cell of each client, in cells of equal size
+    Placement         positions, and the terms of each client's gain
+    Interference      power from cells with the same band
+    load_network, save_network    a network in a .npz file
+
+Positions of cells and clients:
+    Layout            base class: a rule that places them
+    Positions         what it returns, in metres
+    Disc, Hexagonal, Ring         built-in layouts
+    FileLayout        positions from a CSV file
+    LAYOUTS           layouts by name
+
+Path loss:
+    PathLoss          base class: median loss, line of sight, shadowing
+    Umi, Uma, Rma, InH            3GPP TR 38.901
+    Tr36814           3GPP TR 36.814
+    LogDistance       reference loss and exponent
+    Variant           a model with or without line of sight, or with shadowing of your own
+    path_loss_db      log-distance path loss
+    PATH_LOSSES       models by name
+
+Channels and fading:
+    ChannelDraw       channels h [clients, antennas] of one block or more, and their SNRs
+    Recorded          your own channel matrix, replayed block by block
+    Fading            what a fading model has to define
+    Rayleigh, Rician  built-in ones
+    correlate, correlation_root   correlation of antennas
+    exponential_correlation       correlation matrix of neighbouring antennas
+    Stream            named random numbers
+
+Link budgets, rates and failures:
+    link_budget       SNR, rates and seconds of each client
+    LinkBudget        what it returns
+    rate_bps          B log2(1 + SNR ||h||^2)
+    snr_linear        decibels to a ratio
+    dbm_to_watts, watts_to_dbm    powers
+    noise_power_dbm   noise power of a receiver
+    packet_error_probability      a packet is lost
+    outage_probability            a rate exceeds the true channel
+
+Accesses: seconds and joules of a round
+    Access            base class: serves a load on a channel draw
+    EqualSlots        time division (TDMA)
+    ReadyOrder        one client at a time, in the order of readiness
+    EqualBands        frequency division (OFDMA)
+    Simultaneous      over-the-air computation
+    FixedRate         wired links
+    Load              cycles, and elements to send, of each client
+    Service           what serving it costs: seconds, joules, who arrived
+    Decision          bands, powers, clocks or order that an access chose
+    Rates             bits per second while some clients send
+    SharedBand        uploads that start and end at any time
+    EndedUpload       one that has ended
+
+Seconds by formula:
+    compute_seconds   local training
+    tdma_seconds_per_bit          time division
+    ofdma_seconds_per_bit         frequency division
+    aircomp_seconds_per_element   over the air
+    airtime_seconds_per_bit       seconds in which a client sends: times its power, its energy
+    edge_round_seconds            (17)
+    global_round_seconds          (18)
+    seconds_per_parameter         c_j / E of problem (20)
+
+Sums over the air:
+    aircomp_mean      the clients' mean, with noise and errors
+    AirMean           what it returns
+    transmit_scales   signals at unit gain, by convention of power
+    air_sum           precoders that invert channels, gains, noise
+    aligned_sum       the same for given precoders
+    AirSum            what both return
+
+Warnings:
+    Note              something that is allowed, but probably not meant
+
 Equation numbers refer to the HIST paper (Fang, Han, Brinton). Docstrings state shapes and units:
 an axis `[clients]` holds the clients of all cells, ordered by cell.
 """

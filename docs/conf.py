@@ -1,5 +1,6 @@
 """The site: ``make docs`` builds pages, reference and gallery into build/docs/html."""
 
+import sys
 import tomllib
 from pathlib import Path
 
@@ -17,14 +18,24 @@ extensions = [
     "sphinx.ext.viewcode",
     "sphinx_design",
     "sphinx_copybutton",
+    "reference_pages",
 ]
+sys.path.insert(0, str(Path(__file__).parent))
 exclude_patterns = ["conf.py"]
 nitpicky = False
 
 myst_enable_extensions = ["colon_fence", "dollarmath", "html_image"]
 myst_heading_anchors = 4
 
-autodoc_typehints = "none"  # the signatures show them
+autodoc_typehints = "signature"
+autodoc_typehints_format = "short"
+autodoc_preserve_defaults = True
+autodoc_type_aliases = {
+    name: name
+    for name in ("ArrayLike", "BoolArray", "ComplexArray", "FloatArray", "IntArray", "Tensor")
+}
+python_maximum_signature_line_length = 88
+default_role = "code"
 autodoc_member_order = "bysource"
 napoleon_google_docstring = True
 napoleon_numpy_docstring = False

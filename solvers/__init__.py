@@ -1,4 +1,75 @@
-"""Optimisation: solvers that take a problem and return a Solution with a certificate."""
+"""Optimisation: solvers that take a problem and return a Solution with a certificate.
+
+>>> import solvers
+>>> solution = solvers.optimize_mask_sizes([1.0, 2.0, 4.0], total=70)
+>>> solution.value.tolist(), solution.objective, solution.status.name
+([40, 20, 10], 40.0, 'OPTIMAL')
+
+What they return:
+    Solution          value, objective, bound, gap, status, backend, seconds
+    Status            optimal, feasible, infeasible, ...
+    SolverUnavailableError        a backend is missing, or cannot solve this problem
+
+Bands, order and clients of an uplink:
+    allocate_bandwidth            the last client ends as soon as possible
+    allocate_bands_in_time        the same with bands that vary in time
+    BandsInTime       what it returns
+    schedule_uplink   when each client sends
+    Schedule          what it returns
+    UPLINK_ACCESS     its ways of sharing the band
+    select_clients    the clients that let a round end soonest
+    Selection         what it returns
+    assign_resource_blocks        the blocks in which the fewest samples are lost
+    BlockAssignment   what it returns
+
+Energy:
+    allocate_energy   bands, windows, powers and clocks of least energy within a deadline
+    EnergyAllocation  what it returns
+
+Submodel sizes of cells:
+    optimize_mask_sizes           least latency of the slowest cell
+    optimize_sizes_by_time        the same for any law of time
+    available_backends            exact, HiGHS, Gurobi, cvxpy: what is installed
+
+Submodel widths of clients:
+    fastest_widths    the shortest round with a minimum coverage
+    coverage_frontier             its seconds for every coverage
+    widths_by_deadline            the largest widths within a deadline
+    optimize_widths_by_time       the same for any access
+
+Joint designs:
+    optimize_masks_and_bands      sizes and bands of least seconds
+    MasksAndBands     what it returns
+    optimize_masks_and_energy     sizes, bands, powers and clocks of least cost
+    MasksAndEnergy    what it returns
+    optimize_widths_and_bands     widths and bands that train the most within a deadline
+    WidthsAndBands    what it returns
+    optimize_rounds   local steps, edge rounds, sizes, bands, powers and clocks of a training
+    TrainingRounds    what it returns
+    TrainingProblem   its cells and channel draws
+    evaluate_rounds   the costs of a design on other draws
+    RoundCosts        what it returns
+
+Over the air:
+    optimize_beamformer           maximises the weakest client's gain
+    BEAMFORMER_BACKENDS           its methods
+    align_transmitters            least mean squared error of a sum
+    Alignment         what it returns
+
+Requests:
+    allocate_requests             in proportion to weights of tasks
+
+Accesses: how a round's loads are served where a solver decides
+    OptimalBands      bands, for the least time
+    EnergyWithinDeadline          bands, powers and clocks, for the least energy
+    LeastTimeAndEnergy            both, weighted
+    OverTheAir        beamformers, and the powers of precoders
+    DeadlineCheck     whether all can meet the deadline
+    DeadlineMissedError           a cell cannot
+
+Packages with the backends, to compare or vary them: ``solvers.mask_sizes``,
+``solvers.beamforming``.
+"""
 
 from solvers.access import (
     DeadlineCheck,

@@ -58,7 +58,7 @@ class AirComp(Uplink):
 
     convention: Annotated[
         AirConvention,
-        Field(description="power, noise and precoders; see docs/reference/conventions.md"),
+        Field(description="power, noise and precoders; see docs/reference/over-the-air.md"),
     ] = "published"
     beamformer: Annotated[
         Beamformer,

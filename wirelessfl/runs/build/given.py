@@ -46,7 +46,7 @@ class Given(GivenTraining, total=False):
     >>> len(wirelessfl.run(config, model=model).rows)
     2
 
-    ===========  ===================================================================================
+    ============ ===================================================================================
     ``model``    replaces the configured model: a module of torch; training starts from its weights
     ``data``     replaces the configured data set: a ``Dataset``, arrays (train_inputs,
                  train_labels, test_inputs, test_labels), two data sets of torch, splits of a
@@ -70,7 +70,7 @@ class Given(GivenTraining, total=False):
                  that gets the samples [batch, ...] of one client and a seeded
                  ``torch.Generator``, and returns samples of the same shape and dtype. Evaluations
                  use the unchanged samples. Its import path is the setting ``augment``
-    ===========  ===================================================================================
+    ============ ===================================================================================
     """
 
     network: Network | str | None
