@@ -51,6 +51,7 @@ Path loss:
 Channels and fading:
     ChannelDraw       channels h [clients, antennas] of one block or more, and their SNRs
     Recorded          your own channel matrix, replayed block by block
+    from_sionna       a network of channels that Sionna has traced or simulated
     Fading            what a fading model has to define
     Rayleigh, Rician  built-in ones
     correlate, correlation_root   correlation of antennas

@@ -260,10 +260,10 @@ def settings_page() -> list[str]:
     lines = [
         *title("Settings"),
         "All settings of a run. A setting has the same meaning as a flag of the command line, as a",
-        "keyword of ``wirelessfl.Config.from_flags`` (with underscores), and as a key of its table in",
-        "a TOML file. Those that belong to a choice are also listed :doc:`with it <choices>`; where",
-        "their defaults differ between choices, none is shown here. ``wirelessfl list coherence``",
-        "prints one of them, ``wirelessfl run ALGORITHM --help`` those that a run uses.",
+        "keyword of ``wirelessfl.Config.from_flags`` (with underscores), and as a key of its table",
+        "in a TOML file. Those that belong to a choice are also listed :doc:`with it <choices>`;",
+        "where their defaults differ between choices, none is shown here. ",
+        "``wirelessfl list coherence`` prints one of them, ``wirelessfl run ALGORITHM --help`` those that a run uses.",
         "",
     ]
     for heading, sections in {"algorithm": ("algorithm",), **GROUPS}.items():
@@ -308,8 +308,8 @@ def choice_pages() -> Iterator[tuple[str, list[str]]]:
     index = [
         *title("Choices"),
         "Everything with a name that a run can be made of, each with the settings of its own.",
-        "``wirelessfl list`` prints the names, ``wirelessfl list NAME`` one of them. Your own part is",
-        "a class of the same kind, named by its path: :doc:`/guides/extending`.",
+        "``wirelessfl list`` prints the names, ``wirelessfl list NAME`` one of them. Your own part",
+        "is a class of the same kind, named by its path: :doc:`/guides/own-parts`.",
         "",
     ]
     toctree = [".. toctree::", "   :hidden:", ""]
@@ -326,7 +326,9 @@ def choice_pages() -> Iterator[tuple[str, list[str]]]:
             rows.append((f":ref:`{name} <{kind}-{name}>`", escaped(first)))
             bodies += [f".. _{kind}-{name}:", "", *title(name, "-")]
             bodies += [*paragraphs(text), ""]
-            settings = [flag_row(flag, flag.default, anchor=False) for flag in flags_of([(kind, cls)])]
+            settings = [
+                flag_row(flag, flag.default, anchor=False) for flag in flags_of([(kind, cls)])
+            ]
             if settings:
                 bodies += table(("flag", "default", "unit", "meaning"), settings, "30 15 10 45")
         index += [*title(f"{escaped(heading)}{option}", "-"), *table(("name", ""), rows, "25 75")]
