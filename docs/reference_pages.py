@@ -262,8 +262,8 @@ def settings_page() -> list[str]:
         "All settings of a run. A setting has the same meaning as a flag of the command line, as a",
         "keyword of ``wirelessfl.Config.from_flags`` (with underscores), and as a key of its table",
         "in a TOML file. Those that belong to a choice are also listed :doc:`with it <choices>`;",
-        "where their defaults differ between choices, none is shown here. ",
-        "``wirelessfl list coherence`` prints one of them, ``wirelessfl run ALGORITHM --help`` those that a run uses.",
+        "where their defaults differ between choices, none is shown here. ``wirelessfl run",
+        "ALGORITHM --help`` prints those that a run uses, ``wirelessfl list NAME`` one of them.",
         "",
     ]
     for heading, sections in {"algorithm": ("algorithm",), **GROUPS}.items():
