@@ -6,8 +6,9 @@ annotations. Each function checks shapes and ranges itself.
 
 from __future__ import annotations
 
+import difflib
 import inspect
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import wraps
 from numbers import Complex, Number, Real
 from typing import Any, Literal, TypeVar, get_origin
@@ -28,7 +29,12 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 NUMBERS = ("int", "float", "complex")
 ARRAYS = {"ArrayLike", *NUMBERS}
 """Annotations for which an array or a list is checked by its contents, not only by its type."""
+OWNERS = ("self", "cls")
 SCALARS = (Number, str, np.generic, type(None))
+SIMILAR, SIMILAR_SHORT = 0.75, 0.6
+"""Least similarity (difflib's ratio) of a name that is suggested; typing errors have more."""
+SHORT = 4
+"""Letters of a word in which one wrong letter costs much similarity."""
 
 
 def checked(
@@ -47,12 +53,10 @@ def checked(
     """
 
     def decorate(function: Function) -> Function:
-        kinds = {
-            name: str(parameter.annotation).split(" | ")
-            for name, parameter in inspect.signature(function).parameters.items()
-        }
-        order = tuple(kinds)
         parameters = inspect.signature(function).parameters.values()
+        kinds = {p.name: str(p.annotation).split(" | ") for p in parameters}
+        order = tuple(kinds)
+        closed = all(p.kind is not p.VAR_KEYWORD for p in parameters)
         named = [p.name for p in parameters if p.kind is p.KEYWORD_ONLY]
         unnamed = [p.name for p in parameters if p.kind is p.POSITIONAL_OR_KEYWORD]
         if any(p.kind is p.VAR_POSITIONAL for p in parameters):
@@ -72,6 +76,8 @@ def checked(
             # The call itself rejects missing or surplus arguments.
             for name, value in (*zip(order, args, strict=False), *kwargs.items()):
                 accepted = passed.get(name)
+                if accepted is None and closed:
+                    raise unknown_keyword(_title(function, args, order), name, order)
                 if accepted is None or (type(value) in accepted and not too_large(value)):
                     continue
                 if name in numeric and _is_plain(value):
@@ -105,16 +111,46 @@ def _surplus(
     function: Callable[..., Any], args: Sequence[Any], unnamed: Sequence[str], named: Sequence[str]
 ) -> TypeError:
     """The error for arguments that must be named."""
-    owner = [name for name in unnamed if name in ("self", "cls")]
+    owner = [name for name in unnamed if name in OWNERS]
     first = ", ".join(unnamed[len(owner) :])
-    title = function.__qualname__
-    if owner:
-        of_class = owner == ["cls"]
-        title = public_path(args[0] if of_class else type(args[0]))
-        title += f".{function.__name__}" if function.__name__ != "__init__" else ""
+    title = _title(function, args, unnamed)
     example = f"{named[0]}={shown(args[len(unnamed)])}"
     before = f"only {first} may be given" if first else "no argument may be given"
     return TypeError(f"{title}: {before} without a name. Name the others, such as {example}.")
+
+
+def unknown_keyword(title: str, name: str, names: Iterable[str]) -> TypeError:
+    """The error for a keyword that a function does not have, with the nearest of its own."""
+    near = nearest(name, [other for other in names if other not in OWNERS and other[0] != "_"])
+    remedy = "" if near is None else f" Do you mean {near!r}?"
+    return TypeError(f"{title} got an unexpected keyword argument {name!r}.{remedy}")
+
+
+def _title(function: Callable[..., Any], args: Sequence[Any], names: Sequence[str]) -> str:
+    """The public name of a function, or of a method or constructor with its class."""
+    if names[:1] and names[0] in OWNERS and args:
+        title = public_path(args[0] if names[0] == "cls" else type(args[0]))
+        return title + (f".{function.__name__}" if function.__name__ != "__init__" else "")
+    return function.__qualname__
+
+
+def nearest(word: object, names: Iterable[str]) -> str | None:
+    """The name in ``names`` that is most similar to ``word``; None if none is similar enough.
+
+    The only name that adds words to ``word`` is similar: ``deadline_seconds`` to ``deadline``. Case
+    and leading dashes are ignored, and "_" equals "-".
+    """
+    plain, asked = {_letters(name): name for name in names}, _letters(str(word))
+    cutoff = SIMILAR if len(asked) > SHORT else SIMILAR_SHORT
+    matches = difflib.get_close_matches(asked, plain, n=1, cutoff=cutoff)
+    longer = [name for name in plain if name.startswith(f"{asked}-")]
+    if not matches and len(longer) == 1:
+        matches = longer
+    return plain[matches[0]] if matches else None
+
+
+def _letters(name: str) -> str:
+    return name.lower().lstrip("-").replace("_", "-")
 
 
 def _is_plain(value: Any) -> bool:

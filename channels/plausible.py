@@ -14,6 +14,7 @@ from typing import Any, TypeVar, cast
 
 import numpy as np
 
+from channels.arguments import unknown_keyword
 from channels.arrays import FloatArray
 from channels.decibels import watts_to_dbm
 from channels.network import ChannelDraw, Network
@@ -116,6 +117,8 @@ def noted(function: Function) -> Function:
 
     @wraps(function)
     def noting(*args: Any, **others: Any) -> Any:
+        for name in others.keys() - names:
+            raise unknown_keyword(function.__name__, name, names)
         result = function(*args, **others)
         if is_outside(sys._getframe(1)):
             arguments = [*args, *others.values()]

@@ -192,8 +192,25 @@ def test_all_numeric_types_are_accepted():
         channels.Network([0, 0], 1e9, -90.0)
     with pytest.raises(TypeError, match="multiple values"):
         area([1], 2, scale=2)
-    with pytest.raises(TypeError, match="unexpected keyword"):
-        area([1], scal=2)
+
+
+@pytest.mark.parametrize(
+    ("call", "keyword", "near"),
+    [
+        (lambda **given: channels.Network([0], cpu_hz=1e9, **given), "gain", "gain_db"),
+        (lambda **given: channels.Network([0], cpu_hz=1e9, **given), "noise_figur_db", "noise_fi"),
+        (channels.section_vi_c, "streams", "stream"),
+        (solvers.allocate_energy, "deadline", "deadline_seconds"),
+        (solvers.allocate_bandwidth, "bandwith_hz", "bandwidth_hz"),
+    ],
+)
+def test_unknown_keywords_are_refused_with_the_nearest(call, keyword, near):
+    """By functions that check their arguments, and by those that note implausible ones."""
+    with pytest.raises(
+        TypeError, match=f"unexpected .* {keyword!r}. Do you mean '{near}"
+    ) as caught:
+        call(**{keyword: 1.0})
+    assert "_snr" not in str(caught.value)
 
 
 def test_values_are_checked_after_a_valid_one_of_the_type():

@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
-import difflib
+import inspect
 import types
 import typing
 from collections.abc import Callable, Iterable, Mapping
+from functools import wraps
 from pathlib import Path
-from typing import Any, Literal, get_args, get_origin
+from typing import Any, Literal, TypeVar, cast, get_args, get_origin
 
 from pydantic import ValidationError
 from pydantic.fields import FieldInfo
 
+from channels.arguments import nearest
 from channels.summaries import count_of
 from channels.validation import public_path, shown
 
+F = TypeVar("F", bound=Callable[..., Any])
 _PRIVACY = " There is no differential privacy; your own algorithm can add noise to what it sends."
 _UPLOADS = (
     " Uploads are not compressed: --compression quantisation is that of the downlink. An algorithm "
@@ -75,26 +78,7 @@ def foreign(word: object) -> str:
 
 NAMES: dict[Any, str] = {int: "whole number", float: "number", str: "string", Path: "path"}
 ARTICLES: dict[Any, str] = {int: "a ", float: "a ", str: "a ", Path: "a "}
-SIMILAR, SIMILAR_SHORT = 0.75, 0.6
-"""Least similarity (difflib's ratio) of a name that is suggested; typing errors have more."""
-SHORT = 4
-"""Letters of a word in which one wrong letter costs much similarity."""
 LIMITS = (("ge", ">="), ("gt", ">"), ("le", "<="), ("lt", "<"))
-
-
-def nearest(word: object, names: Iterable[str]) -> str | None:
-    """The name in ``names`` that is most similar to ``word``; None if none is similar enough.
-
-    Case and leading dashes are ignored, and "_" equals "-".
-    """
-    plain, asked = {_letters(name): name for name in names}, _letters(str(word))
-    cutoff = SIMILAR if len(asked) > SHORT else SIMILAR_SHORT
-    matches = difflib.get_close_matches(asked, plain, n=1, cutoff=cutoff)
-    return plain[matches[0]] if matches else None
-
-
-def _letters(name: str) -> str:
-    return name.lower().lstrip("-").replace("_", "-")
 
 
 def suggestion(word: object, names: Iterable[str]) -> str:
@@ -106,6 +90,53 @@ def suggestion(word: object, names: Iterable[str]) -> str:
         return advice
     near = nearest(word, names)
     return "" if near is None else f" Do you mean {near!r}?"
+
+
+def check_keywords(
+    function: Callable[..., Any],
+    keywords: Iterable[str],
+    names: Iterable[str] = (),
+    advice: str = "",
+) -> None:
+    """Refuse keywords that a function does not accept.
+
+    Args:
+        function: the function that is called.
+        keywords: the keywords of the call.
+        names: accepted keywords besides its parameters.
+        advice: what to do if no name is similar; by default about settings.
+
+    Raises:
+        TypeError: the message suggests the nearest keyword.
+    """
+    parameters = inspect.signature(function).parameters.values()
+    accepted = [*names, *(p.name for p in parameters if p.kind is not p.VAR_KEYWORD)]
+    title = function.__name__
+    for name in keywords:
+        if name not in accepted:
+            advice = advice or (
+                f" Settings belong to the configuration, see help(wirelessfl.{title})."
+            )
+            remedy = suggestion(name, accepted) or advice
+            raise TypeError(f"{title}() has no argument {name!r}.{remedy}")
+
+
+def suggesting(advice: str = "") -> Callable[[F], F]:
+    """Return a decorator of a function that suggests the nearest of its keywords.
+
+    Args:
+        advice: see ``check_keywords``.
+    """
+
+    def decorate(function: F) -> F:
+        @wraps(function)
+        def call(*args: Any, **kwargs: Any) -> Any:
+            check_keywords(function, kwargs, advice=advice)
+            return function(*args, **kwargs)
+
+        return cast(F, call)
+
+    return decorate
 
 
 def without_none(annotation: Any) -> Any:

@@ -12,7 +12,7 @@ import numpy as np
 from channels.notes import Notes
 from wirelessfl.base.errors import ConfigError
 from wirelessfl.base.import_paths import expanded
-from wirelessfl.base.wording import shown
+from wirelessfl.base.wording import shown, suggesting
 from wirelessfl.config.config import Config
 from wirelessfl.config.kinds import chosen_classes, flag_homes
 from wirelessfl.config.named import Trust
@@ -70,6 +70,7 @@ Values = Mapping[str, Sequence[Any]]
 """Values of each setting, by flat name."""
 
 
+@suggesting(' Settings are a dict: combinations("fedavg", {"seed": [1, 2]}).')
 def combinations(
     algorithms: str | Sequence[str] = (),
     settings: Mapping[str, Any] | None = None,

@@ -20,7 +20,7 @@ from solvers import Solution
 from wirelessfl.air.uplinks import Uplink
 from wirelessfl.base.errors import ConfigError
 from wirelessfl.base.torch_state import own_modes
-from wirelessfl.base.wording import shown
+from wirelessfl.base.wording import shown, suggesting
 from wirelessfl.config import Config
 from wirelessfl.data import Data
 from wirelessfl.designs.choices import Family, divides, unreachable
@@ -135,6 +135,7 @@ def targets_within(runs: Sequence[RunResult]) -> list[float]:
     return [float(target) for target in spread_targets(low, high)]
 
 
+@suggesting()
 @own_modes
 def design(
     config: Config | Mapping[str, Any] | str | Path,

@@ -15,7 +15,7 @@ from wirelessfl.base.errors import ConfigError, TrainingError
 from wirelessfl.base.files import check_writable
 from wirelessfl.base.import_paths import expanded
 from wirelessfl.base.signals import end, handled_by
-from wirelessfl.base.wording import shown
+from wirelessfl.base.wording import shown, suggesting
 from wirelessfl.config import Config
 from wirelessfl.config.sections import WITHOUT_RESULTS
 from wirelessfl.runs.folder.directory import Row, RunDirectory
@@ -104,6 +104,9 @@ def _first(runs: Sequence[str]) -> str:
     return ", ".join(runs[:LISTED]) + (f" and {more} more" if more > 0 else "")
 
 
+@suggesting(
+    ' Runs of a sweep have settings alone: name code by its path, such as model="my_file.py:cnn".'
+)
 def sweep(
     configs: Sequence[Config],
     root: str | Path | None = None,

@@ -446,6 +446,9 @@ def test_the_name_of_given_data_may_have_a_slash(config, toy, same):
         (wirelessfl.pilot, "splits", "split"),
         (wirelessfl.plan, "datas", "data"),
         (build, "los", "loss"),
+        (wirelessfl.design, "targt", "target"),
+        (wirelessfl.sweep, "job", "jobs"),
+        (wirelessfl.combinations, "setings", "settings"),
     ],
 )
 def test_unknown_keywords_are_refused_with_the_nearest(function, keyword, near):
@@ -453,6 +456,24 @@ def test_unknown_keywords_are_refused_with_the_nearest(function, keyword, near):
         function(Config.from_flags("fedavg"), **{keyword: None})
     name = function.__name__
     assert str(error.value) == f"{name}() has no argument {keyword!r}. Do you mean {near!r}?"
+
+
+@pytest.mark.parametrize(
+    ("function", "keyword", "advice"),
+    [
+        (
+            wirelessfl.run,
+            "rounds",
+            "Settings belong to the configuration, see help(wirelessfl.run).",
+        ),
+        (wirelessfl.sweep, "model", 'name code by its path, such as model="my_file.py:cnn".'),
+        (wirelessfl.combinations, "seed", 'combinations("fedavg", {"seed": [1, 2]}).'),
+    ],
+)
+def test_keywords_without_a_near_one_say_where_they_belong(function, keyword, advice):
+    with pytest.raises(TypeError) as error:
+        function(Config.from_flags("fedavg"), **{keyword: None})
+    assert str(error.value).endswith(advice)
 
 
 def test_help_leads_to_what_can_be_given():
