@@ -32,6 +32,13 @@ def add(parser: Parser) -> None:
         help="accuracy, loss, or another field of rows (default: accuracy; without classes loss)",
     )
     parser.add_by("--group-by")
+    parser.add_argument(
+        "--label",
+        action="append",
+        default=[],
+        metavar="GROUP=TEXT",
+        help="text of a group in the legend; repeat the flag for each group",
+    )
     parser.add_argument("--target", type=float, metavar="X", help="value of y to mark with a line")
     parser.add_argument(
         "--log",
@@ -75,6 +82,7 @@ def act(arguments: argparse.Namespace) -> int:
             arguments.x,
             arguments.y,
             by=arguments.by,
+            labels=dict(map(_label, arguments.label)),
             target=arguments.target,
             log=arguments.log,
             smooth=arguments.smooth,
@@ -90,3 +98,11 @@ def act(arguments: argparse.Namespace) -> int:
     for file in files:
         say(f"drawn: {file}")
     return 0
+
+
+def _label(text: str) -> tuple[str, str]:
+    """A group and its text, as written in a flag."""
+    group, equals, label = text.partition("=")
+    if not equals:
+        raise ConfigError(f"label is {text!r}: write the group and its text, GROUP=TEXT.")
+    return group, label

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, overload
 
 from wirelessfl.base.errors import ConfigError
@@ -21,7 +21,7 @@ from wirelessfl.results.selection import (
     telling,
 )
 from wirelessfl.results.tables import Table, summarised
-from wirelessfl.runs.plots import plotted
+from wirelessfl.runs.plots import Log, plotted, relabelled
 from wirelessfl.runs.result import RunResult
 
 if TYPE_CHECKING:
@@ -184,23 +184,40 @@ class Runs(Sequence[RunResult]):
         y: str | None = None,
         *,
         by: str | Sequence[str] | None = None,
-        **options: Any,
+        labels: Mapping[str, str] | None = None,
+        target: float | None = None,
+        log: Log = "",
+        smooth: int = 1,
+        style: StyleName = "screen",
     ) -> Figure:
-        """Plot one curve per group: the mean over its runs, and their range.
+        """Plot one curve per group: the mean over its runs, and their range as a shaded area.
 
         Args:
             x: rounds, seconds, mib, joules, wall, or another field of the rows.
             y: accuracy, loss, or another field; None for the accuracy or, in regression, the loss.
             by: settings that distinguish groups, by flag name; None for all in which runs differ.
-            options: ``target``, ``log``, ``smooth`` and ``style``, see
-                ``wirelessfl.runs.plots.plotted``.
+            labels: text of groups in the legend, by the label that they have without it, such as
+                ``{"allocation equal": "equal bands"}``.
+            target: value of ``y`` to mark with a line; an accuracy is in [0, 1].
+            log: axes with a logarithmic scale: x, y or xy.
+            smooth: number of successive rows that are averaged for each point, odd.
+            style: "ieee" for print in one column, "screen" for slides and notebooks.
 
         Raises:
-            ConfigError: there are no runs, or a name is unknown.
-            ValueError: a run has no rows, or none has the field.
+            ConfigError: there are no runs, or a name or label is unknown.
+            ValueError: a run has no rows, none has the field, or an option is wrong.
         """
         curves = {case.title: [rows for rows in case.rows if rows] for case in self.cases(by)}
-        return plotted({name: rows for name, rows in curves.items() if rows}, x, y, **options)
+        curves = {name: rows for name, rows in curves.items() if rows}
+        return plotted(
+            relabelled(curves, labels or {}),
+            x,
+            y,
+            target=target,
+            log=log,
+            smooth=smooth,
+            style=style,
+        )
 
     def plot_against(
         self,

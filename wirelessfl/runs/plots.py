@@ -9,6 +9,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from channels.arguments import is_number
+from wirelessfl.base.errors import ConfigError
 from wirelessfl.base.figures.curves import STYLES, StyleName, draw_curves, new_figure, use_style
 from wirelessfl.base.figures.curves import style as current_style
 from wirelessfl.base.figures.marks import EM, HANDLE, LINE, SPACING, TALL, entries, legend_above
@@ -27,11 +28,13 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 Row = Mapping[str, Any]
+Curves = Mapping[str, Sequence[Sequence[Row]]]
+"""By label, the rows of each run."""
 Log = Literal["", "x", "y", "xy"]
 
 
 def plotted(
-    curves: Mapping[str, Sequence[Sequence[Row]]],
+    curves: Curves,
     x: str = "seconds",
     y: str | None = None,
     *,
@@ -97,6 +100,28 @@ def plotted(
             axes.set_yscale("log", nonpositive="mask")
             _log_ticks(axes.yaxis)
     return for_notebooks(figure)
+
+
+def relabelled(curves: Curves, labels: Mapping[str, str]) -> dict[str, Sequence[Sequence[Row]]]:
+    """The curves with other labels.
+
+    Args:
+        curves: by label, the rows of each run.
+        labels: new labels, by label.
+
+    Raises:
+        ConfigError: a label is unknown, or two curves get the same one.
+    """
+    for label in labels:
+        if label not in curves:
+            raise ConfigError(
+                f"labels has {shown(label)}, which no curve has.{suggestion(label, curves)} The "
+                f"labels are {', '.join(map(repr, curves))}."
+            )
+    made = {labels.get(name, name): rows for name, rows in curves.items()}
+    if len(made) < len(curves):
+        raise ConfigError(f"labels is {shown(dict(labels))}: give each curve a label of its own.")
+    return made
 
 
 def _legend(axes: Axes) -> None:

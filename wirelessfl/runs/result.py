@@ -15,6 +15,7 @@ from channels.concurrency import cached_property
 from channels.notes import Notes
 from channels.streams import Stream
 from wirelessfl.base.errors import ConfigError
+from wirelessfl.base.figures.curves import StyleName
 from wirelessfl.base.import_paths import expanded, short
 from wirelessfl.base.packages import pandas
 from wirelessfl.base.wording import count_of, shown, suggestion
@@ -26,7 +27,7 @@ from wirelessfl.runs.folder.checkpoint import checked_task, stored_model, task_p
 from wirelessfl.runs.folder.directory import Row, RunDirectory
 from wirelessfl.runs.folder.fingerprints import named_change
 from wirelessfl.runs.folder.given_files import read_partition
-from wirelessfl.runs.plots import plotted
+from wirelessfl.runs.plots import Log, plotted
 from wirelessfl.runs.summaries import Transition, summary_of, summary_of_tasks, transitions
 
 if TYPE_CHECKING:
@@ -270,13 +271,25 @@ class RunResult:
             writer.writeheader()
             writer.writerows(self.rows)
 
-    def plot(self, x: str = "seconds", y: str | None = None, **options: Any) -> Figure:
+    def plot(
+        self,
+        x: str = "seconds",
+        y: str | None = None,
+        *,
+        target: float | None = None,
+        log: Log = "",
+        smooth: int = 1,
+        style: StyleName = "screen",
+    ) -> Figure:
         """Plot a field of the rows against another one; one curve per task.
 
         Args:
             x: rounds, seconds, mib, joules, wall, or another field of the rows.
             y: accuracy, loss, or another field; None for the accuracy or, in regression, the loss.
-            options: see ``wirelessfl.runs.plots.plotted``.
+            target: value of ``y`` to mark with a line; an accuracy is in [0, 1].
+            log: axes with a logarithmic scale: x, y or xy.
+            smooth: number of successive rows that are averaged for each point, odd.
+            style: "ieee" for print in one column, "screen" for slides and notebooks.
 
         Returns:
             The figure; ``wirelessfl.results.save_figure`` saves it.
@@ -285,7 +298,8 @@ class RunResult:
             ValueError: there are no rows, or none has the field.
         """
         curves = {task: [self.rows_of(task)] for task in self.tasks}
-        return plotted(curves or {self.label: [self.rows]}, x, y, **options)
+        curves = curves or {self.label: [self.rows]}
+        return plotted(curves, x, y, target=target, log=log, smooth=smooth, style=style)
 
     @property
     def tasks(self) -> list[str]:

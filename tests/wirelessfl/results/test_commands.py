@@ -152,12 +152,15 @@ def test_compare_and_table(command, two_algorithms):
 def test_plot_draws_groups(command, two_algorithms):
     """The figure of ``Runs.plot``; its files are tested with those of all figures."""
     with recorded(laid_out=False) as figures:
-        out = command("plot", "runs", "--group-by", "algorithm", "--x", "mib", "-o", "new/fig.pdf")
+        words = ["plot", "runs", "--group-by", "algorithm", "--label", "FedAvg=no prox, a = 1"]
+        out = command(*words, "--x", "mib", "-o", "new/fig.pdf")
     assert out.splitlines() == ["drawn: new/fig.png", "drawn: new/fig.pdf"]
     (panel,) = figures["fig"].axes
     assert panel.get_xlabel() == "uplink traffic per client (MiB)"
     assert lines(panel)["FedProx"][0] == pytest.approx([0, 0.25, 0.5])
+    assert [*lines(panel)] == ["no prox, a = 1", "FedProx"]
     assert "y is 'f1', which no row has" in command("plot", "runs", "--y", "f1", status=2)
+    assert "write the group and its text" in command("plot", "runs", "--label", "x", status=2)
     assert "name a .png or .pdf" in command("plot", "runs", "-o", "a.svg", status=2)
 
 

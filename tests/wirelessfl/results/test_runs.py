@@ -234,6 +234,18 @@ def test_figures_show_the_rows(two_algorithms):
             runs.plot(**flags)
 
 
+def test_groups_have_labels_of_ones_own(two_algorithms):
+    runs = load_all(two_algorithms)
+    (panel,) = runs.plot(by="algorithm", labels={"FedAvg": "equal bands"}).axes
+    assert [*lines(panel)] == ["equal bands", "FedProx"]
+    for labels, message in (
+        ({"FedAvgs": "x"}, "labels has 'FedAvgs', which no curve has. Do you mean 'FedAvg'"),
+        ({"FedAvg": "FedProx"}, "give each curve a label of its own"),
+    ):
+        with pytest.raises(ConfigError, match=message):
+            runs.plot(by="algorithm", labels=labels)
+
+
 def test_rows_of_all_runs(stored, tmp_path):
     """Each row has the folder, the seed and the settings that differ."""
     first = stored("fedavg", [0.1, 0.2], lr=0.1)
