@@ -30,6 +30,7 @@ from wirelessfl.runs.kept import why_failed
 from wirelessfl.training.workers.processes import (
     CHILD,
     UNGUARDED_CODE,
+    check_guarded,
     end_with_parent,
     fork_server,
     safe_path,
@@ -126,6 +127,7 @@ def in_processes(
     Raises:
         ConfigError: the processes import a script that starts the sweep.
     """
+    check_guarded("jobs=1")
     waiting, failures = deque(places), []
     children: dict[Any, _Child] = {}
     try:

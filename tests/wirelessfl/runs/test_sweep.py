@@ -246,10 +246,14 @@ sweep([Config.from_flags("fedavg", seed=s, **small) for s in (1, 2)], Path("runs
 
 
 @pytest.mark.thorough
-def test_a_script_without_a_main_guard_gets_one_error(tmp_path, launcher):
-    """Each process of the sweep imports the script, which must not start another sweep."""
+@pytest.mark.parametrize("name", ["", "__name__"])
+def test_a_script_without_a_main_guard_gets_one_error(name, tmp_path, launcher):
+    """Each process of the sweep imports the script, which must not start another sweep.
+
+    A script that never reads ``__name__`` is refused before any process starts.
+    """
     script = tmp_path / "script.py"
-    script.write_text(UNGUARDED)
+    script.write_text(UNGUARDED + name)
     process = launcher.start(script=script, cwd=tmp_path)
     _, errors = process.communicate()
     assert process.wait() != 0

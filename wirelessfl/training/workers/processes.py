@@ -13,7 +13,7 @@ import os
 import sys
 import threading
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -80,6 +80,24 @@ def unguarded(instead: str) -> str:
         "child processes could not start, because each of them imports your script again: put the "
         f'code that starts them below `if __name__ == "__main__":`, or choose {instead}.'
     )
+
+
+def check_guarded(instead: str) -> None:
+    """Refuse to start children of a script that has no guard, without waiting for one to fail.
+
+    A script that never names ``__name__`` has none.
+
+    Raises:
+        ConfigError: see ``unguarded``.
+    """
+    script = sys.modules.get("__main__")
+    name = getattr(getattr(script, "__spec__", None), "name", None) or ""
+    file = getattr(script, "__file__", None)
+    if file is None or name.endswith(".__main__"):  # children do not import it
+        return
+    with suppress(OSError):
+        if "__name__" not in Path(file).read_text(encoding="utf-8", errors="replace"):
+            raise ConfigError(unguarded(instead))
 
 
 def leave_if_child() -> None:
