@@ -83,6 +83,17 @@ def test_other_calls_warn_once_for_each_kind(call, tmp_path, monkeypatch):
     assert caught[0].filename == __file__
 
 
+@pytest.mark.parametrize("call", [wirelessfl.price, wirelessfl.plan])
+def test_objects_without_effect_on_costs_are_noted(call):
+    given = {"metrics": ["macro-f1"], "augment": lambda x, generator: x, "loss": "mse"}
+    with pytest.warns(Note) as caught:
+        call(narrow(bandwidth_hz=2e7), **given)
+    assert [str(warning.message) for warning in caught] == [
+        f"{name} is given, but nothing is trained or tested, so it has no effect on the costs."
+        for name in ("metrics", "augment")
+    ]
+
+
 def test_pilots_give_the_notes_on_their_data(toy, tmp_path):
     """Once for all of them; those that are read give none."""
     noted = replace(toy, notes=("something about the data.",))

@@ -12,13 +12,13 @@ from channels import Network
 from channels.notes import Notes
 from wirelessfl.base.errors import ConfigError
 from wirelessfl.base.torch_state import own_modes
-from wirelessfl.base.wording import shown
+from wirelessfl.base.wording import check_keywords, shown
 from wirelessfl.config import Config
 from wirelessfl.results.elsewhere import TrainedRun, entries_of
 from wirelessfl.results.load import load
 from wirelessfl.results.priced_runs import PricedNetworks, PricedRun
 from wirelessfl.runs.build.configured import configured_call
-from wirelessfl.runs.build.given import GivenObjects, GivenTraining, check_names
+from wirelessfl.runs.build.given import Given, GivenObjects, GivenTraining
 from wirelessfl.runs.pricing.network_prices import NetworkPrices, network_prices
 from wirelessfl.runs.pricing.price import priced
 from wirelessfl.runs.pricing.prices import Prices
@@ -139,7 +139,7 @@ def price(
             given.
         DataError: the data set must be read, but is missing or damaged.
     """
-    check_names(price, given)
+    check_keywords(price, given, Given.__annotations__)
     if not isinstance(run, RunResult | Config | Mapping | str | PathLike):
         raise ConfigError(
             f"run is {shown(run)}: give a run or its folder, or settings: a wirelessfl.Config, "
@@ -159,9 +159,11 @@ def price(
         objects = replace(objects, network=radio.given)
     else:
         config, objects = configured_call(price, run, {**given, "network": single}, trust)
+    notes = Notes()
+    notes(*objects.untrained_notes)
     if several is None:
         simulated = priced(config, rounds, objects, joules=joules)
-        Notes()(*simulated.notes)
+        notes(*simulated.notes)
         return simulated.prices
     entries = entries_of(config, several)
     for number, entry in enumerate(entries):

@@ -204,7 +204,7 @@ def check_name(name: object) -> str:
 
 
 def find_metric(name: object) -> Metric:
-    """The metric called ``name``, or the user's function or class at that import path.
+    """The metric called ``name``, or the user's function, class or object at that import path.
 
     >>> from wirelessfl.metrics import find_metric
     >>> find_metric("macro-f1").field, find_metric("torch.nn.functional:l1_loss").field
@@ -214,9 +214,10 @@ def find_metric(name: object) -> Metric:
     choice = by_name("metric", name, built_in)
     assert isinstance(name, str)
     if isinstance(choice, type) and issubclass(choice, Metric):
-        metric: Metric = subclass("metric", name, choice, Metric)()
-        check_name(metric.field)
-        return metric
+        choice = subclass("metric", name, choice, Metric)()
+    if isinstance(choice, Metric):
+        check_name(choice.field)
+        return choice
     if not callable(choice) or isinstance(choice, type):
         raise ConfigError(
             f"metric {name!r} is {shown(choice)}: give a function f(outputs, labels) that returns "

@@ -173,9 +173,12 @@ class OwnMetric(Metric):
         return self.function(tested.outputs.cpu().clone(), tested.labels.cpu().clone())
 
 
-def own_metrics(functions: Mapping[str, Callable[..., Any]]) -> list[OwnMetric]:
-    """The metrics that functions compute, by name of the field of rows."""
-    return [OwnMetric(name, function) for name, function in functions.items()]
+def own_metrics(functions: Mapping[str, Callable[..., Any] | Metric]) -> list[Metric]:
+    """The metrics that functions compute, by name of the field of rows, or that are given."""
+    return [
+        entry if isinstance(entry, Metric) else OwnMetric(name, entry)
+        for name, entry in functions.items()
+    ]
 
 
 MOST_SHARES = 10**8

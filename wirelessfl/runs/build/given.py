@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypedDict
@@ -12,17 +11,17 @@ import torch
 from channels import Network
 from wirelessfl.base.errors import ConfigError
 from wirelessfl.base.import_paths import is_import_path
-from wirelessfl.base.wording import shown, suggestion
+from wirelessfl.base.wording import check_keywords, shown
 from wirelessfl.config.named import GivenNetwork, GivenSection
 from wirelessfl.data import Data, Dataset, as_dataset
 from wirelessfl.data.partition import client_lists
 from wirelessfl.engine.rounds.redesign import Redesign
-from wirelessfl.models.metrics import check_name
+from wirelessfl.models.metrics import Metric, check_name
 from wirelessfl.training.batches import Augmentation, AugmentFunction
 from wirelessfl.training.workers.shards import Shards
 
-GivenMetrics = Mapping[str, Callable[..., Any]] | Sequence[str | Callable[..., Any]]
-"""Metrics as given: functions by name, or a list of names of metrics and of functions."""
+GivenMetrics = Mapping[str, Callable[..., Any]] | Sequence[str | Callable[..., Any] | Metric]
+"""Metrics as given: functions by name, or a list of names, of functions and of metrics."""
 
 
 class GivenTraining(TypedDict, total=False):
@@ -61,7 +60,8 @@ class Given(GivenTraining, total=False):
     ``loss``     replaces the configured loss: its name, or a function f(outputs, labels) that
                  returns the loss of each sample, or a scalar, see docs/guides/own-loss-metric.md
     ``metrics``  further metrics of the rows: functions f(outputs, labels) by name, or a list of
-                 names of metrics and of functions, see ``wirelessfl.metrics``
+                 names of metrics, of functions and of objects of a class of metrics, see
+                 ``wirelessfl.metrics``
     ``split``    replaces the configured split: indices of the training samples of each client.
                  There is one client per list unless a network is given
     ``redesign`` decides while the run trains how its next rounds train and send, see
@@ -98,7 +98,7 @@ class GivenObjects:
             DataError: the samples do not form a data set.
             TypeError: a keyword is unknown.
         """
-        check_names(function, given)
+        check_keywords(function, given, Given.__annotations__)
         check_objects(model=given.get("model"), redesign=given.get("redesign"))
         network, data, split = given.get("network"), given.get("data"), given.get("split")
         metrics, augment = given.get("metrics"), given.get("augment")
@@ -141,12 +141,22 @@ class GivenObjects:
         )
 
     @property
-    def functions(self) -> dict[str, Callable[..., Any]]:
-        """The given metrics that are functions, by name of the field of rows."""
+    def functions(self) -> dict[str, Callable[..., Any] | Metric]:
+        """The given metrics that are not names, by name of the field of rows."""
         if isinstance(self.metrics, Mapping):
             return dict(self.metrics)
         listed = [entry for entry in self.metrics or () if not isinstance(entry, str)]
-        return {getattr(entry, "__name__", "metric"): entry for entry in listed}
+        return {
+            e.field if isinstance(e, Metric) else getattr(e, "__name__", "metric"): e
+            for e in listed
+        }
+
+    @property
+    def untrained_notes(self) -> list[str]:
+        """A note on the objects without effect where nothing is trained."""
+        names = [name for name in ("metrics", "augment") if getattr(self, name) is not None]
+        text = "nothing is trained or tested, so it has no effect on the costs."
+        return [f"{name} is given, but {text}" for name in names]
 
     @property
     def metric_names(self) -> tuple[str, ...]:
@@ -202,24 +212,6 @@ def check_objects(**objects: object) -> None:
             )
 
 
-def check_names(function: Callable[..., Any], given: Mapping[str, Any]) -> None:
-    """Refuse keywords that are neither in ``Given`` nor parameters of the function called.
-
-    Raises:
-        TypeError: the message suggests the nearest keyword.
-    """
-    names = [*Given.__annotations__]
-    parameters = inspect.signature(function).parameters.values()
-    names += [entry.name for entry in parameters if entry.kind is not entry.VAR_KEYWORD]
-    for name in given:
-        if name not in Given.__annotations__:
-            title = function.__name__
-            remedy = suggestion(name, names) or (
-                f" Settings belong to the configuration, see help(wirelessfl.{title})."
-            )
-            raise TypeError(f"{title}() has no argument {name!r}.{remedy}")
-
-
 def check_functions(loss: object, metrics: object, functions: Mapping[str, object]) -> None:
     """Refuse losses and metrics that are neither names nor functions.
 
@@ -242,15 +234,21 @@ def check_functions(loss: object, metrics: object, functions: Mapping[str, objec
                 f"metrics[{name!r}] is {function!r}: a dict has functions by name; give names in a "
                 f"list, metrics=[{function!r}, my_function]."
             )
-        if isinstance(function, type) or not callable(function):
-            raise ConfigError(
-                f"metrics[{name!r}] is {shown(function)}: give a function f(outputs, labels)."
-            )
+        if isinstance(function, Metric):
+            if isinstance(metrics, Mapping):
+                raise ConfigError(
+                    f"metrics[{name!r}] is {shown(function)}, whose field is {function.field!r}: "
+                    "give it in a list."
+                )
+        elif isinstance(function, type) or not callable(function):
+            of_metrics = isinstance(function, type) and issubclass(function, Metric)
+            need = f"an object, {name}()" if of_metrics else "a function f(outputs, labels)"
+            raise ConfigError(f"metrics[{name!r}] is {shown(function)}: give {need}.")
         check_name(name)
     if isinstance(metrics, Sequence) and len(functions) < sum(
         not isinstance(entry, str) for entry in metrics
     ):
         raise ConfigError(
-            f"metrics has two functions of the same name, {', '.join(functions)}: give a dict of "
+            f"metrics has two entries of the same name, {', '.join(functions)}: give a dict of "
             "functions by name."
         )

@@ -245,7 +245,7 @@ def plan(
         except ConfigError as error:
             costs = {"reason": str(error)}
         options.append(Option(title, settings, **costs))
-    Notes()(*notes)
+    Notes()(*objects.untrained_notes, *notes)
     radio = config.network if config.given.network is None else config.given.network
     title = (
         f"{short(config.named('algorithm'))} on {config.dataset.title}, "

@@ -26,7 +26,7 @@ from wirelessfl.metrics import (
     smaller_is_better,
 )
 from wirelessfl.models import FCNN
-from wirelessfl.models.metrics.built_in import FIELDS, PREFIXES, worst
+from wirelessfl.models.metrics.built_in import FIELDS, PREFIXES, RMSE, MacroF1, worst
 from wirelessfl.runs.engine import check_apart
 from wirelessfl.runs.targets import Monitor
 
@@ -147,6 +147,37 @@ def test_rows_have_the_metrics_of_the_final_model(config, toy):
     ).rows == result.rows  # fmt: skip
 
 
+@dataclass(frozen=True)
+class Within(Metric):
+    """Fraction of samples whose label is among the largest outputs."""
+
+    name = "within"
+    places: int = 1
+
+    def value(self, tested):
+        best = tested.outputs.topk(self.places).indices
+        return float((best == tested.labels[:, None]).any(1).double().mean())
+
+
+TWO = Within(2)
+
+
+def test_objects_of_a_class_are_metrics(config, toy):
+    """Given or by path, with their settings; a resumed run needs one with the same settings."""
+    made = config("fedavg", clients=4, rounds=1, metric=f"{OWN}:top_two")
+    result = wirelessfl.run(made, data=toy, metrics=[Within(2), MacroF1()])
+    row = result.rows[-1]
+    assert row["within"] == pytest.approx(row["top_two"])
+    assert row["macro_f1"] > 0
+    assert find_metric(f"{__name__}:TWO") is TWO
+    assert result.config.given.metrics == ("within", "macro_f1")
+    again = {"data": toy, "trust": True, "rounds": 2}
+    with pytest.raises(ConfigError, match="within"):
+        wirelessfl.resume(result.directory, metrics=[Within(3), MacroF1()], **again)
+    longer = wirelessfl.resume(result.directory, metrics=[Within(2), MacroF1()], **again)
+    assert longer.rows[-1]["within"] == pytest.approx(longer.rows[-1]["top_two"])
+
+
 @pytest.mark.thorough(every=8)
 @pytest.mark.parametrize(
     ("algorithm", "flags"),
@@ -226,7 +257,9 @@ def test_rows_have_plain_numbers(value, plain):
      ({"f1": 3}, r"metrics\['f1'\] is 3: give a function"),
      ({"f": "rmse"}, r"metrics\['f'\] is 'rmse': a dict has functions .*metrics=\['rmse', my_func"),
      (max, r"metrics is <built-in function max>: give a list of functions and names"),
-     ([own_functions.top_two, own_functions.top_two], "two functions of the same name"),
+     ([own_functions.top_two, own_functions.top_two], "two entries of the same name"),
+     ([RMSE], r"is <class .*RMSE'>: give an object, RMSE\(\)"),
+     ({"f": MacroF1()}, r"metrics\['f'\] is MacroF1\(\), whose field is 'macro_f1': give it in a"),
      (["macro-f1", "macro-f1"], None)],
 )  # fmt: skip
 def test_wrong_metrics_are_refused_before_anything_is_written(config, toy, names, message):
