@@ -18,11 +18,14 @@ from channels.streams import Stream
 from wirelessfl.algorithms import Method
 from wirelessfl.base.errors import ConfigError
 from wirelessfl.base.guard import calling
+from wirelessfl.base.registry import Choice
 from wirelessfl.base.torch_state import seeded_generators
 from wirelessfl.base.wording import shown
+from wirelessfl.config import Config
 from wirelessfl.config.choices import KINDS
 from wirelessfl.config.named import own_network
 from wirelessfl.data import Dataset, load_dataset
+from wirelessfl.engine.rounds.redesign import Redesign
 from wirelessfl.models.losses import Loss
 from wirelessfl.models.metrics import Metric
 from wirelessfl.runs.checking.subject import CLIENTS, Settings
@@ -171,7 +174,7 @@ def kind_of(thing: Any) -> str:
         return "observer"
     elif isinstance(thing, Network):
         return "network"
-    elif callable(thing):
+    elif callable(thing) and not isinstance(thing, nn.Module):
         parameters = inspect.signature(thing).parameters
         needed = [
             name
@@ -188,10 +191,19 @@ def kind_of(thing: Any) -> str:
             return _kind_of_outputs(thing)
         if not needed:
             return _kind_of_result(thing)
-    raise ConfigError(
-        f"{shown(thing)} matches no kind: derive it from the base class of its "
-        f"kind, or set kind to one of {', '.join(CHECKED)}."
-    )
+    raise ConfigError(f"{shown(thing)} matches no kind: {_remedy(thing)}")
+
+
+def _remedy(thing: Any) -> str:
+    """What to check instead of something without a kind."""
+    cls = thing if isinstance(thing, type) else type(thing)
+    if issubclass(cls, Redesign):
+        return "redesigns have no contracts. Give an object to wirelessfl.run(redesign=...)."
+    if issubclass(cls, Config):
+        return "give one of your classes or functions. wirelessfl.plan tries settings."
+    if not isinstance(thing, type) and isinstance(thing, Choice | Access | nn.Module):
+        return f"give the class, {cls.__name__}, and its settings by name."
+    return f"derive it from the base class of its kind, or set kind to one of {', '.join(CHECKED)}."
 
 
 def _kind_of_outputs(function: Callable[..., Any]) -> str:

@@ -4,10 +4,12 @@ import importlib
 
 import pytest
 import torch
+from torch import nn
 
 import wirelessfl
 from channels import section_vi_c
 from tests.wirelessfl.runs.checking import broken
+from wirelessfl import Config, Redesign
 from wirelessfl.air.uplinks import UPLINKS
 from wirelessfl.base.errors import ConfigError
 from wirelessfl.models.losses.built_in import MSE
@@ -159,6 +161,10 @@ def test_a_class_without_an_import_path(limited):
         ("fedavg", {}, "'fedavg' is not an import path"),
         ("nowhere_at_all:X", {}, "there is no module 'nowhere_at_all'"),
         (3, {}, "3 matches no kind: derive it"),
+        (broken.FedAvg(), {}, "give the class, FedAvg, and its settings by name"),
+        (nn.Linear(2, 2), {}, "give the class, Linear, and its settings by name"),
+        (Config.from_flags("fedavg"), {}, "give one of your classes or functions"),
+        (Redesign, {}, "redesigns have no contracts. Give an object to wirelessfl.run"),
         (broken.Lucky, {"kind": "selection"}, "kind is 'selection'. Do you mean"),
         (broken.Lucky, {"kind": "uplink"}, "derived from wirelessfl.extend.Uplink"),
     ],
