@@ -15,6 +15,7 @@ import torch
 
 from wirelessfl.base.errors import ConfigError, DataError
 from wirelessfl.base.guard import calling, described
+from wirelessfl.base.import_paths import has_separator
 from wirelessfl.base.wording import shown
 from wirelessfl.data.dataset import Dataset, check_dense
 from wirelessfl.data.samples import collected, is_image_folder, is_samples, read_images
@@ -148,6 +149,11 @@ def _folder(data: str | os.PathLike[str]) -> Path:
         raise ConfigError(
             f"data is {str(path)!r}, a folder without train: give a folder of images, "
             "train/CLASS/1.png and test/CLASS/1.png."
+        )
+    if isinstance(data, os.PathLike) or len(path.parts) > 1 or has_separator(data):
+        raise ConfigError(
+            f"data is {str(data)!r}, and there is no such folder: give the path of a folder of "
+            "images, train/CLASS/1.png and test/CLASS/1.png."
         )
     raise _unknown(data)
 

@@ -453,14 +453,18 @@ def test_columns_can_be_named():
         as_dataset(tables, columns=("a", "c"))
 
 
-@pytest.mark.parametrize("case", ["no test", "empty", "class", "size", "damaged", "no train"])
+@pytest.mark.parametrize(
+    "case", ["missing", "no test", "empty", "class", "size", "damaged", "no train"]
+)
 def test_wrong_folders_give_one_line(tmp_path, case):
+    folder = tmp_path / "none" if case == "missing" else tmp_path
     if case != "no train":
         save_images(tmp_path / "train", BYTES if case != "empty" else [])
         (tmp_path / "train").mkdir(exist_ok=True)
     if case not in ("no test", "no train"):
         save_images(tmp_path / "test", BYTES[:4])
     message = {
+        "missing": "none', and there is no such folder: give the path of a folder of images",
         "no test": "no folder test",
         "empty": "has the class 'ape', which",
         "class": "has the class 'yak', which",
@@ -475,7 +479,7 @@ def test_wrong_folders_give_one_line(tmp_path, case):
     if case == "damaged":
         (tmp_path / "train" / "ape" / "bad.png").write_bytes(b"no image")
     with pytest.raises((ConfigError, DataError), match=message) as caught:
-        as_dataset(tmp_path)
+        as_dataset(folder)
     assert "\n" not in str(caught.value)
 
 
