@@ -50,7 +50,7 @@ def closing_table(summaries: Sequence[dict[str, Any]]) -> Table:
     columns, kind = _with_validation(columns, summaries)
     title = None if common is None else f"rounds, MiB and simulated seconds to {kind} {common}"
     table = Table(title=title)
-    table.add_column("run")
+    table.add_column("run", overflow="fold")
     several = None not in targets and common is None
     if several:
         table.add_column("target", justify="right")

@@ -2,15 +2,17 @@
 
 import errno
 import importlib
+import io
 import json
 import subprocess
 import sys
 
 import pytest
+from rich.console import Console
 
 from wirelessfl.cli import main
 from wirelessfl.cli.main import GONE
-from wirelessfl.cli.output import TOTALS, summary_cells
+from wirelessfl.cli.output import TOTALS, closing_table, summary_cells
 from wirelessfl.config import Config
 
 main_module = importlib.import_module("wirelessfl.cli.main")  # its name is that of the function
@@ -125,6 +127,19 @@ def test_large_numbers_leave_room_for_other_columns():
     cells = summary_cells(dict.fromkeys(TOTALS, 3.814828596909461e16), TOTALS)
     assert max(map(len, cells)) <= 8
     assert summary_cells({"joules": 5.2}, {"joules": TOTALS["joules"]}) == ["5.200"]
+
+
+def test_names_of_own_classes_are_whole_at_80_characters():
+    """They have two lines where one is too short, and no folder."""
+    summary = dict.fromkeys(TOTALS, 1e3) | {"round": 2, "target": None}
+    names = ("/home/me/study/algorithms.py:Nova", "/home/me/study/algorithms.py:NovaWithMomentum")
+    file = io.StringIO()
+    drawn = closing_table([summary | {"algorithm": name} for name in names])
+    Console(file=file, width=80).print(drawn)
+    lines = file.getvalue().splitlines()
+    assert max(map(len, lines)) <= 80
+    column = "".join(line.split("│")[1].strip() if "│" in line else "" for line in lines)
+    assert column == "algorithms.py:Novaalgorithms.py:NovaWithMomentum"
 
 
 def test_samples_are_reused_only_with_the_flag(tmp_path):
