@@ -47,17 +47,17 @@ def export(runs: Runs, path: Path, *, best: bool = False) -> Path:
         )
     check_writable(path.parent, "output")
     if path.is_dir():
-        raise ConfigError(f"output is {path}, which is a folder. Name a file.")
-    inside = {run.directory.resolve() for run in runs} & set(path.resolve().parents)
-    if inside:
-        raise ConfigError(f"output is {path}, in the folder of a run. Choose another folder.")
-    path.parent.mkdir(parents=True, exist_ok=True)
+        raise ConfigError(
+            f"output is {path}, which is a folder. Name a file; --card writes a folder."
+        )
+    check_outside(runs, path)
     if suffix in ROWS:
         if best:
             raise ConfigError(f"best conflicts with {path}, a file of rows: name a .safetensors.")
         fields = runs[0].rows if len(runs) == 1 else runs.to_rows()
         if not fields:
             raise ConfigError("the runs have no rows yet.")
+        path.parent.mkdir(parents=True, exist_ok=True)
         with replacing(path) as draft:
             _write_rows(draft, suffix, fields)
         return path
@@ -66,9 +66,26 @@ def export(runs: Runs, path: Path, *, best: bool = False) -> Path:
             f"{len(runs)} runs are given, but {path} holds the parameters of one: name one run, or "
             "a .csv for rows."
         )
+    write_params(runs, path, best=best)
+    return path
+
+
+def check_outside(runs: Runs, path: Path) -> None:
+    """Refuse a file in the folder of a run.
+
+    Raises:
+        ConfigError: it is one.
+    """
+    if {run.directory.resolve() for run in runs} & set(path.resolve().parents):
+        raise ConfigError(f"output is {path}, in the folder of a run. Choose another folder.")
+
+
+def write_params(runs: Runs, path: Path, *, best: bool) -> dict[str, str]:
+    """Write the parameters of a run; return what the file says about them."""
     params, note = _best(runs[0]) if best else (runs[0].params, _last(runs[0]))
+    path.parent.mkdir(parents=True, exist_ok=True)
     metadata = description(runs[0]) | note
-    if suffix == ".pt":
+    if path.suffix == ".pt":
         file = io.BytesIO()
         torch.save(dict(params), file)
         content = file.getvalue()
@@ -79,7 +96,7 @@ def export(runs: Runs, path: Path, *, best: bool = False) -> Path:
         content = save({k: v.clone().contiguous() for k, v in params.items()}, metadata)
     with replacing(path) as draft:
         draft.write_bytes(content)
-    return path
+    return metadata
 
 
 def description(run: RunResult) -> dict[str, str]:
