@@ -1,5 +1,6 @@
 """The README and the pages under docs/: examples run, and links and file names are valid."""
 
+import inspect
 import json
 import re
 import runpy
@@ -346,6 +347,22 @@ def test_named_targets_are_those_of_the_makefile(page):
     named = {*re.findall(r"\bmake (\w[\w-]*)", page.read_text(encoding="utf-8"))} - {"on"}
     assert len(named) > 1
     assert named <= known
+
+
+def test_the_example_of_theory_runs(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    run_blocks(blocks(ROOT / "docs" / "results" / "theory.md"))
+    assert re.search(r"step size at most 0\.00\d+; mean squared gradient", capsys.readouterr().out)
+
+
+def test_theorems_are_those_of_the_table():
+    """Every function is in the table; its classes hold arguments and terms."""
+    from wirelessfl import theory
+
+    text = (ROOT / "docs" / "results" / "theory.md").read_text(encoding="utf-8")
+    named = {*re.findall(r"`(\w+)`", text)}
+    functions = {name for name in theory.__all__ if inspect.isfunction(getattr(theory, name))}
+    assert functions <= named
 
 
 def test_the_citation_has_the_version_of_the_package():
