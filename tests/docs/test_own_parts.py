@@ -30,7 +30,7 @@ COMMANDS = {
     "own-loss-metric": 2,
     "own-model": 1,
     "own-data": 2,
-    "own-channel": 2,
+    "own-channel": 3,
     "own-uplink": 1,
     "own-schedule": 2,
     "own-selection": 1,
@@ -66,7 +66,7 @@ def test_the_examples_run(tmp_path, monkeypatch, launcher, page):
             words = shlex.split(line)
             assert words.pop(0) == "wirelessfl"
             more = [*small, "--out", f"run{commands}"] if words[0] == "run" else []
-            if more and "--network" not in words:  # a network says how many clients there are
+            if more and not {"--network", "--channel"} & {*words}:  # which have their clients
                 more += ["--clients", "4"]
             # As with the installed command, Python does not add the current folder to its path.
             started.append(launcher.start(*words, *more, safe_path=True))
@@ -256,7 +256,7 @@ def test_the_documented_network_agrees_with_itself(tmp_path, monkeypatch):
     (code,) = (
         code
         for language, file, code in blocks(GUIDES / "own-channel.md")
-        if language == "python" and not file and "-path_loss_db" in code
+        if language == "python" and not file and "gain_db=-path_loss_db" in code
     )
     made = {}
     exec(code.partition("config = ")[0], made)
@@ -268,3 +268,18 @@ def test_the_documented_network_agrees_with_itself(tmp_path, monkeypatch):
     draw = network.draw(Stream(1))
     gain_per_noise = 10 ** (-loss_db / 10) * draw.gain / 10 ** ((-174 + 5 - 30) / 10)
     assert np.allclose(draw.gain_per_noise, gain_per_noise, rtol=0.01)
+
+
+def test_the_documented_motion_is_correlated():
+    """The fading of a client has the correlation rho from round to round, and power 1."""
+    (code,) = (code for _, _, code in blocks(GUIDES / "own-channel.md") if "rho * fading" in code)
+    made = {}
+    exec(code.partition("config = ")[0], made)
+    fading, network = made["fading"], made["network"]
+    assert np.isclose(np.mean(np.abs(fading) ** 2), 1, atol=0.2)
+    lag = np.mean(fading[1:] * fading[:-1].conj()) / np.mean(np.abs(fading) ** 2)
+    assert np.isclose(lag, made["rho"], atol=0.05)
+    expected = 10 * np.log10(np.mean(np.abs(made["h"]) ** 2, axis=(0, 2)))
+    assert np.allclose(network.gain_db, expected)
+    gain = network.draw(Stream(1), index=7).gain
+    assert np.allclose(gain * 10 ** (network.gain_db / 10), (np.abs(made["h"][7]) ** 2).sum(-1))
