@@ -70,6 +70,11 @@ def parquet() -> Any:
     return _package("pyarrow.parquet", "pip install '.[parquet]', or choose .csv")
 
 
+def bokeh(module: str) -> Any:
+    """A module of the package bokeh, such as ``plotting``."""
+    return _package(f"bokeh.{module}", "pip install '.[report]'")
+
+
 def _package(name: str, remedy: str) -> Any:
     try:
         return import_module(name)

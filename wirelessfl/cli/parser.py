@@ -159,14 +159,16 @@ class Parser(argparse.ArgumentParser):
             "(default: all that differ, except seeds)",
         )
 
-    def add_target(self) -> None:
-        """Add the value that runs should reach."""
+    def add_target(self, *, several: bool = False) -> None:
+        """Add the value that runs should reach, or several."""
+        default = "the runs' --target, if all have the same"
+        if several:
+            default = "those of the runs, and values on the way to the best"
         self.add_argument(
             "--target",
-            type=float,
-            metavar="X",
-            help="value to reach, such as 0.8 for 80 %% (default: the runs' --target, if all have "
-            "the same)",
+            type=numbers if several else float,
+            metavar="X,..." if several else "X",
+            help=f"value to reach, such as 0.8 for 80 %% (default: {default})",
         )
         self.add_argument(
             "--field",

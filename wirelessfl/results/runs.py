@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, overload
 
 from wirelessfl.base.errors import ConfigError
@@ -11,6 +12,7 @@ from wirelessfl.base.packages import pandas
 from wirelessfl.base.wording import shown
 from wirelessfl.config.stored import plain
 from wirelessfl.results.panels import plotted_against
+from wirelessfl.results.report import checked_output, write_report
 from wirelessfl.results.selection import (
     Case,
     cases_of,
@@ -253,6 +255,37 @@ class Runs(Sequence[RunResult]):
         return plotted_against(
             cases, setting, target=target, cost=cost, field=field, tests=tests, style=style
         )
+
+    def report(
+        self,
+        path: str | Path,
+        *,
+        by: str | Sequence[str] | None = None,
+        targets: float | Sequence[float] | None = None,
+        field: str | None = None,
+        tests: int = 1,
+    ) -> Path:
+        """Write one HTML file with curves, costs of targets, clients and settings of the runs.
+
+        It loads nothing from elsewhere; readers choose axes, curves and runs in it. Needs bokeh.
+
+        Args:
+            path: the file, .html, in an existing folder.
+            by: settings that distinguish groups, by flag name; None for all in which runs differ.
+            targets: values of ``field`` whose costs are tabulated; None for the target of the runs,
+                and values on the way to the best one.
+            field: field of rows that targets refer to; None for the accuracy, see ``table``.
+            tests: number of tests that are averaged, for targets and final values.
+
+        Returns:
+            The file.
+
+        Raises:
+            ConfigError: there are no runs, they train different tasks, or an argument is wrong.
+            ImportError: bokeh is not installed.
+        """
+        file = checked_output(path)
+        return write_report(self.cases(by), file, targets, field, tests)
 
     def to_rows(self) -> list[dict[str, Any]]:
         """All rows, each with the folder and seed of its run and the settings that differ."""

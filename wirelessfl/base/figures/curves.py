@@ -52,8 +52,8 @@ if TYPE_CHECKING:
 __all__ = [
     "COLOURS", "DASHES", "LABELS", "MARKERS", "NOT_REACHED", "NOT_RUN", "SHADE", "STYLES",
     "Against", "AtLeast", "Row", "Style", "StyleName", "What",
-    "colour_of", "draw_bars", "draw_curves", "line_look", "looks", "mark", "new_figure",
-    "save_figure", "style", "use_style", "whole_ticks",
+    "colour_of", "curve_of", "draw_bars", "draw_curves", "line_look", "looks", "mark", "new_figure",
+    "over_seeds", "save_figure", "style", "use_style", "whole_ticks",
 ]  # fmt: skip
 
 Row = Mapping[str, Any]
@@ -162,9 +162,9 @@ def draw_curves(
     by_label = looks(order)
     counts = {len(seeds) for seeds in runs.values()}
     for label, rows_of_seeds in runs.items():
-        seeds = [_curve(rows, against, what, smooth) for rows in rows_of_seeds]
+        seeds = [curve_of(rows, against, what, smooth) for rows in rows_of_seeds]
         seeds = [curve for curve in seeds if len(curve[0])]
-        x, y = _common(label, against, seeds)
+        x, y = over_seeds(label, against, seeds)
         if not len(x):
             lacking = f"no common {against}" if seeds else f"no {what}"
             name = f"{label} ({lacking.replace('_', ' ')})"
@@ -227,7 +227,7 @@ def _crop(axes: Axes) -> None:
         axes.set_ylim(bottom=low)
 
 
-def _curve(
+def curve_of(
     rows: Sequence[Row], against: str, what: str, smooth: int
 ) -> tuple[FloatArray, FloatArray]:
     """The curve of one run: its abscissae and values, without rows that lack one of the fields."""
@@ -236,7 +236,7 @@ def _curve(
     return np.array([float(row[against]) for row in complete]), _averaged(values, smooth)
 
 
-def _common(
+def over_seeds(
     label: str, against: str, seeds: Sequence[tuple[FloatArray, FloatArray]]
 ) -> tuple[FloatArray, FloatArray]:
     """Common abscissae of all seeds, and values [seeds, abscissae]: each seed's last known one."""

@@ -105,14 +105,15 @@ def shade(colour: str, place: int, count: int) -> str:
     if count < 2:
         return colour
     share, lightest = place / (count - 1), 0.0
-    while contrast(_mixed(colour, 1.0, lightest + 0.01)) >= LEAST_CONTRAST:
+    while contrast(mixed(colour, 1.0, lightest + 0.01)) >= LEAST_CONTRAST:
         lightest += 0.01
     if lightest > DARKEST / 2:
-        return _mixed(colour, 1.0, share * lightest)
-    return _mixed(colour, 0.0, place / max(count - 1, 2) * DARKEST)  # two: not another hue
+        return mixed(colour, 1.0, share * lightest)
+    return mixed(colour, 0.0, place / max(count - 1, 2) * DARKEST)  # two: not another hue
 
 
-def _mixed(colour: str, end: float, share: float) -> str:
+def mixed(colour: str, end: float, share: float) -> str:
+    """A colour with a share of white, if ``end`` is 1, or of black, if it is 0."""
     parts = [round(255 * ((1 - share) * v + share * end)) for v in _parts(colour)]
     return "#" + "".join(f"{part:02X}" for part in parts)
 
