@@ -35,7 +35,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
 """Packages, rooms and public names from the top down: each imports only from lower layers."""
 BUDGETS: dict[str, int] = {
     "wirelessfl.cli": 3410,
-    "wirelessfl.results": 3700,
+    "wirelessfl.results": 4340,
     "wirelessfl.designs": 5800,
     "wirelessfl.theory": 1760,
     "wirelessfl.runs": 13550,

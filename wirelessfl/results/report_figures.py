@@ -16,7 +16,7 @@ from wirelessfl.results.selection import Case
 from wirelessfl.results.tables import COSTS
 from wirelessfl.runs.summaries import MEASURED
 
-POINTS = 250
+POINTS = 200
 """Most rows of a curve: more are thinned to rows at even steps, first and last included."""
 AXES = {name: COSTS[name][0] for name in ("rounds", "seconds", "joules", "mib")}
 """Fields of the horizontal axis by short name."""
@@ -41,14 +41,14 @@ class Look:
 
 def looks_of_cases(labels: Sequence[str]) -> list[Look]:
     """Colours of figures in print; dashes only where colours alone do not tell cases apart."""
-    methods = {method_of(label) or label for label in labels}
-    dashed = len(methods) < len(labels) or len(labels) > len(COLOURS)
-    drawn = []
+    repeated = len({method_of(label) or label for label in labels}) < len(labels)
+    drawn: list[Look] = []
     for place, look in enumerate(looks(labels).values()):
         colour, share = look["color"], 0.0
         while contrast(mixed(colour, 1.0, share)) > DARK:
             share += 0.02
-        dash = DASHES[place % len(DASHES)] if dashed else "-"
+        number = place if repeated else sum(other.light == colour for other in drawn)
+        dash = DASHES[number % len(DASHES)]
         lengths = [] if dash == "-" else [3 * int(length) for length in dash[1]]
         drawn.append(Look(colour, mixed(colour, 1.0, share), lengths))
     return drawn

@@ -265,6 +265,8 @@ def _value(row: Row, field: str) -> float:
 
 def _averaged(values: FloatArray, over: int) -> FloatArray:
     """Centred moving averages; near the ends, of as many values as there are on both sides."""
+    if over == 1:
+        return values
     reach = [min(over // 2, i, len(values) - 1 - i) for i in range(len(values))]
     return np.array([values[i - r : i + r + 1].mean() for i, r in enumerate(reach)])
 
