@@ -8,10 +8,13 @@ from __future__ import annotations
 
 import importlib
 import inspect
+import json
 import re
+import sys
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, fields, is_dataclass
 from enum import Enum
+from functools import cache
 from pathlib import Path
 from types import ModuleType
 from typing import Any, get_type_hints
@@ -19,6 +22,7 @@ from typing import Any, get_type_hints
 from pydantic.fields import FieldInfo
 from sphinx.application import Sphinx
 from sphinx.pycode import ModuleAnalyzer
+from sphinx.util.docutils import SphinxDirective
 
 MODULES = (
     "channels",
@@ -107,8 +111,6 @@ def documentation(module: ModuleType, name: str) -> list[str]:
     if inspect.isclass(value) or inspect.isroutine(value):
         return inspect.cleandoc(value.__doc__ or "").splitlines()
     package = module.__name__.partition(".")[0]
-    import sys
-
     for home, other in list(sys.modules.items()):
         if home.partition(".")[0] == package and vars(other).get(name) is value:
             docs = ModuleAnalyzer.for_module(home).find_attr_docs()
@@ -160,11 +162,14 @@ class Names:
     def __init__(self) -> None:
         self.groups = {name: listed(importlib.import_module(name)) for name in MODULES}
         self.homes: dict[int, str] = {}  # by identity: values need not be hashable
+        self.aliases: dict[int, list[str]] = {}
         for name, groups in self.groups.items():
             module = importlib.import_module(name)
             for group in groups:
                 for entry in group.entries:
-                    self.homes.setdefault(id(getattr(module, entry.name)), f"{name}.{entry.name}")
+                    value, full = id(getattr(module, entry.name)), f"{name}.{entry.name}"
+                    self.homes.setdefault(value, full)
+                    self.aliases.setdefault(value, []).append(full)
 
     def pages(self) -> Iterator[tuple[str, list[str]]]:
         """The name and the lines of each page."""
@@ -217,7 +222,7 @@ class Names:
                     yield "   :undoc-members:"
                 elif not getattr(value, "_is_protocol", False):
                     yield f"   :inherited-members: {', '.join(self._ancestors(value))}"
-            yield from ("", f".. examples:: {name}", "")
+            yield from ("", f".. examples:: {' '.join(self.aliases[id(value)])}", "")
 
     def _ancestors(self, cls: type[Any]) -> list[str]:
         """The base classes that are described elsewhere: public ones, and those of others."""
@@ -405,18 +410,44 @@ def write(app: Sphinx) -> None:
             path.write_text(text, encoding="utf-8")
 
 
+class Examples(SphinxDirective):
+    """The examples of the gallery that use a name of several modules; empty if there are none."""
+
+    required_arguments = 1
+    final_argument_whitespace = True
+
+    def run(self) -> list[Any]:
+        """Insert a heading and the thumbnails of the examples."""
+        names = [name for name in self.arguments[0].split() if name in examples(self.env.app)]
+        if names:
+            name = self.arguments[0].split()[0].rpartition(".")[2]
+            lines = [
+                f".. rubric:: Examples using {name}",
+                "",
+                f".. minigallery:: {' '.join(names)}",
+                "",
+            ]
+            self.state_machine.insert_input(lines, self.env.docname)
+        return []
+
+
+def examples(app: Sphinx) -> Mapping[str, Any]:
+    """The examples by the names that they use; none if the site has no gallery."""
+    folder = getattr(app.config, "sphinx_gallery_conf", {}).get("backreferences_dir")
+    path = Path(app.srcdir, folder or "", "backreferences_all.json")
+    if not folder or not path.exists():
+        return {}
+    return _read(path, path.stat().st_mtime_ns)
+
+
+@cache
+def _read(path: Path, changed: int) -> Mapping[str, Any]:
+    by_name: Mapping[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+    return by_name
+
+
 def setup(app: Sphinx) -> dict[str, Any]:
     """Connect the pages to the build."""
-    from docutils.parsers.rst import Directive
-
-    class Examples(Directive):
-        """The gallery's examples that use a name; empty without a gallery."""
-
-        required_arguments = 1
-
-        def run(self) -> list[Any]:
-            return []
-
     app.add_directive("examples", Examples)
     app.connect("builder-inited", write)
     app.connect("autodoc-process-docstring", safe, priority=400)
