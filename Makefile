@@ -7,7 +7,7 @@ READY := $(VENV)/.ready
 # The tests start many interpreters, which start faster with compiled files.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo test test-all test-extras docs setup check gate-store gate product bench gpu figures figures-check claims fuzz clean
+.PHONY: demo test test-all test-extras docs links setup check gate-store gate product bench gpu figures figures-check claims fuzz clean
 
 demo: $(READY)
 	$(BIN)/python -m experiments.demo
@@ -36,6 +36,10 @@ test-extras: $(READY)
 # The site, in build/docs/html. The tests build it too, without running the examples of the gallery.
 docs: $(READY)
 	$(SPHINX) docs build/docs/html
+
+# Looks up every link to another site.
+links: $(READY)
+	$(SPHINX) -b linkcheck docs build/docs/links
 
 setup: $(READY)
 

@@ -16,9 +16,6 @@ from wirelessfl.base.errors import ConfigError
 from wirelessfl.results.archive import StoredRun
 from wirelessfl.runs.folder.about import NUMERICS
 
-WORDS = 2000
-"""Most words of a results page, except that of all claims."""
-
 
 @pytest.mark.parametrize("name", papers())
 def test_pages_have_every_experiment_with_runs(name):
@@ -41,16 +38,6 @@ def test_pages_have_every_experiment_with_runs(name):
             assert (experiment.study, experiment.table) in shown, one
         else:
             assert found[one], f"{one} has no text for readers who do not see its figure"
-
-
-@pytest.mark.parametrize(
-    "page", sorted({page.name for page in RESULTS.glob("*.md")} - {"claims.md"})
-)
-def test_results_pages_are_short(page):
-    """Words as a reader counts them: with tables and captions, without comments."""
-    text = (RESULTS / page).read_text(encoding="utf-8")
-    words = re.sub(r"<!--.*?-->", "", text, flags=re.DOTALL).split()
-    assert len(words) <= WORDS
 
 
 def test_figures_are_shown_and_exist():
