@@ -13,6 +13,7 @@ from channels.arrays import BoolArray, FloatArray, IntArray
 from channels.decibels import gains_in_range
 from channels.interference import Interference
 from channels.layouts import Layout, Positions
+from channels.layouts.layout import bands_in_turn
 from channels.network import Network
 from channels.path_loss import PathLoss
 from channels.path_loss.path_loss import check_setting
@@ -27,7 +28,7 @@ LARGEST_ANTENNA_DB = 60.0
 
 @checked()
 def placed_network(
-    layout: Layout,
+    layout: Layout | Positions,
     path_loss: PathLoss,
     *,
     cells: int | None = None,
@@ -56,11 +57,20 @@ def placed_network(
     >>> network.gain_db.round(1).tolist()
     [-90.5, -90.5, -90.5]
 
+    Your own positions, with the path loss of 3GPP's urban micro cell:
+
+    >>> metres = channels.Positions([[0, 0]], [[60, 80], [-30, 40], [0, 90]], cell_of=[0, 0, 0])
+    >>> network = channels.placed_network(
+    ...     metres, channels.Umi(), stream=channels.Stream(1), cpu_hz=[1e9, 2e9, 3e9]
+    ... )
+    >>> network.placement.distance_m.tolist()
+    [100.0, 50.0, 90.0]
+
     Args:
-        layout: positions of base stations and clients.
+        layout: positions of base stations and clients, or a rule that draws them.
         path_loss: path loss of all links.
-        cells: number of cells; None if the layout has its own.
-        clients: total number of clients; None if the layout has its own.
+        cells: number of cells; None if the layout has its own, as positions have.
+        clients: total number of clients; None if the layout has its own, as positions have.
         stream: randomness of positions, lines of sight and shadowing.
         cpu_hz: [clients], CPU cycles per second. Like all values of clients, it is in the order in
             which the layout's clients were given; the network sorts clients by cell.
@@ -80,7 +90,7 @@ def placed_network(
     if wrong:
         raise TypeError(f"{wrong[0]} follows from the positions: omit it.")
     check_setting("antenna_gain_db", antenna_gain_db, -LARGEST_ANTENNA_DB, LARGEST_ANTENNA_DB, "dB")
-    where = layout.place(cells, clients, stream.child("positions"), path_loss.range_m[0])
+    where = _placed(layout, cells, clients, stream.child("positions"), path_loss.range_m[0])
     links = _Links(where, path_loss, stream)
     loss, shadowing, sight = links.own()
     values = {"cpu_hz": cpu_hz, **others}
@@ -96,7 +106,12 @@ def placed_network(
     gain = gains_in_range(antenna_gain_db - loss - shadowing, ("clients", len(loss)))
     interference = None
     if reuse_factor is not None:
-        bands = layout.bands(len(where.base_stations_m), reuse_factor)
+        number = len(where.base_stations_m)
+        bands = (
+            layout.bands(number, reuse_factor)
+            if isinstance(layout, Layout)
+            else bands_in_turn(number, reuse_factor)
+        )
         gain_db = antenna_gain_db - links.losses(len(bands))
         ends = np.searchsorted(where.cell_of, np.arange(len(bands)), side="right")
         interference = Interference(10 ** (gain_db / 10), ends, bands)
@@ -120,6 +135,22 @@ def sorted_by_cell(name: str, value: Any, order: IntArray | None) -> Any:
     if order is None or name not in BY_CLIENT or np.shape(value) != order.shape:
         return value
     return np.asarray(value)[order]
+
+
+def _placed(
+    layout: Layout | Positions,
+    cells: int | None,
+    clients: int | None,
+    stream: Stream,
+    shortest_m: float,
+) -> Positions:
+    """The positions of a layout."""
+    if isinstance(layout, Layout):
+        return layout.place(cells, clients, stream, shortest_m)
+    for name, number in (("cells", cells), ("clients", clients)):
+        if number is not None:
+            raise ValueError(f"{name} is {number}, but positions have their own: omit it.")
+    return layout
 
 
 @dataclass(frozen=True)

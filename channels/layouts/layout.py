@@ -6,10 +6,11 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from channels.arrays import FloatArray, IntArray
 from channels.streams import Stream
-from channels.validation import whole_number
+from channels.validation import as_array, checked_cells, whole_number
 
 SHORTEST_M = 10.0
 """Minimum distance of a client that is placed at random, unless its path loss has another."""
@@ -19,7 +20,7 @@ LARGEST_REUSE = 1000
 
 @dataclass(frozen=True, eq=False)
 class Positions:
-    """Positions in metres; clients are sorted by cell.
+    """Positions in metres; clients are sorted by cell. ``placed_network`` takes them as a layout.
 
     >>> import numpy as np
     >>> import channels
@@ -40,6 +41,21 @@ class Positions:
     cell_of: IntArray
     given_as: IntArray | None = None
 
+    def __post_init__(self) -> None:
+        for name in ("base_stations_m", "clients_m"):
+            object.__setattr__(self, name, _points(name, getattr(self, name)))
+        cells = checked_cells(self.cell_of)
+        object.__setattr__(self, "cell_of", cells)
+        for name, points, count in (
+            ("clients_m", self.clients_m, len(cells)),
+            ("base_stations_m", self.base_stations_m, int(cells[-1]) + 1),
+        ):
+            if len(points) != count:
+                raise ValueError(
+                    f"{name} has {len(points)} positions, and cell_of {len(cells)} clients in "
+                    f"{cells[-1] + 1} cells: give {count}."
+                )
+
     def distances_to(self, cell: int) -> FloatArray:
         """Horizontal distance of each client to a cell's base station, in metres [clients]."""
         return np.asarray(np.hypot(*(self.clients_m - self.base_stations_m[cell]).T))
@@ -48,6 +64,20 @@ class Positions:
     def distance_m(self) -> FloatArray:
         """Horizontal distance of each client to its own base station, in metres [clients]."""
         return np.asarray(np.hypot(*(self.clients_m - self.base_stations_m[self.cell_of]).T))
+
+
+def _points(name: str, values: ArrayLike) -> FloatArray:
+    """Positions [n, 2], read-only."""
+    points = as_array(name, values)
+    if points.ndim != 2 or points.shape[1] != 2 or points.dtype.kind not in "iuf":
+        raise ValueError(
+            f"{name} has shape {points.shape} and dtype {points.dtype}: give [n, 2], in metres."
+        )
+    points = points.astype(np.float64)
+    if not np.isfinite(points).all():
+        raise ValueError(f"{name} has a position that is not finite: give metres.")
+    points.setflags(write=False)
+    return points
 
 
 class Layout(ABC):
@@ -98,7 +128,12 @@ class Layout(ABC):
         Raises:
             ValueError: the layout has no such pattern.
         """
-        return np.arange(cells) % checked_reuse(reuse_factor)
+        return bands_in_turn(cells, reuse_factor)
+
+
+def bands_in_turn(cells: int, reuse_factor: int) -> IntArray:
+    """Band of each cell [cells], if the cells take bands in turn."""
+    return np.arange(cells) % checked_reuse(reuse_factor)
 
 
 def checked_reuse(reuse_factor: int) -> int:

@@ -214,3 +214,43 @@ def test_gains_cannot_be_replaced_beside_their_placement():
     assert moved.gain_db == pytest.approx([-90.0] * 4)
     assert replace(network, bandwidth_hz=1e6).placement is network.placement
     assert network.with_snr(10.0).placement is None
+
+
+def test_positions_are_a_layout():
+    """A network of them is that of a layout that places them so; also over reused bands."""
+    wanted = placed_network(
+        Line(80.0), LogDistance(), cells=3, stream=STREAM, cpu_hz=1e9, reuse_factor=2
+    )
+    where = Line(80.0).place(3, None, STREAM)
+    arguments = where.base_stations_m.tolist(), where.clients_m.tolist(), [0, 1, 2]
+    found = placed_network(
+        Positions(*arguments), LogDistance(), stream=STREAM, cpu_hz=1e9, reuse_factor=2
+    )
+    assert (found.gain_db == wanted.gain_db).all()
+    draws = [network.draw(STREAM, 0).snr_hz for network in (found, wanted)]
+    assert (draws[0] == draws[1]).all()
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"clients_m": [1.0, 2.0]}, r"clients_m has shape \(2,\) .*: give \[n, 2\], in metres"),
+        ({"clients_m": [[0, 9, 1.5]] * 2}, r"clients_m has shape \(2, 3\)"),
+        ({"clients_m": [["a", "b"]] * 2}, "clients_m has shape .* dtype <U1"),
+        ({"clients_m": [[0, np.nan]] * 2}, "clients_m has a position that is not finite"),
+        ({"clients_m": [[0, 9]]}, "clients_m has 1 positions, and cell_of 2 clients in 1 cells"),
+        ({"base_stations_m": [[0, 0]] * 2}, "base_stations_m has 2 positions, .*: give 1"),
+        ({"cell_of": [1, 0]}, "Sort the clients by cell"),
+        ({"cell_of": [0, 2]}, "cell 1 has no client"),
+    ],
+)
+def test_wrong_positions_are_refused(change, message):
+    right = {"base_stations_m": [[0, 0]], "clients_m": [[0, 9], [5, 0]], "cell_of": [0, 0]}
+    with pytest.raises(ValueError, match=message):
+        Positions(**right | change)
+
+
+def test_positions_have_their_own_numbers():
+    where = Positions([[0, 0]], [[0, 90]], [0])
+    with pytest.raises(ValueError, match="cells is 1, but positions have their own: omit it"):
+        placed_network(where, Umi(), cells=1, stream=STREAM, cpu_hz=1e9)
