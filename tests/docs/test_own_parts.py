@@ -31,7 +31,7 @@ COMMANDS = {
     "own-model": 1,
     "own-data": 2,
     "own-channel": 3,
-    "own-uplink": 1,
+    "own-uplink": 2,
     "own-schedule": 2,
     "own-selection": 1,
     "own-failures": 1,
@@ -133,6 +133,9 @@ RECORDS = {
     ("own-algorithm", "### Cohort"): (extend.Cohort, {"start"}),
     ("own-algorithm", "### Payload"): (extend.Payload, set()),
     ("own-algorithm", "### Received"): (extend.Received, set()),
+    ("own-uplink", "### Load"): (extend.Load, {"bits", "ready_seconds", "compute_joules"}),
+    ("own-uplink", "### Service"): (extend.Service, set()),
+    ("own-uplink", "### Transmission"): (extend.Transmission, {"weights_of"}),
 }
 """Record of each table of fields, and its properties and methods in the table."""
 
@@ -210,6 +213,32 @@ def test_the_documented_optimisers_equal_those_of_torch(tmp_path, monkeypatch, n
     found = wirelessfl.run(config, data=data, model=module).params
     for key, value in zip(names, params, strict=True):
         assert torch.allclose(found[key], value, atol=1e-5), key
+
+
+@pytest.mark.parametrize("algorithm", ["fedavg", "ra-fed"])
+def test_the_documented_precoder_without_saturation_inverts_all_channels(
+    tmp_path, monkeypatch, algorithm
+):
+    """With one antenna it is convention "physical"; saturated clients make the error smaller."""
+    monkeypatch.syspath_prepend(tmp_path)
+    (tmp_path / "docs_precoder.py").write_text(files_of("own-uplink")["my_precoder.py"])
+    rows = []
+    for uplink, flags in (
+        ("aircomp", {"convention": "physical"}),
+        ("docs_precoder:Saturated", {"saturated": 0.0}),
+        ("docs_precoder:Saturated", {"saturated": 0.5}),
+    ):
+        widths = {"capacities": (1.0, 0.5)} if algorithm == "ra-fed" else {}
+        config = wirelessfl.Config.from_flags(
+            algorithm, uplink=uplink, **flags, **widths, clients=8, rounds=1, local_steps=2,
+            antennas=1, snr_db=0.0, threads=1, out=tmp_path / str(len(rows)),
+        )  # fmt: skip
+        rows.append(wirelessfl.run(config).rows[-1])
+    built_in, inverting, saturated = (row["air_error_predicted"] for row in rows)
+    assert np.isclose(inverting, built_in, rtol=1e-9)
+    assert saturated < inverting
+    for row in rows:
+        assert np.isclose(row["air_error"], row["air_error_predicted"], rtol=0.1)
 
 
 def test_the_documented_feddyn_equals_a_loop(tmp_path, monkeypatch):
