@@ -72,7 +72,7 @@ def test_our_flags_and_names_exist():
     methods = {*dir(FedAvg), *dir(Selection), *dir(Observer)}
     for cell in cells:
         words = {word for word in CODE.findall(cell) if re.fullmatch(r"[a-z][a-z-]*", word)}
-        assert words <= names | methods | {"torchrun"}, cell
+        assert words <= names | methods | {"torchrun", "readtable"}, cell
         for kind, name in re.findall(r"--([a-z-]+) ([a-z-]+)`", cell):
             if kind.replace("-", "_") in KINDS:
                 assert name in KINDS[kind.replace("-", "_")].classes(), cell
