@@ -14,7 +14,7 @@ import torch
 from torch.nn import functional as F
 
 import wirelessfl
-from channels import Network, Stream
+from channels import Network, Stream, Umi
 from tests.docs.pages import GUIDES, blocks
 from wirelessfl import extend
 from wirelessfl.algorithms import Algorithm
@@ -33,7 +33,7 @@ COMMANDS = {
     "own-channel": 3,
     "own-uplink": 2,
     "own-schedule": 2,
-    "own-selection": 1,
+    "own-selection": 2,
     "own-failures": 1,
     "own-solver": 0,
     "checking": 0,
@@ -133,6 +133,10 @@ RECORDS = {
     ("own-algorithm", "### Cohort"): (extend.Cohort, {"start"}),
     ("own-algorithm", "### Payload"): (extend.Payload, set()),
     ("own-algorithm", "### Received"): (extend.Received, set()),
+    ("own-selection", "## Candidates"): (
+        extend.Candidates,
+        {"draw", "snr_hz", "load", "losses", "smallest", "where"},
+    ),
     ("own-uplink", "### Load"): (extend.Load, {"bits", "ready_seconds", "compute_joules"}),
     ("own-uplink", "### Service"): (extend.Service, set()),
     ("own-uplink", "### Transmission"): (extend.Transmission, {"weights_of"}),
@@ -147,8 +151,10 @@ def test_the_fields_of_records_are_those_of_the_tables(page, heading):
     rows = table_below(page, heading)
     assert {name for name, *_ in rows} == {f.name for f in fields(record)} | more
     for name, arguments, _ in rows:
-        method = inspect.isfunction(inspect.getattr_static(record, name, None))
-        assert bool(arguments) == method, name
+        member = inspect.getattr_static(record, name, None)
+        method = inspect.isfunction(member)
+        parameters = [*inspect.signature(member).parameters][1:] if method else []
+        assert arguments == (f"({', '.join(parameters)})" if method else ""), name
 
 
 def test_the_documented_algorithms_reduce_to_fedavg(tmp_path, monkeypatch):
@@ -312,3 +318,16 @@ def test_the_documented_motion_is_correlated():
     assert np.allclose(network.gain_db, expected)
     gain = network.draw(Stream(1), index=7).gain
     assert np.allclose(gain * 10 ** (network.gain_db / 10), (np.abs(made["h"][7]) ** 2).sum(-1))
+
+
+def test_the_documented_positions_are_metres_to_the_nearest_station():
+    """Each client's distance is the smallest to any station, and its gain that of Umi."""
+    (code,) = (code for _, _, code in blocks(GUIDES / "own-channel.md") if "Positions(" in code)
+    made = {}
+    exec(code.partition("print(")[0], made)
+    placement = made["network"].placement
+    clients = made["clients"][made["order"]]
+    to_stations = np.linalg.norm(clients[:, None] - made["stations"], axis=-1)
+    assert np.allclose(placement.distance_m, to_stations.min(1))
+    loss_db = Umi(carrier_ghz=3.5).loss_db(placement.distance_m, placement.line_of_sight)
+    assert np.allclose(made["network"].gain_db, -loss_db - placement.shadowing_db)
