@@ -1,13 +1,16 @@
 """Channels in MATLAB's files: v7.3 (HDF5), structs, transposed axes, one block, damaged files."""
 
 import sys
+from pathlib import Path
 
 import h5py
 import numpy as np
 import pytest
+import scipy.io.matlab
 from scipy.io import savemat
 
 from channels import Network, Recorded
+from channels.matlab import read_mat
 from channels.plausible import network_notes
 
 BLOCKS, CLIENTS, ANTENNAS = 5, 4, 2
@@ -142,3 +145,14 @@ def test_without_h5py_the_message_says_what_to_do(tmp_path, monkeypatch):
         Recorded.read(file)
     savemat(tmp_path / "old.mat", {"h": H})
     assert Recorded.read(tmp_path / "old.mat").blocks == BLOCKS
+
+
+def test_a_file_of_matlab_itself():
+    """The v7.3 file among SciPy's own tests: linspace(0, 2 pi, 9), 1 x 9 in MATLAB."""
+    file = Path(scipy.io.matlab.__file__).parent / "tests/data/testhdf5_7.4_GLNX86.mat"
+    if not file.is_file():
+        pytest.skip("SciPy is installed without its tests")
+    arrays = read_mat(file, ["testdouble"])
+    np.testing.assert_allclose(arrays["testdouble"], np.linspace(0, 2 * np.pi, 9)[None])
+    with pytest.raises(ValueError, match="has the arrays testdouble: save one of h"):
+        Recorded.read(file)
