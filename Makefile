@@ -33,9 +33,9 @@ test-extras: $(READY)
 	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[extras]'
 	$(BIN)/python -m pytest -m extras
 
-# The site, in build/docs/html. The tests build it too, without running the examples of the gallery.
+# The site, in build/docs/html; with ONLINE=1 its types link to the pages of NumPy, PyTorch and others. The tests build it too, without running the examples of the gallery.
 docs: $(READY)
-	$(SPHINX) docs build/docs/html
+	$(SPHINX) $(if $(ONLINE),--tag online) docs build/docs/html
 
 # Looks up every link to another site.
 links: $(READY)

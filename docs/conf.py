@@ -2,6 +2,7 @@
 
 import sys
 import tomllib
+from importlib.util import find_spec
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
@@ -13,7 +14,6 @@ author = copyright = "the wirelessfl developers"
 extensions = [
     "myst_parser",
     "sphinx.ext.autodoc",
-    "sphinx.ext.autosummary",
     "sphinx.ext.napoleon",
     "sphinx.ext.viewcode",
     "sphinx_design",
@@ -22,6 +22,19 @@ extensions = [
 ]
 sys.path.insert(0, str(Path(__file__).parent))
 exclude_patterns = ["conf.py"]
+if tags.has("online"):  # noqa: F821, Sphinx defines it; make docs ONLINE=1
+    extensions.append("sphinx.ext.intersphinx")
+    intersphinx_mapping = {
+        "python": ("https://docs.python.org/3", None),
+        "numpy": ("https://numpy.org/doc/stable", None),
+        "scipy": ("https://docs.scipy.org/doc/scipy", None),
+        "torch": ("https://docs.pytorch.org/docs/stable", None),
+        "sionna": ("https://nvlabs.github.io/sionna", None),
+        "cvxpy": ("https://www.cvxpy.org", None),
+    }
+if find_spec("latex2mathml"):  # otherwise formulas need a network: MathJax
+    extensions.append("mathml")
+    html_math_renderer = "mathml"
 nitpicky = False
 
 myst_enable_extensions = ["colon_fence", "dollarmath", "html_image"]
@@ -49,5 +62,7 @@ html_theme_options = {
     "secondary_sidebar_items": ["page-toc"],
 }
 html_show_sourcelink = False
+html_static_path = ["static"]
+html_css_files = ["site.css"]
 copybutton_prompt_text = r">>> |\.\.\. "
 copybutton_prompt_is_regexp = True

@@ -111,8 +111,10 @@ def documentation(module: ModuleType, name: str) -> list[str]:
     if inspect.isclass(value) or inspect.isroutine(value):
         return inspect.cleandoc(value.__doc__ or "").splitlines()
     package = module.__name__.partition(".")[0]
+    assigned = re.compile(rf"^{name}\b.* = ", re.MULTILINE)
     for home, other in list(sys.modules.items()):
-        if home.partition(".")[0] == package and vars(other).get(name) is value:
+        ours = home.partition(".")[0] == package and vars(other).get(name) is value
+        if ours and assigned.search(Path(other.__file__ or "").read_text(encoding="utf-8")):
             docs = ModuleAnalyzer.for_module(home).find_attr_docs()
             if ("", name) in docs:
                 return [line for line in docs["", name] if line]
