@@ -203,7 +203,7 @@ class RunSection(Section):
     )
     keep_best: bool = Field(False, description="keep the parameters of the best evaluation")
     track: Literal["tensorboard", "trackio", "wandb", "mlflow"] | None = Field(
-        None, description="tracker of rows: tensorboard, trackio, wandb, mlflow (default: none)"
+        None, description="tracker: tensorboard, trackio, wandb, mlflow (default: none)"
     )
     client_log: Annotated[bool, COHORTS] = Field(
         False,
