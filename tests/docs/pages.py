@@ -10,7 +10,9 @@ PAGES = [
     *sorted((ROOT / "docs").rglob("*.md")),
 ]
 GUIDES = ROOT / "docs" / "guides"
-BLOCK = re.compile(r"^```(python|toml|text)?( file=(\S+))?\n(.*?)^```", re.MULTILINE | re.DOTALL)
+BLOCK = re.compile(
+    r"^```(python|toml|yaml|text)?( file=(\S+))?\n(.*?)^```", re.MULTILINE | re.DOTALL
+)
 
 
 def blocks(page):

@@ -70,6 +70,22 @@ def check_text(tables: Mapping[str, Any]) -> None:
             )
 
 
+def check_resolved(tables: Mapping[str, Any]) -> None:
+    """Refuse what Hydra and OmegaConf leave where a value is missing, or refers to another one.
+
+    Raises:
+        ConfigError: a value is ``???`` or ``${...}``.
+    """
+    for setting, value in _entries(tables):
+        if value == "???":
+            raise ConfigError(f"{setting} is '???', a value that is still missing: give one.")
+        if isinstance(value, str) and value.startswith("${") and value.endswith("}"):
+            raise ConfigError(
+                f"{setting} is {value!r}, a reference that is not resolved: give "
+                "OmegaConf.to_container(cfg, resolve=True)."
+            )
+
+
 def _entries(tables: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
     """Yield all settings with their values; the name in a table is the value of its kind."""
     for section, table in tables.items():

@@ -29,6 +29,7 @@ from wirelessfl.config.kinds import (
 from wirelessfl.config.named import (
     Trust,
     absolute_name,
+    check_resolved,
     check_text,
     check_trust,
     with_absolute_paths,
@@ -244,9 +245,15 @@ def checked_tables(tables: Mapping[str, Any]) -> Mapping[str, Any]:
     """Return ``tables`` unchanged after checking that they are a mapping with string keys.
 
     Raises:
-        ConfigError: they are not.
+        ConfigError: they are not, or OmegaConf has not resolved them.
     """
+    if type(tables).__module__.partition(".")[0] == "omegaconf":
+        raise ConfigError(
+            f"settings are a {type(tables).__name__}: give "
+            "Config.of(OmegaConf.to_container(cfg, resolve=True))."
+        )
     if isinstance(tables, Mapping) and all(isinstance(key, str) for key in tables):
+        check_resolved(tables)
         return tables
     raise ConfigError(
         f"settings are {shown(tables)}: give tables by name, such as "
@@ -261,7 +268,11 @@ def named_tables(tables: Mapping[str, Any]) -> dict[str, Any]:
         ConfigError: a choice is neither a name nor a table with a name, or a task is not a table.
     """
     tables = checked_tables(tables)
-    copy = {key: dict(v) if isinstance(v, Mapping) else v for key, v in tables.items()}
+    copy = {
+        key: dict(v) if isinstance(v, Mapping) else v
+        for key, v in tables.items()
+        if v is not None  # an empty table of YAML
+    }
     tasks = copy.get("task")
     if isinstance(tasks, dict) or (isinstance(tasks, list) and not tasks):
         what = "one table" if isinstance(tasks, dict) else "an empty list"

@@ -251,6 +251,27 @@ def test_a_flag_for_another_algorithm_drops_settings_of_the_old_one():
         Config.merged(stored, {"algorithm": "fedavg", "cells": 3})
 
 
+@pytest.mark.parametrize(
+    ("tables", "message"),
+    [
+        ({"algorithm": "???"}, "algorithm is '???', a value that is still missing"),
+        ({"algorithm": "hist", "uplink": {"name": "???"}}, "uplink is '???', a value"),
+        ({"algorithm": "hist", "run": {"out": "???"}}, "out is '???', a value"),  # no path either
+        ({"algorithm": "fedast", "task": [{"name": "a", "lr": "???"}]}, "lr is '???', a value"),
+        ({"algorithm": "hist", "network": {"clients": "${x.y}"}}, "clients is '${x.y}', a ref"),
+    ],
+)
+def test_values_that_omegaconf_leaves_open_are_refused(tables, message):
+    with pytest.raises(ConfigError, match="^" + re.escape(message)):
+        Config.of(tables)
+
+
+def test_a_table_without_a_value_is_no_table():
+    """As of a key without entries in YAML."""
+    empty = {"network": None, "uplink": None, "run": None, "task": None}
+    assert Config.of({"algorithm": "hist", **empty}) == Config.of({"algorithm": "hist"})
+
+
 def test_each_regime_has_a_builder():
     assert set(BUILDERS) == set(Regime)
 
