@@ -22,7 +22,7 @@ TORCHRUN = re.compile(r"^torchrun .* -m -- ")
 EXPERIMENT = re.compile(r"python -m (experiments(?:\.\w+)?) ([^`\n]+)")
 
 
-READING = ("runs", "show", "compare", "table", "plot", "export")
+READING = ("runs", "show", "compare", "table", "plot", "report", "export")
 """Commands that read stored runs; tests/test_docs.py executes those of docs/guides."""
 
 

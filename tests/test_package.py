@@ -39,6 +39,7 @@ def installed(tmp_path_factory):
     tops = {name.split("/")[0] for name in names}
     assert tops == {"channels", "solvers", "wirelessfl", "wirelessfl-0.1.0.dist-info"}
     assert {f"{top}/py.typed" for top in ("channels", "solvers", "wirelessfl")} <= set(names)
+    assert "wirelessfl/results/report.html" in names
     return folder / "site"
 
 
