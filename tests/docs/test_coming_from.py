@@ -19,26 +19,23 @@ CODE = re.compile(r"`([^`]+)`")
 
 
 def rows(heading):
-    """Cells of the table below a heading."""
+    """Cells of the tables below a heading."""
     section = TEXT.split(f"\n## {heading}\n")[1].split("\n## ")[0]
     lines = [line for line in section.splitlines() if line.startswith("| ")]
-    return [[cell.strip() for cell in line.strip("|").split(" | ")] for line in lines[1:]]
+    return [[cell.strip() for cell in line.strip("|").split(" | ")] for line in lines]
 
 
 def settings():
     """Our setting, and a name that another package has for it."""
-    for line in TEXT.split("\n## Settings\n")[1].split("\n## ")[0].splitlines():
-        if line.startswith("| `"):
-            ours, *theirs = line.strip("|").split("|")
+    for heading in ("Flower", "FedLab", "FedScale", "pfl"):
+        for theirs, ours in (cells for cells in rows(heading) if len(cells) == 2):
             names = [flag[2:].replace("-", "_") for flag in CODE.findall(ours)]
-            found = [name for cell in theirs for name in CODE.findall(cell) if name.isidentifier()]
-            found += [
-                n for cell in theirs for n in CODE.findall(cell) if re.fullmatch(r"\w+-\w+", n)
-            ]
-            yield from ((names, name) for name in found if name.islower())
+            for name in CODE.findall(theirs):
+                if re.fullmatch(r"[a-z][a-z_-]*", name):
+                    yield names, name
 
 
-NOT_FLAGS = {"eta", "setup_optim", "configure_train", "partition"}
+NOT_FLAGS = {"eta", "setup_optim", "partition"}
 """Names of the table that are functions, or mean different things in different packages."""
 
 
