@@ -18,10 +18,11 @@ extensions = [
     "sphinx.ext.viewcode",
     "sphinx_design",
     "sphinx_copybutton",
+    "sphinx_gallery.gen_gallery",
     "reference_pages",
 ]
 sys.path.insert(0, str(Path(__file__).parent))
-exclude_patterns = ["conf.py"]
+exclude_patterns = ["conf.py", "gallery"]
 if tags.has("online"):  # noqa: F821, Sphinx defines it; make docs ONLINE=1
     extensions.append("sphinx.ext.intersphinx")
     intersphinx_mapping = {
@@ -52,6 +53,20 @@ default_role = "code"
 autodoc_member_order = "bysource"
 napoleon_google_docstring = True
 napoleon_numpy_docstring = False
+
+# Without running the examples: -D plot_gallery=0.
+sphinx_gallery_conf = {
+    "examples_dirs": "gallery",
+    "gallery_dirs": "examples",
+    "within_subsection_order": "gallery_order.InOrder",
+    "backreferences_dir": "examples/backreferences",
+    "doc_module": ("channels", "solvers", "wirelessfl"),
+    "inspect_global_variables": True,
+    "capture_repr": (),
+    "image_srcset": ["2x"],
+    "download_all_examples": False,
+    "show_memory": False,
+}
 
 html_theme = "pydata_sphinx_theme"
 html_title = "wirelessfl"
