@@ -16,6 +16,8 @@ from wirelessfl.cli.parser import Parser
 
 HELP = "list algorithms, data sets, models and other choices: wirelessfl list [NAME]"
 Lines = Mapping[str, str]
+SHORTEST = 3
+"""Letters of a text that descriptions are searched for."""
 PLAIN = {"algorithm": "algorithms", "dataset": "data sets", "model": "models"}
 """Headings of kinds that have no flag with a table of their own."""
 
@@ -27,7 +29,8 @@ def add(parser: Parser) -> None:
         "name",
         nargs="?",
         metavar="NAME",
-        help="a kind, e.g. uplink; a choice, e.g. hist; or a setting, e.g. coherence",
+        help="a kind, e.g. uplink; a choice, e.g. hist; a setting, e.g. coherence; or words to "
+        "search for, e.g. 'phase error'",
     )
 
 
@@ -44,17 +47,22 @@ def act(arguments: argparse.Namespace) -> int:
         return 0
     owners = [kind for kind, lines in names.items() if word in lines]
     if not owners:
-        from wirelessfl.base.wording import suggestion
+        from wirelessfl.base.wording import foreign, suggestion
+        from wirelessfl.cli.flags import all_flags
+        from wirelessfl.config.synonyms import synonym
 
-        flags = _settings(word)
-        if flags:
-            for line in flags:
-                console.tell(line)
+        settings = {flag.name for flag in all_flags()}
+        meant = synonym(word, settings)
+        lines = _settings(word) or _settings("" if meant is None else meant.setting)
+        if not lines and not foreign(word) and meant is None:
+            lines = _search(word, names)
+        for line in lines:
+            console.tell(line)
+        if lines:
             return 0
-        every = [*names, *(name for lines in names.values() for name in lines)]
-        raise ConfigError(
-            f"{word!r} is unknown.{suggestion(word, every)} wirelessfl list lists all names."
-        )
+        every = [*names, *(name for of_kind in names.values() for name in of_kind), *settings]
+        hint = suggestion(word, every) if meant is None else meant.sentence()
+        raise ConfigError(f"{word!r} is unknown.{hint} wirelessfl list lists all names.")
     for kind in owners:
         for line in _details(kind, word, names[kind][word]):
             console.tell(line)
@@ -75,6 +83,31 @@ def _settings(word: str) -> list[str]:
             having = owner_names(flag.key) or f"section [{flag.section}]"
             lines += [f"{option}: {text}", f"  setting {flag.key!r} of {having}"]
     return lines
+
+
+def _search(text: str, names: Mapping[str, Lines]) -> list[str]:
+    """Lines of the choices and settings whose name or description has all words of a text."""
+    from wirelessfl.cli.flags import all_flags
+    from wirelessfl.cli.help import flag_line
+
+    words = _plain(text).split()
+    if len(text) < SHORTEST:
+        return []
+    choices = [
+        (f"{kind.replace('_', ' ')} {name}", line)
+        for kind, of_kind in names.items()
+        for name, line in of_kind.items()
+    ]
+    settings = [flag_line(flag, None if flag.varies else flag.default) for flag in all_flags()]
+    return [
+        f"{name}: {line}"
+        for name, line in [*choices, *dict.fromkeys(settings)]
+        if all(word in _plain(f"{name} {line}") for word in words)
+    ]
+
+
+def _plain(text: str) -> str:
+    return text.lower().replace("-", " ").replace("_", " ")
 
 
 def _kind(word: str, kinds: Collection[str]) -> str:

@@ -80,3 +80,44 @@ def test_one_choice_is_listed_with_its_settings(capsys):
     assert "setting 'lr' of algorithm fa-nt, fadamgc" in capsys.readouterr().out
     assert main(["list", "fedprx"]) == 2
     assert "'fedprx' is unknown. Do you mean 'fedprox'?" in capsys.readouterr().err
+
+
+def test_descriptions_are_searched_for_words_that_are_no_name(capsys):
+    """All words count, in any order and with any separator; names of choices count too."""
+    assert main(["list", "phase error"]) == 0
+    first = capsys.readouterr().out
+    assert first.startswith("--phase-error-deg X: standard deviation of the residual phase")
+    assert main(["list", "error_phase"]) == 0
+    assert capsys.readouterr().out == first
+    assert main(["list", "proximal term"]) == 0
+    assert "algorithm fedprox: FedAvg with a proximal term" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("word", "line"),
+    [("learning_rate", "--lr X: "), ("--num-clients", "--clients N: "), ("gpu", "--device NAME: ")],
+)
+def test_names_of_others_are_those_of_a_setting(word, line, capsys):
+    assert main(["list", "--", word]) == 0
+    assert capsys.readouterr().out.startswith(line)
+
+
+@pytest.mark.parametrize(
+    ("word", "message"),
+    [
+        ("coherenze", "Do you mean 'coherence'?"),
+        ("mlflow", "Choose --track tensorboard, trackio, wandb or mlflow"),
+        ("optimizer", "The algorithm contains the clients' optimiser"),
+    ],
+)
+def test_unknown_words_are_one_line(word, message, capsys):
+    assert main(["list", word]) == 2
+    text = capsys.readouterr().err
+    assert message in text
+    assert text.count("\n") == 1
+
+
+@pytest.mark.parametrize("word", ["speed_kmh", "doppler-hz", "uplink-bits", "zz"])
+def test_what_is_not_there_suggests_no_other_name(word, capsys):
+    assert main(["list", word]) == 2
+    assert "Do you mean" not in capsys.readouterr().err
