@@ -27,8 +27,6 @@ MANY = 200
 
 def log_of(run: RunResult) -> ClientLog | str:
     """The client log of a run, or why there is none."""
-    if isinstance(run, PricedRun):
-        return "priced over another radio: the client log is that of the trained run"
     try:
         log = read_client_log(run.directory)
     except ConfigError as error:
@@ -105,8 +103,9 @@ def clients_of(case: Case, run: RunResult, log: ClientLog | str) -> dict[str, An
         kept = np.sort(rank[:MANY])
         numbers, columns = numbers[kept], {name: v[kept] for name, v in columns.items()}
     title = case.title.removesuffix(f", {case.task}")
+    title += "" if "seed" in case.names else f", seed {run.settings['seed']}"
     return {
-        "title": f"{title}, seed {run.settings['seed']} ({run.directory})",
+        "title": f"{title} ({run.directory})",
         "columns": {"client": numbers.tolist(), **{n: _plain(v) for n, v in columns.items()}},
         "stations": stations,
         "logged": isinstance(log, ClientLog),

@@ -130,7 +130,8 @@ def _curves(
     plot.x_range.only_visible = plot.y_range.only_visible = True
     hovered = []
     for place, (case, look) in enumerate(zip(cases, by_case, strict=True)):
-        seeds = [rows for rows in case.rows if any(fields[0] in row for row in rows)]
+        having = [rows for rows in case.rows if any(fields[0] in row for row in rows)]
+        seeds = [[dict.fromkeys(fields, np.nan) | row for row in rows] for rows in having]
         if not seeds:
             continue
         sources = [source(_seed(rows, fields)) for rows in seeds]
@@ -158,14 +159,9 @@ def _curves(
 def _seed(rows: Sequence[dict[str, Any]], fields: Sequence[str]) -> dict[str, Any]:
     """Columns of one run."""
     kept = [rows[place] for place in thinned(len(rows))]
-    columns = {field: [row.get(field) for row in kept] for field in AXES.values()}
-    for field in fields:
-        at = {id(row): place for place, row in enumerate(kept)}
-        having = [row for row in kept if field in row]
-        values = np.full(len(kept), np.nan)
-        values[[at[id(row)] for row in having]] = curve_of(having, "round", field, 1)[1]
-        columns[field] = list(values * (100 if is_accuracy(field) else 1))
-    return {name: np.array(values, dtype=np.float32) for name, values in columns.items()}
+    columns = {field: np.array([row[field] for row in kept]) for field in AXES.values()}
+    columns |= {field: _curve(kept, "round", field)[1] for field in fields}
+    return {name: values.astype(np.float32) for name, values in columns.items()}
 
 
 def _means(
@@ -175,17 +171,20 @@ def _means(
     columns = {}
     for axis in AXES.values():
         for field in fields:
-            curves = [curve_of(rows, axis, field, 1) for rows in seeds]
-            x, y = over_seeds(case.title, axis, [curve for curve in curves if len(curve[0])])
+            x, y = over_seeds(case.title, axis, [_curve(rows, axis, field) for rows in seeds])
             kept = thinned(len(x))
-            columns[axis] = x[kept]
-            scale = 100 if is_accuracy(field) else 1
-            columns[f"{axis} {field}"] = scale * y.mean(0)[kept] if len(y) else np.empty(0)
+            columns[axis], columns[f"{axis} {field}"] = x[kept], y.mean(0)[kept]
     longest = max(map(len, columns.values()))
     return {
         name: np.pad(v.astype(np.float32), (0, longest - len(v)), constant_values=np.nan)
         for name, v in columns.items()
     }
+
+
+def _curve(rows: Sequence[dict[str, Any]], axis: str, field: str) -> tuple[Any, Any]:
+    """Abscissae and values, accuracies in percent."""
+    x, y = curve_of(rows, axis, field, 1)
+    return x, y * (100 if is_accuracy(field) else 1)
 
 
 def thinned(count: int) -> Any:
@@ -200,7 +199,7 @@ def _taking_part(clients: Any) -> Any:
     plot.vbar("client", 0.8, "straggler", source=clients, fill_color=COLOURS[1], line_color=None)
     tips = {"took_part": "@rounds rounds", "straggler": "@straggler rounds"}
     plot.add_tools(_hover([bars], **PLACE, **tips, updates_arrived="@arrived"))
-    plot.xgrid.visible = False
+    _by_client(plot)
     return plot
 
 
@@ -209,8 +208,14 @@ def _snr(clients: Any) -> Any:
     plot = _plot("snr", "client", "mean SNR (dB)")
     bars = plot.vbar("client", 0.8, "snr", source=clients, color=COLOURS[2])
     plot.add_tools(_hover([bars], **PLACE, mean_SNR="@snr{0.0} dB"))
-    plot.xgrid.visible = False
+    _by_client(plot)
     return plot
+
+
+def _by_client(plot: Any) -> None:
+    plot.xgrid.visible = False
+    for axis in (*plot.xaxis, *plot.yaxis):
+        axis.ticker.min_interval = 1
 
 
 def _map(clients: Any) -> Any:
