@@ -43,7 +43,6 @@ myst_heading_anchors = 4
 
 autodoc_typehints = "signature"
 autodoc_typehints_format = "short"
-autodoc_preserve_defaults = True
 autodoc_type_aliases = {
     name: name
     for name in ("ArrayLike", "BoolArray", "ComplexArray", "FloatArray", "IntArray", "Tensor")
@@ -79,5 +78,6 @@ html_theme_options = {
 html_show_sourcelink = False
 html_static_path = ["static"]
 html_css_files = ["site.css"]
+html_search_scorer = str(Path(__file__).parent / "static" / "scorer.js")
 copybutton_prompt_text = r">>> |\.\.\. "
 copybutton_prompt_is_regexp = True

@@ -242,19 +242,21 @@ def unit(name: str) -> str:
 
 
 def flag_row(flag: Any, default: Any, *, anchor: bool) -> list[str]:
-    """The cells of a setting: flag, default, unit, meaning."""
+    """The cells of a setting: flag and key, default and unit, meaning."""
     from wirelessfl.cli.help import flag_line
 
-    option, text = flag_line(flag, default)
-    text, stated, value = text.rpartition(" [")
+    option, line = flag_line(flag, default)
+    text, stated, value = line.rpartition(" [")
     if not stated or not value.endswith("]"):
-        text, value = flag_line(flag, default)[1], ""
-        value = {False: "off", True: "on"}.get(default, "") if isinstance(default, bool) else ""
-    value = value.removesuffix("]")
+        text, value = line, ""
+        if isinstance(default, bool):
+            value = "on" if default else "off"
+    value = f"{escaped(value.removesuffix(']'))} {unit(flag.key)}".strip()
     cell = f"``{option}``"
     if anchor:
-        cell = f".. _setting-{flag.name.replace('_', '-')}:\n\n{cell}"
-    return [cell, escaped(value), unit(flag.key), escaped(text)]
+        name = flag.name.replace("_", "-")
+        cell = f".. _setting-{name}:\n\n{cell}\n\n``[{flag.section}] {flag.key}``"
+    return [cell, value, escaped(text)]
 
 
 def settings_page() -> list[str]:
@@ -262,48 +264,57 @@ def settings_page() -> list[str]:
     from wirelessfl.cli.flags import all_flags
     from wirelessfl.cli.help import GROUPS
     from wirelessfl.config.choices import KINDS
-    from wirelessfl.config.kinds import owner_names, words
+    from wirelessfl.config.kinds import owner_names
 
     lines = [
         *title("Settings"),
         "All settings of a run. A setting has the same meaning as a flag of the command line, as a",
         "keyword of ``wirelessfl.Config.from_flags`` (with underscores), and as a key of its table",
-        "in a TOML file. Those that belong to a choice are also listed :doc:`with it <choices>`;",
+        "in a TOML file, which stands below the flag. Without a default, a column has the unit of",
+        "the setting alone. Those of a choice are also listed :doc:`with it <choices>`;",
         "where their defaults differ between choices, none is shown here. ``wirelessfl run",
         "ALGORITHM --help`` prints those that a run uses, ``wirelessfl list NAME`` one of them.",
         "",
     ]
+    head = ("flag and TOML key", "default, unit", "meaning, and whose it is")
     for heading, sections in {"algorithm": ("algorithm",), **GROUPS}.items():
         rows = []
         for section in sections:
             if section in KINDS:
-                option = f"--{section.replace('_', '-')}"
-                text = KINDS[section].text or words(section)
-                cell = f".. _setting-{section.replace('_', '-')}:\n\n``{option} NAME``"
-                meaning = f"{escaped(text)}: :ref:`choices <choices-{section}>`"
-                default = KINDS[section].default or ""
-                rows.append([cell, f"``[{section}] name``", default, "", meaning, ""])
+                name = section.replace("_", "-")
+                cell = f".. _setting-{name}:\n\n``--{name} NAME``\n\n``[{section}] name``"
+                meaning = f"{escaped(kind_text(section))}: :ref:`choices <choices-{section}>`"
+                rows.append([cell, KINDS[section].default or "", meaning])
             for flag in all_flags():
                 if flag.section == section:
-                    cells = flag_row(flag, None if flag.varies else flag.default, anchor=True)
-                    key = f"``[{flag.section}] {flag.key}``"
-                    rows.append([cells[0], key, *cells[1:], escaped(owner_names(flag.key))])
+                    row = flag_row(flag, None if flag.varies else flag.default, anchor=True)
+                    owners = owner_names(flag.key)
+                    row[2] += f"\n\n*{escaped(owners)}*" if owners else ""
+                    rows.append(row)
         lines += title(heading.capitalize(), "-")
-        head = ("flag", "TOML key", "default", "unit", "meaning", "of")
-        lines += table(head, rows, "20 18 10 7 30 15")
+        lines += table(head, rows, "30 20 50")
     return lines
+
+
+def kind_text(kind: str) -> str:
+    """What a kind of choices decides."""
+    from wirelessfl.config.choices import KINDS
+    from wirelessfl.config.kinds import words
+
+    text = KINDS[kind].text or words(kind)
+    return f"client selection: {text}" if kind == "select" else text
 
 
 def choices() -> Iterator[tuple[str, str, Mapping[str, type[Any]]]]:
     """Each kind of choices: its name, its heading, its classes."""
     from wirelessfl.algorithms import algorithm_classes
     from wirelessfl.config.choices import KINDS
-    from wirelessfl.config.kinds import words
     from wirelessfl.models.metrics import METRICS
 
     yield "algorithm", "Algorithms", algorithm_classes()
     for kind, choice in KINDS.items():
-        yield kind, (choice.text or words(kind)).capitalize(), choice.classes()
+        text = kind_text(kind)
+        yield kind, text[0].upper() + text[1:], choice.classes()
     yield "metric", "Metrics", METRICS.classes()
 
 
@@ -337,7 +348,7 @@ def choice_pages() -> Iterator[tuple[str, list[str]]]:
                 flag_row(flag, flag.default, anchor=False) for flag in flags_of([(kind, cls)])
             ]
             if settings:
-                bodies += table(("flag", "default", "unit", "meaning"), settings, "30 15 10 45")
+                bodies += table(("flag", "default, unit", "meaning"), settings, "30 20 50")
         index += [*title(f"{escaped(heading)}{option}", "-"), *table(("name", ""), rows, "25 75")]
         toctree.append(f"   {kind.replace('_', ' ').capitalize()} <choices-{kind}>")
         yield f"choices-{kind}", [*page, *table(("name", ""), rows, "25 75"), *bodies]
@@ -381,16 +392,17 @@ def with_fields(
 def plain_signature(
     app: Sphinx, what: str, name: str, value: Any, options: Any, signature: str, returns: str
 ) -> tuple[str, str] | None:
-    """The signature of a choice: names and defaults, without the notes in its annotations."""
+    """The signature, for a choice without the notes in its annotations."""
     from wirelessfl.base.registry import Choice
 
-    if what != "class" or not issubclass(value, Choice) or not is_dataclass(value):
-        return None
-    parameters = [
-        entry.replace(annotation=inspect.Parameter.empty)
-        for entry in inspect.signature(value).parameters.values()
-    ]
-    return str(inspect.Signature(parameters)), ""
+    if what == "class" and issubclass(value, Choice) and is_dataclass(value):
+        parameters = [
+            entry.replace(annotation=inspect.Parameter.empty)
+            for entry in inspect.signature(value).parameters.values()
+        ]
+        return str(inspect.Signature(parameters)), ""
+    alias = re.compile(r"TypeAliasForwardRef\('(\w+)'\)")
+    return alias.sub(r"\1", signature or ""), alias.sub(r"\1", returns or "")
 
 
 def skipped(app: Sphinx, what: str, name: str, value: Any, skip: bool, options: Any) -> bool | None:
@@ -407,7 +419,8 @@ def write(app: Sphinx) -> None:
         if path.stem not in pages:
             path.unlink()
     for name, lines in pages.items():
-        path, text = folder / f"{name}.rst", "\n".join(lines) + "\n"
+        label = f".. _reference-{name.replace('.', '-')}:"
+        path, text = folder / f"{name}.rst", "\n".join([label, "", *lines]) + "\n"
         if not path.exists() or path.read_text(encoding="utf-8") != text:
             path.write_text(text, encoding="utf-8")
 
