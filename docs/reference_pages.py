@@ -401,6 +401,8 @@ def plain_signature(
             for entry in inspect.signature(value).parameters.values()
         ]
         return str(inspect.Signature(parameters)), ""
+    if "TypeAliasForwardRef" not in f"{signature} {returns}":
+        return None
     alias = re.compile(r"TypeAliasForwardRef\('(\w+)'\)")
     return alias.sub(r"\1", signature or ""), alias.sub(r"\1", returns or "")
 

@@ -1,6 +1,6 @@
 // Ranks results of the search by how many of its words are in their titles: Sphinx itself counts the
 // best word alone, so that a page on "channel matrix" would be as good as any on channels.
-const SMALL_WORDS = ["a", "an", "and", "for", "in", "my", "of", "on", "own", "the", "to"];
+const SMALL_WORDS = ["a", "an", "and", "for", "in", "my", "of", "on", "the", "to"];
 
 function titleShare(title) {
   const query = new URLSearchParams(window.location.search).get("q") || "";
