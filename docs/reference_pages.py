@@ -251,7 +251,10 @@ def flag_row(flag: Any, default: Any, *, anchor: bool) -> list[str]:
         text, value = line, ""
         if isinstance(default, bool):
             value = "on" if default else "off"
-    value = f"{escaped(value.removesuffix(']'))} {unit(flag.key)}".strip()
+    value, measure = escaped(value.removesuffix("]")), unit(flag.key)
+    number = re.fullmatch(r"[-\d.e,]*", value)
+    if measure:
+        value = f"{value} {measure}".strip() if number else f"{value}\n\nin {measure}"
     cell = f"``{option}``"
     if anchor:
         name = flag.name.replace("_", "-")
