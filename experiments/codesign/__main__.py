@@ -56,7 +56,7 @@ PAPER = Paper(
         for name, draw in PICTURES.items()
     },
     numbers=lambda: findings.numbers(stored.load(), Evidence.of(PAPER)),
-    pages=("guides/choosing.md",),
+    pages=("guides/choosing.md", "results/crossed.md"),
 )
 
 

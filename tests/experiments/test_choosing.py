@@ -208,7 +208,7 @@ def test_a_panel_per_schedule_with_hollow_marks(some, figures, tmp_path):
 
 def test_the_page_can_be_filled_with_and_without_runs(some, tmp_path):
     """Its pictures are below ``docs``, not beside those of the results pages."""
-    text = (DOCS / "guides" / "choosing.md").read_text(encoding="utf-8")
+    text = (DOCS / "results" / "crossed.md").read_text(encoding="utf-8")
     evidence = Evidence(PAPER, Store(tmp_path, tmp_path))
     empty = filled(text, evidence, "figures")
     assert empty.count("*0 of 81 runs are finished.*") == 2
