@@ -1,4 +1,4 @@
-"""The crossed study of docs/guides/choosing.md: its cases, prices, choices, figure and commands."""
+"""The crossed study of docs/results/crossed.md: its cases, prices, choices, figure and commands."""
 
 import importlib
 import re
@@ -207,13 +207,13 @@ def test_a_panel_per_schedule_with_hollow_marks(some, figures, tmp_path):
 
 
 def test_the_page_can_be_filled_with_and_without_runs(some, tmp_path):
-    """Its pictures are below ``docs``, not beside those of the results pages."""
+    """The table and the figure of all combinations."""
     text = (DOCS / "results" / "crossed.md").read_text(encoding="utf-8")
     evidence = Evidence(PAPER, Store(tmp_path, tmp_path))
-    empty = filled(text, evidence, "figures")
+    empty = filled(text, evidence)
     assert empty.count("*0 of 81 runs are finished.*") == 2
     evidence.read["crossed"] = some
-    full = filled(text, evidence, "figures")
+    full = filled(text, evidence)
     assert full.count("*8 of 27 runs, 2 seeds.") == 2
-    assert filled(full, evidence, "figures") == full
-    assert filled(full, Evidence(PAPER, Store(tmp_path, tmp_path)), "figures") == empty
+    assert filled(full, evidence) == full
+    assert filled(full, Evidence(PAPER, Store(tmp_path, tmp_path))) == empty
