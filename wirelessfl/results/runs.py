@@ -12,7 +12,6 @@ from wirelessfl.base.packages import pandas
 from wirelessfl.base.wording import shown
 from wirelessfl.config.stored import plain
 from wirelessfl.results.panels import plotted_against
-from wirelessfl.results.report import checked_output, write_report
 from wirelessfl.results.selection import (
     Case,
     cases_of,
@@ -284,6 +283,8 @@ class Runs(Sequence[RunResult]):
             ConfigError: there are no runs, they train different tasks, or an argument is wrong.
             ImportError: bokeh is not installed.
         """
+        from wirelessfl.results.report import checked_output, write_report  # loads what prices do
+
         file = checked_output(path)
         return write_report(self.cases(by), file, targets, field, tests)
 
