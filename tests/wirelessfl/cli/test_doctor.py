@@ -74,7 +74,9 @@ def test_one_choice_is_listed_with_its_settings(capsys):
     assert "--dataset digits" in capsys.readouterr().out
     assert main(["list", "coherence"]) == 0
     out = capsys.readouterr().out
-    assert out.startswith("--coherence NAME: channel coherence interval: round, edge-round")
+    assert out.startswith(
+        "--coherence NAME: how long a channel lasts, its coherence: round, edge-round"
+    )
     assert "setting 'coherence' of section [network]" in out
     assert main(["list", "lr"]) == 0
     assert "setting 'lr' of algorithm fa-nt, fadamgc" in capsys.readouterr().out

@@ -164,7 +164,7 @@ class RadioSection(Section):
         description="recorded channels, .npz or .mat (default: drawn)",
     )
     coherence: Annotated[Coherence | None, CELLS, RADIO] = Field(
-        None, description="how long a channel lasts: its coherence (default: the uplink's)"
+        None, description="how long a channel lasts, its coherence (default: the uplink's)"
     )
 
 
