@@ -77,7 +77,7 @@ def check_resolved(tables: Mapping[str, Any]) -> None:
         ConfigError: a value is ``???`` or ``${...}``.
     """
     for setting, value in _entries(tables):
-        if value == "???":
+        if isinstance(value, str) and value == "???":
             raise ConfigError(f"{setting} is '???', a value that is still missing: give one.")
         if isinstance(value, str) and value.startswith("${") and value.endswith("}"):
             raise ConfigError(
