@@ -3,8 +3,8 @@ Asynchronous cells against rounds, on one clock
 ===============================================
 
 What if the cloud does not wait for the slowest of four cells? With rounds, three cells wait for one
-with a tenth of their speed. With a buffer of two, the cloud merges any two cells that are done, and
-is sooner. If cells have different labels, each merge pulls the model towards those of two cells.
+whose CPUs are ten times slower. With a buffer of two, the cloud merges any two cells that are done,
+which is sooner. If cells have different labels, each merge pulls the model to those of two cells.
 """
 
 from tempfile import TemporaryDirectory

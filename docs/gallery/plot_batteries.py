@@ -3,8 +3,8 @@ Batteries
 =========
 
 Whose battery runs dry first? Every client has a charge, harvests energy, and pays for training and
-sending. With random participants some batteries are empty after ten rounds; if those take part that
-have spent least, none is after sixty, at nearly the same accuracy.
+sending. With random participants the first battery is empty after ten rounds. If those take part
+that have spent least, none is after sixty, at nearly the same accuracy.
 """
 
 from dataclasses import dataclass

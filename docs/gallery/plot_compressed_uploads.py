@@ -3,7 +3,7 @@ Compressed uploads
 ==================
 
 How many bits should an upload take? Uplink compression is not built in: this algorithm rounds what
-it sends and keeps the error for its next update, and an uplink of its own counts the bits.
+it sends and keeps the error for its next update, and an uplink of its own counts elements' bits.
 """
 
 from dataclasses import dataclass, replace

@@ -37,7 +37,8 @@ class FedDyn(Averaging):
     def merge(self, server, received):
         change = received.mean["update"]
         dual = server["dual"] - self.penalty * received.share["update"] * change
-        return {"params": server["params"] + change - dual / self.penalty, "dual": dual}
+        step = self.server_lr * (change - dual / self.penalty)
+        return {"params": server["params"] + step, "dual": dual}
 
 
 # %%

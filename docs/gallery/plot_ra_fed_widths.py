@@ -2,9 +2,9 @@
 RA-Fed widths
 =============
 
-What does a narrow submodel for slow clients save? CPUs differ by a factor of 20. With full models,
-all wait for the slowest client. With the fastest widths, slow clients train fewer neurons, so that
-12 of 20 clients cover each neuron: rounds are shorter, and each of them teaches a little less.
+What does a narrow submodel for slow clients save? CPUs differ by a factor of up to 20. With full
+models, all wait for the slowest client. With the fastest widths with which 12 of 20 clients cover
+each neuron, slow clients train fewer neurons: rounds are shorter, and each teaches a little less.
 """
 
 from tempfile import TemporaryDirectory

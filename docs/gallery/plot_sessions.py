@@ -4,7 +4,7 @@ Sessions with warm starts
 
 From which model should training start when other clients arrive? Two groups of clients with
 different labels alternate. The latest model has forgotten the labels of the returning group. The
-proposed warm start, from the fourth session on, weighs past models by similarity and has not.
+proposed warm start weighs past models by similarity: from the fourth session on, little is lost.
 """
 
 from tempfile import TemporaryDirectory
