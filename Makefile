@@ -12,8 +12,10 @@ unexport PYTHONDONTWRITEBYTECODE
 demo: $(READY)
 	$(BIN)/python -m experiments.demo
 
-CHECKS := $(BIN)/ruff check . && $(BIN)/ruff format --check . && $(BIN)/mypy
 SPHINX := $(BIN)/python -m sphinx --quiet --fail-on-warning --keep-going
+# The pages are read and their links resolved; the gallery is not executed, and nothing is written.
+PAGES := $(SPHINX) -b dummy --define plot_gallery=0 docs build/docs/read
+CHECKS := $(BIN)/ruff check . && $(BIN)/ruff format --check . && $(BIN)/mypy && $(PAGES)
 
 # The checks run concurrently with the tests. Their output comes last; their failure fails the target.
 # They are not a sub-make, which would run under `make -n`.
@@ -33,7 +35,7 @@ test-extras: $(READY)
 	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[extras]'
 	$(BIN)/python -m pytest -m extras
 
-# The site, in build/docs/html; with ONLINE=1 its types link to the pages of NumPy, PyTorch and others. The tests build it too, without running the examples of the gallery.
+# The site; with ONLINE=1 its types link to the pages of NumPy, PyTorch and others.
 docs: $(READY)
 	$(SPHINX) $(if $(ONLINE),--tag online) docs build/docs/html
 
