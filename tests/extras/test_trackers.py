@@ -222,8 +222,9 @@ def test_a_run_without_a_valid_identifier_is_a_new_one(tmp_path, content):
     wirelessfl.resume(out, observers=trackers)
     client = mlflow.MlflowClient(uri)
     runs = client.search_runs([client.get_experiment_by_name("mine").experiment_id])
-    assert [run.info.status for run in runs] == ["FINISHED", "FAILED"]
-    assert len(client.get_metric_history(runs[0].info.run_id, "accuracy")) == 5
+    identifiers = {run.info.status: run.info.run_id for run in runs}
+    assert (len(runs), {*identifiers}) == (2, {"FINISHED", "FAILED"})
+    assert len(client.get_metric_history(identifiers["FINISHED"], "accuracy")) == 5
 
 
 def test_a_missing_package_is_one_line(tmp_path, monkeypatch):
