@@ -15,7 +15,6 @@ extensions = [
     "myst_parser",
     "sphinx.ext.autodoc",
     "sphinx.ext.napoleon",
-    "sphinx.ext.viewcode",
     "sphinx_design",
     "sphinx_copybutton",
     "sphinx_gallery.gen_gallery",
@@ -23,7 +22,10 @@ extensions = [
 ]
 sys.path.insert(0, str(Path(__file__).parent))
 exclude_patterns = ["conf.py", "gallery"]
-if tags.has("online"):  # noqa: F821, Sphinx defines it; make docs ONLINE=1
+SHORT = tags.has("short")  # noqa: F821, Sphinx defines it; links and words only
+if not SHORT:
+    extensions.append("sphinx.ext.viewcode")
+if tags.has("online"):  # noqa: F821, make docs ONLINE=1
     extensions.append("sphinx.ext.intersphinx")
     intersphinx_mapping = {
         "python": ("https://docs.python.org/3", None),
@@ -53,7 +55,7 @@ autodoc_member_order = "bysource"
 napoleon_google_docstring = True
 napoleon_numpy_docstring = False
 
-# Without running the examples: -D plot_gallery=0.
+plot_gallery = str(not SHORT)
 sphinx_gallery_conf = {
     "examples_dirs": "gallery",
     "gallery_dirs": "examples",
