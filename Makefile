@@ -14,7 +14,7 @@ demo: $(READY)
 
 SPHINX := $(BIN)/python -m sphinx --quiet --fail-on-warning --keep-going
 # The pages are read and their links resolved; the gallery is not executed, and nothing is written.
-PAGES := $(SPHINX) -b dummy --define plot_gallery=0 docs build/docs/read
+PAGES := $(SPHINX) -b dummy --tag short docs build/docs/read
 CHECKS := $(BIN)/ruff check . && $(BIN)/ruff format --check . && $(BIN)/mypy && $(PAGES)
 
 # The checks run concurrently with the tests. Their output comes last; their failure fails the target.
