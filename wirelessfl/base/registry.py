@@ -25,7 +25,7 @@ from wirelessfl.base.import_paths import (
 from wirelessfl.base.needs import Needs
 from wirelessfl.base.packages import load
 from wirelessfl.base.sources import source_hashes
-from wirelessfl.base.wording import public_path, shown, suggestion
+from wirelessfl.base.wording import SEVERAL, public_path, shown, suggestion
 
 NAMES = ("name", "title")
 """Attributes of a choice that are not settings."""
@@ -264,6 +264,8 @@ def _meant(name: str, names: Mapping[str, Any]) -> str:
         return f" Do you mean {f'{module}:{last}'!r}?"
     if name not in names and name.isidentifier() and os.path.isfile(name + SUFFIX):
         return f" Name a class or function of the file {name}{SUFFIX}, too: {name + ':Name'!r}."
+    if "," in name and all(part.strip() in names for part in name.split(",")):
+        return SEVERAL
     return suggestion(name, names)
 
 

@@ -78,6 +78,7 @@ def foreign(word: object) -> str:
 
 NAMES: dict[Any, str] = {int: "whole number", float: "number", str: "string", Path: "path"}
 ARTICLES: dict[Any, str] = {int: "a ", float: "a ", str: "a ", Path: "a "}
+SEVERAL = " For a run of each value, use wirelessfl sweep, or wirelessfl.combinations."
 LIMITS = (("ge", ">="), ("gt", ">"), ("le", "<="), ("lt", "<"))
 
 
@@ -176,6 +177,9 @@ def _wrong(name: str, value: object, info: FieldInfo) -> str:
         return f"{name} is {shown(value)}.{near} {need[0].upper()}{need[1:]}"
     if str(value).strip("+-").lower() in ("inf", "infinity", "nan"):
         need = need.replace("a number", "a finite number")
+    several = isinstance(value, list | range) or (isinstance(value, str) and "," in value)
+    if several and get_origin(kind) is not tuple:
+        need += SEVERAL
     return f"{name} is {shown(value)}: {need}"
 
 

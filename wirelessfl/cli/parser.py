@@ -225,6 +225,11 @@ class Parser(argparse.ArgumentParser):
 
         names = [str(choice) for choice in action.choices]
         kind = str(action.metavar or action.dest).lower()
+        near = suggestion(value, names)
+        if kind == "command" and not near:
+            from wirelessfl.algorithms import algorithm_classes
+
+            near = f" Do you mean 'run {value}'?" if value in algorithm_classes() else ""
         raise argparse.ArgumentError(
-            None, f"unknown {kind} {value!r}.{suggestion(value, names)} Choose {', '.join(names)}."
+            None, f"unknown {kind} {value!r}.{near} Choose {', '.join(names)}."
         )

@@ -6,11 +6,12 @@ from dataclasses import replace
 
 import numpy as np
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from wirelessfl.base.errors import ConfigError
 from wirelessfl.base.guard import described
 from wirelessfl.models.losses import LOSSES, CrossEntropy, Loss, Probe
+from wirelessfl.models.losses.built_in import BinaryCrossEntropy
 from wirelessfl.models.submodels import NeuronMap, Partition, Submodels, extract, extract_neurons
 from wirelessfl.models.submodels.tracing import first_sentence
 from wirelessfl.training.batches import Batch
@@ -79,15 +80,22 @@ def probabilities(objective: Objective, x: Tensor) -> list[str]:
     Args:
         x: [batch, ...], a few samples.
     """
-    if not isinstance(objective.criterion, CrossEntropy):
+    if not isinstance(objective.criterion, CrossEntropy | BinaryCrossEntropy):
         return []
     outputs = output_of(objective.module, x)
     ones = outputs.new_ones(outputs[:, 0].shape)
-    if outputs.shape[1] < 2 or outputs.min() < 0 or not outputs.sum(1).allclose(ones, atol=1e-4):
+    last = [*objective.module.modules()][-1]
+    if outputs.min() < 0 or outputs.max() > 1 + 1e-4:
+        return []
+    if isinstance(last, nn.Sigmoid):
+        layer = "sigmoid"
+    elif outputs.shape[1] > 1 and outputs.sum(1).allclose(ones, atol=1e-4):
+        layer = "softmax"
+    else:
         return []
     return [
         f"model {type(objective.module).__name__} returns probabilities, but loss "
-        f'"{objective.criterion.title}" needs logits: remove its last softmax.'
+        f'"{objective.criterion.title}" needs logits: remove its last {layer}.'
     ]
 
 

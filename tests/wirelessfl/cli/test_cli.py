@@ -86,6 +86,12 @@ def test_run_prints_a_table_and_json(tmp_path, capsys):
         (["run", "hist", "--split", "natural"], 'DataError: split "natural" needs groups'),
         (["run", "--config", "/nowhere.toml"], "ConfigError: configuration /nowhere.toml"),
         (["run", "fedavg", "--chunk", "inf"], "run.chunk"),
+        (["run", "fedavg", "--target", "80"], "give a number > 0 and <= 1 (0.8 for 80 %), or name"),
+        (
+            ["run", "fedavg", "--seed", "1,2"],
+            "number >= 0. For a run of each value, use wirelessfl",
+        ),
+        (["run", "fedavg", "--uplink", "tdma,ofdma"], "unknown. For a run of each value, use wire"),
         (
             ["run", "fedavg", "--switched-capacitance", "1", "--cpu-hz=1e154,1e154"],
             "ConfigError: network: cpu_hz[0] is 1e+154: give a finite number > 0",

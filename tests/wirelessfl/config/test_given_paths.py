@@ -8,6 +8,7 @@ import pytest
 
 import channels
 import wirelessfl
+from wirelessfl.base.errors import ConfigError
 from wirelessfl.base.import_paths import absolute, expanded
 from wirelessfl.cli import main
 from wirelessfl.config import Config
@@ -83,6 +84,8 @@ def test_values_of_a_sweep(capsys):
     values = {"seed": range(2), "lr": np.array([0.1, 0.2])}
     found = [(c.run.seed, c.algorithm.lr) for c in wirelessfl.combinations("fedavg", values)]
     assert found == [(0, 0.1), (0, 0.2), (1, 0.1), (1, 0.2)]
+    with pytest.raises(ConfigError, match=r"seed is \[1, 2\]: .* or wirelessfl.combinations"):
+        Config.from_flags("fedavg", seed=[1, 2])
     for words, message in (
         (["sweep", "fedavg", "--seed", "1-3"], "'1-3' is not a list of values: write 1,2,3."),
         (["sweep", "fedavg", "--seed", "1,,2"], "'1,,2' has an empty value: remove a comma."),

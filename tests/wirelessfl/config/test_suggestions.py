@@ -104,6 +104,7 @@ def test_errors_in_toml_name_setting_value_and_suggestion(
     ("words", "message"),
     [
         (["rnu"], "unknown command 'rnu'. Do you mean 'run'? Choose run, resume, sweep,"),
+        (["fedavg"], "unknown command 'fedavg'. Do you mean 'run fedavg'?"),
         (["run", "hist", "--round", "3"], "unknown flag '--round'. Do you mean '--rounds'?"),
         (["run", "hist", "--data_set=x"], "unknown flag '--data_set'. Do you mean '--dataset'?"),
         (["run", "hist", "fedavg"], "unexpected argument 'fedavg'."),

@@ -236,8 +236,9 @@ class EvaluationSection(Section):
     def _check_target(self) -> Self:
         accuracy = self.monitor is None or self.monitor.endswith("accuracy")
         if self.target is not None and accuracy and not 0 < self.target <= 1:
+            fraction = f" ({self.target / 100:g} for {self.target:g} %)" if self.target > 1 else ""
             raise ConfigError(
-                f"target is {self.target:g}: give a number > 0 and <= 1, or name the "
+                f"target is {self.target:g}: give a number > 0 and <= 1{fraction}, or name the "
                 "field that it refers to by monitor."
             )
         return self

@@ -20,7 +20,7 @@ from wirelessfl.base.wording import suggestion
 from wirelessfl.config import Config
 from wirelessfl.data import Dataset
 from wirelessfl.data.client_samples import ClientSamples
-from wirelessfl.data.conversion import range_note
+from wirelessfl.data.conversion import equal_note, range_note
 from wirelessfl.data.dataset import widened
 from wirelessfl.data.label_groups import LabelGroups
 from wirelessfl.data.labels import class_hint, class_remedy, is_one_class, label_notes
@@ -311,8 +311,8 @@ def build_model_of(
         notes.append(step_cost.note)
     notes += [f"data set {data.name}: {note}" for note in data.notes]
     if users:
-        note = range_note(data.train_inputs)
-        notes += [] if note is None else [f"data set {data.name}: {note}"]
+        for note in (range_note(data.train_inputs), equal_note(data)):
+            notes += [] if note is None else [f"data set {data.name}: {note}"]
     notes += [f"data set {data.name}: {note}" for note in unlabelled]
     if objects.model is not None or is_import_path(config.model.name):
         notes += probabilities(objective, widened(inputs[:TRIED]))

@@ -130,9 +130,32 @@ def test_labels_without_samples_and_probabilities_are_noted(toy):
     small = Config.from_flags("fedavg", clients=3)
     notes = build(small, data=labelled(toy, lambda y: 10 * y)).notes
     assert any("no sample has the labels 1..9, 11..19, 21..29" in note for note in notes)
-    for last, noted in ((nn.Softmax(1), True), (nn.LogSoftmax(1), False), (nn.ReLU(), False)):
+    for last, layer in (
+        (nn.Softmax(1), "softmax"), (nn.Sigmoid(), "sigmoid"),
+        (nn.LogSoftmax(1), None), (nn.ReLU(), None),
+    ):  # fmt: skip
         notes = build(small, data=toy, model=nn.Sequential(nn.Linear(12, 4), last)).notes
-        assert any("returns probabilities" in note for note in notes) == noted
+        found = [note for note in notes if "returns probabilities" in note]
+        assert len(found) == (layer is not None)
+        assert all(note.endswith(f"remove its last {layer}.") for note in found)
+
+
+def test_a_sigmoid_before_binary_cross_entropy_is_noted(toy):
+    """It has one itself."""
+    data = labelled(toy, lambda y: torch.stack([y % 2, y // 2], 1).float())
+    small = Config.from_flags("fedavg", clients=3, split="iid", loss="binary-cross-entropy")
+    for layers, noted in (([nn.Sigmoid()], True), ([], False), ([nn.ReLU()], False)):
+        notes = build(small, data=data, model=nn.Sequential(nn.Linear(12, 2), *layers)).notes
+        assert any("remove its last sigmoid" in note for note in notes) == noted
+
+
+def test_test_samples_that_are_those_of_training_are_noted(toy):
+    small = Config.from_flags("fedavg", clients=3)
+    same_samples = replace(toy, test_inputs=toy.train_inputs, test_labels=toy.train_labels)
+    other_order = replace(toy, test_inputs=toy.train_inputs.flip(0))
+    for data, noted in ((same_samples, True), (toy, False), (other_order, False)):
+        notes = build(small, data=data).notes
+        assert any("are the training samples" in note for note in notes) == noted
 
 
 def test_lists_train_as_a_split_that_deals_them(config, toy, same):
