@@ -73,6 +73,8 @@ In a shell, ``wirelessfl --help`` lists the commands, and ``wirelessfl list`` al
 
 from __future__ import annotations
 
+import random
+import sys
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
@@ -213,4 +215,8 @@ def __getattr__(name: str) -> Any:
     if name not in _HOMES:
         raise AttributeError(f"module 'wirelessfl' has no attribute {name!r}")
     check_packages()
+    if _HOMES[name] not in sys.modules:
+        state = random.getstate()  # rich draws from the global generator when it is imported
+        import_module(_HOMES[name])
+        random.setstate(state)
     return getattr(import_module(_HOMES[name]), name)
