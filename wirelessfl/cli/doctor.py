@@ -27,6 +27,7 @@ OPTIONAL: Mapping[str, str] = {
     "pyarrow": "parquet",
     "transformers": "language",
     "peft": "language",
+    "bokeh": "report",
 }
 """Optional packages, and the extra that installs each."""
 GEMM, SECONDS = 1024, 1.5
