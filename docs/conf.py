@@ -18,6 +18,7 @@ extensions = [
     "sphinx_design",
     "sphinx_copybutton",
     "sphinx_gallery.gen_gallery",
+    "gallery_pages",
     "reference_pages",
 ]
 sys.path.insert(0, str(Path(__file__).parent))
@@ -59,7 +60,8 @@ plot_gallery = str(not SHORT)
 sphinx_gallery_conf = {
     "examples_dirs": "gallery",
     "gallery_dirs": "examples",
-    "within_subsection_order": "gallery_order.InOrder",
+    "within_subsection_order": "gallery_pages.InOrder",
+    "reset_modules": ("matplotlib", "gallery_pages.quiet"),
     "backreferences_dir": "examples/backreferences",
     "doc_module": ("channels", "solvers", "wirelessfl"),
     "inspect_global_variables": True,
@@ -67,6 +69,8 @@ sphinx_gallery_conf = {
     "image_srcset": ["2x"],
     "download_all_examples": False,
     "show_memory": False,
+    "min_reported_time": 3600,
+    "write_computation_times": False,
 }
 
 html_theme = "pydata_sphinx_theme"

@@ -28,7 +28,7 @@ class Fullest(Selection):
 
 # %%
 # What is modelled: charges follow from the client log. A battery is never full, and a client below
-# zero is not stopped, as ``--client-joules`` would do. The note says what the selection costs.
+# zero is not stopped, as ``--client-joules`` would do. A run notes that the selection is biased.
 
 settings = {"dataset": "digits", "clients": CLIENTS, "clients_per_round": 5, "rounds": ROUNDS}
 settings |= {"layout": "disc", "radius_m": 400, "uplink": "ofdma", "local_steps": 5, "lr": 0.1}
@@ -41,7 +41,7 @@ for panel, (name, selection) in zip(panels, selections.items(), strict=True):
         config = wirelessfl.Config.from_flags(
             "fedavg", select=selection, out=f"{folder}/run", **settings
         )
-        run = wirelessfl.run(config, on_note=print)
+        run = wirelessfl.run(config)
         log = wirelessfl.read_client_log(run.directory)
     spent = np.zeros((ROUNDS + 1, CLIENTS))
     spent[log["round"], log["client"]] = log["compute_joules"] + log["send_joules"]

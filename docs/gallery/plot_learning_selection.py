@@ -50,7 +50,7 @@ for label, name in names.items():
         config = wirelessfl.Config.from_flags(
             "fedavg", select=name, out=f"{folder}/run", **settings
         )
-        runs[label] = [wirelessfl.run(config, on_note=print).rows]
+        runs[label] = [wirelessfl.run(config).rows]
 
 plt.rcParams.update({"font.size": 8, "figure.dpi": 180})
 figure, axes = plt.subplots(figsize=(3.6, 2.9), layout="constrained")

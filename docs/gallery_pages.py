@@ -1,0 +1,60 @@
+"""The pages of the gallery: their order, notes, and the texts of their figures."""
+
+import warnings
+from typing import Any
+
+from docutils import nodes
+from sphinx.application import Sphinx
+from sphinx_gallery.directives import imgsgnode
+
+import wirelessfl
+
+ORDER = [
+    "snr_map",
+    "bands_timeline",
+    "energy_deadline",
+    "mask_sizes",
+    "beamforming_bound",
+    "aircomp_error",
+    "hist",
+    "asynchronous",
+    "sessions",
+    "ra_fed_widths",
+    "design_check",
+    "own_algorithm",
+    "compressed_uploads",
+    "learning_selection",
+    "batteries",
+    "moving_clients",
+]
+"""Examples of the radio first, then of training, then with parts of one's own."""
+
+
+class InOrder:
+    """The sort key of sphinx-gallery, by file name."""
+
+    def __init__(self, src_dir: str) -> None:
+        del src_dir
+
+    def __call__(self, filename: str) -> int:
+        """The place of an example."""
+        return ORDER.index(filename.removeprefix("plot_").removesuffix(".py"))
+
+
+def quiet(gallery_conf: dict[str, Any], name: str) -> None:
+    """Notes are for those who run an example: on a page, they would name a path of the build."""
+    warnings.filterwarnings("ignore", category=wirelessfl.Note)
+
+
+def name_figures(app: Sphinx, page: nodes.document) -> None:
+    """The text of a figure is the page's first paragraph: the question, and what is seen."""
+    for figure in page.findall(imgsgnode):
+        section = next(page.findall(nodes.section))
+        paragraph = next(node for node in section if isinstance(node, nodes.paragraph))
+        figure["alt"] = " ".join(paragraph.astext().split())
+
+
+def setup(app: Sphinx) -> dict[str, Any]:
+    """Connect the figures' texts to the build."""
+    app.connect("doctree-read", name_figures)
+    return {"parallel_read_safe": True, "parallel_write_safe": True}
