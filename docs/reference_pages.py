@@ -11,18 +11,19 @@ import inspect
 import json
 import re
 import sys
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, fields, is_dataclass
 from enum import Enum
 from functools import cache
 from pathlib import Path
 from types import ModuleType
-from typing import Any, get_type_hints
+from typing import Any, get_overloads, get_type_hints
 
 from pydantic.fields import FieldInfo
 from sphinx.application import Sphinx
 from sphinx.pycode import ModuleAnalyzer
 from sphinx.util.docutils import SphinxDirective
+from sphinx.util.inspect import signature, stringify_signature
 
 MODULES = (
     "channels",
@@ -140,7 +141,7 @@ def paragraphs(text: str) -> Iterator[str]:
     inside = False
     for line in text.splitlines():
         if line.startswith(" ") and not inside:
-            yield from ("", "::", "")
+            yield from ("", ".. code-block:: text", "")
         elif inside and line and not line.startswith(" "):
             yield ""
         inside = line.startswith(" ") or (inside and not line)
@@ -213,7 +214,7 @@ class Names:
             if self.homes[id(value)] != name:
                 continue
             if inspect.isroutine(value):
-                yield f".. autofunction:: {name}"
+                yield f".. autofunction:: {name}{of_all(value)}"
             elif not inspect.isclass(value):
                 yield from (f".. py:data:: {name}", "")
                 yield from (f"   {escaped(line)}" for line in documentation(module, entry.name))
@@ -234,6 +235,13 @@ class Names:
             for base in cls.__mro__[1:]
             if id(base) in self.homes or base.__module__.partition(".")[0] not in own
         ]
+
+
+def of_all(function: Callable[..., Any]) -> str:
+    """The signature of a function that has several, each for some arguments; else empty."""
+    if not get_overloads(function):
+        return ""
+    return stringify_signature(signature(function), unqualified_typehints=True)
 
 
 def unit(name: str) -> str:
