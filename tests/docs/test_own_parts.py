@@ -7,6 +7,7 @@ import subprocess
 import sys
 from dataclasses import fields
 from pathlib import Path
+from typing import Protocol
 
 import numpy as np
 import pytest
@@ -27,6 +28,7 @@ from wirelessfl.models.shapes import Declared
 COMMANDS = {
     "own-algorithm": 3,
     "own-optimiser": 1,
+    "own-assigner": 1,
     "own-loss-metric": 2,
     "own-model": 1,
     "own-data": 2,
@@ -108,9 +110,10 @@ FIXED = {"topology", "rule", "label", "setting_owners", "all_settings"}
     [
         (Algorithm, "own-algorithm-methods", "", FIXED),
         # Those of all choices, and of algorithms.
-        (Assigner, "own-assigner", "", {*dir(Choice), *COMMON}),
+        (Assigner, "own-assigner", "## All methods", {*dir(Choice), *COMMON}),
+        (extend.ClientContext, "own-assigner", "## ClientContext", {*dir(Protocol)}),
     ],
-    ids=["Algorithm", "Assigner"],
+    ids=["Algorithm", "Assigner", "ClientContext"],
 )
 def test_the_contract_is_that_of_the_table(base, page, heading, elsewhere):
     """The table lists all public names with arguments, and which are required."""
@@ -245,6 +248,21 @@ def test_the_documented_precoder_without_saturation_inverts_all_channels(
     assert saturated < inverting
     for row in rows:
         assert np.isclose(row["air_error"], row["air_error_predicted"], rtol=0.1)
+
+
+def test_the_documented_assigner_covers_both_ends(tmp_path, monkeypatch):
+    """With half of the neurons, two clients cover all; with one, half of them are not trained."""
+    monkeypatch.syspath_prepend(tmp_path)
+    (tmp_path / "docs_ends.py").write_text(files_of("own-assigner")["my_ends.py"])
+    uncovered = {}
+    for clients in (1, 2):
+        config = wirelessfl.Config.from_flags(
+            "fedavg", assigner="docs_ends:Ends", capacities=(0.5,), model="mlp", clients=clients,
+            rounds=1, local_steps=1, split="iid", threads=1, out=tmp_path / str(clients),
+        )  # fmt: skip
+        row = wirelessfl.run(config).rows[-1]
+        uncovered[clients] = row["uncovered"]
+    assert 0 < uncovered[2] < uncovered[1] < 1
 
 
 def test_the_documented_feddyn_equals_a_loop(tmp_path, monkeypatch):
