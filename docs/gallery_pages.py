@@ -1,9 +1,11 @@
 """The pages of the gallery: their order, notes, and the texts of their figures."""
 
 import warnings
+from pathlib import PurePosixPath
 from typing import Any
 
 from docutils import nodes
+from sphinx import addnodes
 from sphinx.application import Sphinx
 from sphinx_gallery.directives import imgsgnode
 
@@ -54,7 +56,18 @@ def name_figures(app: Sphinx, page: nodes.document) -> None:
         figure["alt"] = " ".join(paragraph.astext().split())
 
 
+def link_examples(app: Sphinx, page: nodes.document) -> None:
+    """A link to an example's file, as the repository shows it, leads to its page of the site."""
+    for link in [*page.findall(addnodes.download_reference)]:
+        example = PurePosixPath(link["reftarget"])
+        if example.parent.name == "gallery":
+            target = {"reftype": "doc", "reftarget": f"/examples/{example.stem}"}
+            options = {"refdomain": "std", "refexplicit": True, "refdoc": app.env.docname}
+            link.replace_self(addnodes.pending_xref("", *link.children, **target, **options))
+
+
 def setup(app: Sphinx) -> dict[str, Any]:
-    """Connect the figures' texts to the build."""
+    """Connect the figures' texts and the links to the build."""
     app.connect("doctree-read", name_figures)
+    app.connect("doctree-read", link_examples)
     return {"parallel_read_safe": True, "parallel_write_safe": True}
