@@ -214,6 +214,10 @@ def import_path(kind: str, path: str) -> Any:
             if not f"{module}.".startswith(f"{error.name}."):  # a module that this one imports
                 raise
             loaded = None
+        except TypeError as error:
+            if "non-frozen dataclass" in str(error):
+                error.args = (f"{error}: write @dataclass(frozen=True)",)
+            raise
         if hasattr(loaded, name):
             source_hashes(module)  # now, because the file may change later
             return getattr(loaded, name)

@@ -127,6 +127,11 @@ RAISES = {
         "class Stop(BaseException): ...\nraise Stop\n",
         "Stop (in <module>, stops.py, line 2)",
     ),
+    "thawed": (
+        "from dataclasses import dataclass\nfrom wirelessfl.extend import FedAvg\n"
+        "@dataclass\nclass Thawed(FedAvg): pass\n",
+        "from a frozen one: write @dataclass(frozen=True) (in <module>, thawed.py, line 3)",
+    ),
     "lines": (
         "raise ValueError('first\\nsecond')\n",
         "ValueError: first second (in <module>, lines.py",

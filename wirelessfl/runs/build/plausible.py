@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from difflib import get_close_matches
+from inspect import isfunction
 
 import numpy as np
 
@@ -23,11 +25,15 @@ from channels.plausible import (
 from wirelessfl.air.client_costs import ClientCosts
 from wirelessfl.air.links import costly
 from wirelessfl.air.plan import Plan
+from wirelessfl.base.guard import of_project
 from wirelessfl.config import Config
+from wirelessfl.config.choices import CHOSEN
 from wirelessfl.engine.selection import Selection
 from wirelessfl.training.workers.processes import cores
 
 DAY = 86400.0
+MISNAMED = 0.85
+"""Least similarity (difflib's ratio) of names that are probably meant to be equal."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -193,6 +199,24 @@ def _energy(case: Examined) -> Iterator[str]:
         yield f"with the bands of least time, the first round takes {rule}."
 
 
+def _misnamed(case: Examined) -> Iterator[str]:
+    """Methods of users' classes that nothing calls, with almost the name of one that they lack."""
+    for kind in CHOSEN:
+        cls = type(getattr(case.config, kind, None))
+        users = [base for base in cls.__mro__ if not of_project(base) and base is not object]
+        if of_project(cls) or len(users) == len(cls.__mro__) - 1:
+            continue
+        theirs = {name for base in users for name in vars(base)}
+        lacked = {name for name in dir(cls) if name[0] != "_"} - theirs
+        for name in sorted(theirs):
+            near = get_close_matches(name, lacked, 1, MISNAMED)
+            if name[0] != "_" and isfunction(getattr(cls, name)) and near:
+                yield (
+                    f"{kind} {cls.__name__} has a method {name}, which wirelessfl does not call, "
+                    f"and no {near[0]} of its own: rename it if {near[0]} is meant."
+                )
+
+
 RULES: tuple[Callable[[Examined], Iterator[str]], ...] = (
-    _network, _step, _links, _threads, _round, _joules, _energy,
+    _misnamed, _network, _step, _links, _threads, _round, _joules, _energy,
 )  # fmt: skip

@@ -1,6 +1,7 @@
 """Notes on implausible values: each rule has its threshold, and published settings have none."""
 
 import warnings
+from dataclasses import dataclass
 
 import pytest
 
@@ -10,6 +11,7 @@ from channels.streams import Stream
 from experiments.papers import papers
 from experiments.studies import SCALES
 from wirelessfl import Config
+from wirelessfl.algorithms.fedavg import FedAvg
 from wirelessfl.runs.build import build
 from wirelessfl.runs.build.network import build_network
 from wirelessfl.runs.build.plausible import implausible
@@ -114,6 +116,28 @@ def test_optimal_bands_that_cost_much_energy_are_a_note(radius, costs, tmp_path)
             text = f"{end['joules']:.3g} instead of {end['equal_joules']:.3g} J per client"
             assert any(text in note for note in notes) == costs
         assert any("allocation optimal" in note for note in notes) == costs
+
+
+@dataclass(frozen=True)
+class Misnamed(FedAvg):
+    """``gradients`` is not called; ``merged`` is a helper of its own ``merge``."""
+
+    def gradients(self, grads, params, cohort):
+        return 0 * grads
+
+    def merge(self, server, received):
+        return self.merged(server, received)
+
+    def merged(self, server, received):
+        return super().merge(server, received)
+
+
+def test_a_method_with_almost_the_name_of_an_inherited_one_is_noted():
+    [note] = notes_of(f"{__name__}:Misnamed")
+    assert note == (
+        "algorithm Misnamed has a method gradients, which wirelessfl does not call, and no "
+        "gradient of its own: rename it if gradient is meant."
+    )
 
 
 def test_published_settings_have_no_note():
