@@ -11,19 +11,18 @@ import inspect
 import json
 import re
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, fields, is_dataclass
 from enum import Enum
 from functools import cache
 from pathlib import Path
 from types import ModuleType
-from typing import Any, get_overloads, get_type_hints
+from typing import Any, get_type_hints
 
 from pydantic.fields import FieldInfo
 from sphinx.application import Sphinx
 from sphinx.pycode import ModuleAnalyzer
 from sphinx.util.docutils import SphinxDirective
-from sphinx.util.inspect import signature, stringify_signature
 
 MODULES = (
     "channels",
@@ -214,7 +213,7 @@ class Names:
             if self.homes[id(value)] != name:
                 continue
             if inspect.isroutine(value):
-                yield f".. autofunction:: {name}{of_all(value)}"
+                yield f".. autofunction:: {name}"
             elif not inspect.isclass(value):
                 yield from (f".. py:data:: {name}", "")
                 yield from (f"   {escaped(line)}" for line in documentation(module, entry.name))
@@ -235,13 +234,6 @@ class Names:
             for base in cls.__mro__[1:]
             if id(base) in self.homes or base.__module__.partition(".")[0] not in own
         ]
-
-
-def of_all(function: Callable[..., Any]) -> str:
-    """The signature of a function that has several, each for some arguments; else empty."""
-    if not get_overloads(function):
-        return ""
-    return stringify_signature(signature(function), unqualified_typehints=True)
 
 
 def unit(name: str) -> str:
