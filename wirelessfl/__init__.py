@@ -67,6 +67,7 @@ Each has an example: ``help(wirelessfl.run)``. Packages to look at next:
     wirelessfl.observers     early stopping, best model, trackers, your own hooks
     wirelessfl.results       selection, tables and figures of stored runs
     wirelessfl.theory        bounds of convergence
+    wirelessfl.bridges       clients of a Flower app, and splits of Flower's partitioners
 
 In a shell, ``wirelessfl --help`` lists the commands, and ``wirelessfl list`` all choices.
 """
@@ -183,7 +184,10 @@ _HOMES = {
     "run": "wirelessfl.runs.run",
     "sweep": "wirelessfl.runs.sweep",
 }
-PUBLIC = ("data", "extend", "losses", "metrics", "models", "observers", "results", "theory")
+PUBLIC = (
+    *("bridges", "data", "extend", "losses", "metrics"),
+    *("models", "observers", "results", "theory"),
+)
 """Modules with public names; all others may move."""
 
 

@@ -14,6 +14,7 @@ PURPOSE = {
     "wirelessfl.results": "stored runs: select, compare, tables, figures",
     "wirelessfl.designs": "pilots, learning curves, designs",
     "wirelessfl.theory": "the papers' bounds",
+    "wirelessfl.bridges": "Flower",
     "wirelessfl.runs": "from settings to rows: build, price, run, resume, sweep, observe, check",
     "wirelessfl.config": "all settings, resolved once",
     "wirelessfl.engine": "clock, schedules, selection, sessions, servers, rounds, requests",

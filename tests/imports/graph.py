@@ -20,7 +20,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
         "wirelessfl.metrics",
         "wirelessfl.observers",
     ),
-    ("wirelessfl.results", "wirelessfl.designs", "wirelessfl.theory"),
+    ("wirelessfl.results", "wirelessfl.designs", "wirelessfl.theory", "wirelessfl.bridges"),
     ("wirelessfl.runs",),
     ("wirelessfl.config",),
     ("wirelessfl.engine",),
@@ -34,6 +34,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
 )
 """Packages, rooms and public names from the top down: each imports only from lower layers."""
 BUDGETS: dict[str, int] = {
+    "wirelessfl.bridges": 530,
     "wirelessfl.cli": 3410,
     "wirelessfl.results": 4340,
     "wirelessfl.designs": 5800,
@@ -43,7 +44,7 @@ BUDGETS: dict[str, int] = {
     "wirelessfl.engine": 10760,
     "wirelessfl.air": 4160,
     "wirelessfl.algorithms": 3640,
-    "wirelessfl.training": 5150,
+    "wirelessfl.training": 5470,
     "wirelessfl.models": 5090,
     "wirelessfl.data": 6020,
     "wirelessfl.base": 3660,

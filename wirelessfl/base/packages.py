@@ -75,6 +75,11 @@ def bokeh(module: str) -> Any:
     return _package(f"bokeh.{module}", "pip install '.[report]'")
 
 
+def flower() -> Any:
+    """The module ``flwr.app``."""
+    return _package("flwr.app", "pip install 'wirelessfl[flower]'")
+
+
 def _package(name: str, remedy: str) -> Any:
     try:
         return import_module(name)

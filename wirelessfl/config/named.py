@@ -170,6 +170,7 @@ class GivenSection(Section):
         split: the number of clients of the given split.
         redesign: the title of the given redesign.
         augment: the name of the given function that changes training samples.
+        trainer: the title of the given trainer of the clients.
     """
 
     model: str | None = None
@@ -180,6 +181,7 @@ class GivenSection(Section):
     split: int | None = Field(None, ge=1)
     redesign: str | None = None
     augment: str | None = None
+    trainer: str | None = None
 
     @property
     def names(self) -> list[str]:

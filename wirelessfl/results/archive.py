@@ -177,7 +177,7 @@ def effective(config: Config) -> Tables:
     tables = _plain(kept_tables(config, config.unused()))
     objects = tables.pop("given", None) or {}
     # The other objects replace settings that the run then lacks.
-    kept = {name: objects[name] for name in ("redesign", "augment") if name in objects}
+    kept = {name: objects[name] for name in ("redesign", "augment", "trainer") if name in objects}
     if kept:
         tables["given"] = kept
     if tables.pop("task", None):

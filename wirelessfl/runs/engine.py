@@ -141,7 +141,7 @@ class Engine:
             "sim_seconds": setup.clock.now,
             **fields.costs,
             **{name: finite(value) for name, value in learner.metrics.items()},
-            **evaluation_fields(params, *learner.evaluation.of(params)),
+            **evaluation_fields(params, *learner.evaluation.of(params, learner.server.version)),
             **fields.tail,
         }
         if number in self.reached or not reached(setup.goals[number], row):

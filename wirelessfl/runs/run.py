@@ -78,7 +78,8 @@ def run(
             ``wirelessfl.extend.sharded`` in a script started by ``torchrun``; the first process
             writes the folder.
         given: objects that replace settings: ``model``, ``data``, ``network``, ``loss``,
-            ``metrics``, ``split``, ``redesign``, ``augment``, see ``wirelessfl.Given``.
+            ``metrics``, ``split``, ``redesign``, ``augment``, ``trainer``, see
+            ``wirelessfl.Given``.
 
     Raises:
         ConfigError: invalid settings; raised before anything is written.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple, Protocol
 
@@ -22,6 +22,8 @@ from wirelessfl.training.image_layers import FastPooling
 from wirelessfl.training.objective import Objective
 
 NO_MEASURES = Measures()
+OfClients = Callable[[Tensor, int], dict[str, float]]
+"""Numbers that clients report, by field of rows, about the parameters [P] of a version."""
 
 
 class EvaluationSamples(NamedTuple):
@@ -158,6 +160,7 @@ class Evaluation:
         measures: further metrics.
         submodel: the submodel to evaluate; None for the full model.
         tested: selects what is evaluated; None for all.
+        of_clients: what clients report besides the test; None if they do not.
     """
 
     objective: Objective
@@ -166,18 +169,25 @@ class Evaluation:
     measures: Measures = NO_MEASURES
     submodel: Submodels | None = None
     tested: Tested | None = None
+    of_clients: OfClients | None = None
 
     def deployed(self, params: Tensor) -> tuple[Objective, Tensor]:
         """The model to evaluate and its parameters, given those of the full model, [P]."""
         return deployed(self.objective, params, self.submodel)
 
-    def of(self, params: Tensor) -> tuple[Evaluated, Evaluated | None]:
+    def of(self, params: Tensor, version: int = 0) -> tuple[Evaluated, Evaluated | None]:
         """Accuracy, loss and metrics of the full model's parameters [P].
+
+        Args:
+            params: the parameters.
+            version: number of merges that have led to them.
 
         Returns:
             Those on test samples, and on validation samples; None without validation.
         """
         test = self._of("test", self.test, params)
+        if self.of_clients is not None:
+            test = test._replace(metrics={**test.metrics, **self.of_clients(params, version)})
         held = self.validation
         return test, None if held is None else self._of("validation", held, params)
 

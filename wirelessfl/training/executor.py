@@ -25,6 +25,10 @@ from wirelessfl.training.rules import ClientRule, State, check_result
 
 KEPT = "kept: "
 """Prefix of the tensors that a client keeps, as opposed to those that it sends."""
+REPORTED = "reported: "
+"""Prefix of numbers [clients, 1] that clients report with their payloads, at no cost."""
+WEIGHT = REPORTED
+"""Name of the reported weight of an update, relative to its weight in the run's means."""
 
 
 @dataclass(frozen=True)
@@ -108,6 +112,8 @@ class Job:
         factors: by name of a weight, a factor [nodes] of the inputs that the weight multiplies.
         client_steps: [clients], local steps of each client, increasing; None for ``local_steps``
             each. An executor trains clients with equal numbers at once, see ``parts``.
+        rounds: [clients], number of the round from 0, or version of the received model; None if
+            the executor does not need it.
     """
 
     rule: ClientRule
@@ -124,6 +130,7 @@ class Job:
     fresh: BoolArray | None = None
     factors: Factors = field(default_factory=dict)
     client_steps: IntArray | None = None
+    rounds: IntArray | None = None
 
     @property
     def title(self) -> str:
@@ -145,6 +152,7 @@ class Job:
             first_steps=self.first_steps[part],
             tracking=None if self.tracking is None else self.tracking[part],
             fresh=None if self.fresh is None else self.fresh[part],
+            rounds=None if self.rounds is None else self.rounds[part],
         )
 
     def parts(self, chunk: int) -> list[slice]:
@@ -194,18 +202,22 @@ class Job:
 class Chunk:
     """Payloads and state of some clients of a job: [clients in ``part``, P] by name.
 
-    The tensors are valid until the next chunk is requested.
+    The tensors are valid until the next chunk is requested. Numbers that clients report are
+    [clients in ``part``, 1], by names with the prefix ``REPORTED``.
     """
 
     part: slice
     payloads: dict[str, Tensor]
     kept: dict[str, Tensor]
+    reported: dict[str, Tensor] = field(default_factory=dict)
 
     @classmethod
     def of(cls, part: slice, results: dict[str, Tensor]) -> Chunk:
         """Make a chunk from ``results`` as returned by ``Executor.results``."""
         kept = {n.removeprefix(KEPT): v for n, v in results.items() if n.startswith(KEPT)}
-        return cls(part, {n: v for n, v in results.items() if not n.startswith(KEPT)}, kept)
+        reported = {n: v for n, v in results.items() if n.startswith(REPORTED)}
+        sent = {n: v for n, v in results.items() if not n.startswith((KEPT, REPORTED))}
+        return cls(part, sent, kept, reported)
 
 
 def after_training(
@@ -232,6 +244,8 @@ class Executor(ABC):
     """
 
     name: ClassVar[str]
+    stateful: ClassVar[bool] = False
+    """Whether it keeps state of clients itself, so that a client's trainings must be in order."""
 
     def __init__(self, objective: Objective, data: TrainingData, chunk: int) -> None:
         self.objective = objective
@@ -269,6 +283,13 @@ class Executor(ABC):
     @abstractmethod
     def _train(self, job: Job) -> dict[str, Tensor]:
         """Train the clients of ``job``; returns the result of ``after_training``."""
+
+    def tensors(self) -> dict[str, Tensor]:
+        """State of clients that it keeps, for a checkpoint."""
+        return {}
+
+    def restore(self, tensors: dict[str, Tensor]) -> None:  # noqa: B027
+        """Continue from the result of ``tensors``; other tensors are ignored."""
 
     def start(self) -> None:  # noqa: B027
         """Start processes ahead of the first job."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 
@@ -9,7 +10,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from channels.arrays import BoolArray, IntArray
+from channels.arrays import BoolArray, FloatArray, IntArray
 from channels.streams import Stream
 from wirelessfl.air.compression import Compression, relative_error
 from wirelessfl.air.plan import RoundWork
@@ -20,6 +21,7 @@ from wirelessfl.engine.server.merge import NodeMerge
 from wirelessfl.engine.server.server import Server
 from wirelessfl.models.submodels import Submodels
 from wirelessfl.training.cohort import Penalty
+from wirelessfl.training.executor import REPORTED, WEIGHT
 from wirelessfl.training.rules import State
 from wirelessfl.training.steps import StepCounts, StepsDone
 from wirelessfl.training.workers.shards import ALONE, Shards
@@ -58,6 +60,7 @@ class GlobalRound:
         self.nodes = server.at_nodes(work.submodels, broadcast)
         self._all = self._merge = self._merge_of(np.arange(len(work.clients)))
         self._reception: Reception
+        self._reported: dict[str, FloatArray] = {}
         self._arrived: BoolArray | None = None
         self._teacher = {} if teacher is None else {"teacher": work.submodels.gather(teacher)}
         self._metrics: list[Mapping[str, float]] = []
@@ -81,6 +84,7 @@ class GlobalRound:
         Clients whose updates do not arrive train all the same; the nodes merge the others.
         """
         planned, arrived = self.planned, self.planned.arrived(number)
+        self._reported = {}
         self._merge = self._all if arrived is None else self._merge_of(np.flatnonzero(arrived))
         self._arrived, draw = arrived, planned.draw(number)
         self._reception = self._merge.open(
@@ -113,11 +117,22 @@ class GlobalRound:
             planned.submodels,
             planned.client_submodels,
             steps_done.of(planned.clients),
+            np.full(len(planned.clients), planned.round),
             planned.fresh,
         )
 
     def add(self, part: slice | IntArray, payloads: State) -> None:
-        """Receive those payloads [clients, elements] of the clients in ``part`` that arrive."""
+        """Receive what the clients in ``part`` send, if it arrives.
+
+        Args:
+            part: the clients.
+            payloads: their payloads [clients, elements], and the numbers [clients, 1] that they
+                report.
+        """
+        for name in [name for name in payloads if name.startswith(REPORTED)]:
+            numbers = self._reported.setdefault(name, np.zeros(len(self.planned.clients)))
+            numbers[part] = payloads[name][:, 0].cpu().numpy()
+        payloads = {n: value for n, value in payloads.items() if n not in self._reported}
         if self._arrived is None:
             self._reception.add(part, payloads)
             return
@@ -136,8 +151,13 @@ class GlobalRound:
             error: compression error of what the nodes have sent, see ``sent``.
             shards: the processes that share the clients.
         """
-        self.nodes, metrics = self._merge.merged(self._reception, self.nodes, shards)
+        heard = slice(None) if self._arrived is None else self._arrived
+        reported = {name: numbers[heard] for name, numbers in self._reported.items()}
+        weights = reported.pop(WEIGHT, None)
+        self.nodes, metrics = self._merge.merged(self._reception, self.nodes, shards, weights)
         del self._reception
+        shares = self._merge.transmission.weights * (1.0 if weights is None else weights)
+        metrics = {**metrics, **_means(reported, shares)}
         self._names = [*metrics, *error]
         received = metrics if len(self._merge.transmission.clients) else {}
         self._metrics.append({**received, **error})
@@ -209,6 +229,15 @@ def train_edge_round(
     steps_done.add(work.clients, local.steps.at(work.clients))
     for global_round, (_, error) in zip(rounds, sent, strict=True):
         global_round.end(error, local.shards)
+
+
+def _means(reported: Mapping[str, FloatArray], weights: FloatArray) -> dict[str, float]:
+    """Weighted means of the numbers [senders] that clients report; NaN if no weight is left."""
+    total = weights.sum()
+    return {
+        name.removeprefix(REPORTED): float(weights @ numbers / total) if total else math.nan
+        for name, numbers in reported.items()
+    }
 
 
 def _joined(works: Sequence[Work], sent: Sequence[State]) -> State:

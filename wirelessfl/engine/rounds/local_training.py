@@ -33,6 +33,7 @@ class Work:
         first_steps: [rows], number of earlier local steps of each client.
         fresh: [rows] boolean, clients that have never trained before; None for those without
             earlier local steps.
+        rounds: [rows], number of the round from 0, or version of the model that a client receives.
     """
 
     clients: IntArray
@@ -41,6 +42,7 @@ class Work:
     submodels: Submodels
     client_submodels: ClientSubmodels | None
     first_steps: IntArray
+    rounds: IntArray
     fresh: BoolArray | None = None
 
     @classmethod
@@ -67,6 +69,7 @@ class Work:
             ),
             replace(parts[0], chosen=chosen) if parts else None,
             np.concatenate([work.first_steps for work in works]),
+            np.concatenate([work.rounds for work in works]),
         )
 
 
@@ -161,7 +164,8 @@ class LocalTraining:
 
         Yields:
             Rows of ``work`` and their payloads [rows, P_max] by name, which are valid until the
-            next ones are requested. If processes share the clients, the rows of this process.
+            next ones are requested, with the numbers that clients report. If processes share the
+            clients, the rows of this process.
         """
         steps, shards = self.steps.some(work.clients), self.shards
         for group in job_groups(work, servers, self.padding, self.executor.chunk, steps):
@@ -176,7 +180,7 @@ class LocalTraining:
                 else:
                     for name, value in chunk.kept.items():
                         states_of[name].append(value.clone())
-                yield group.rows[part], group.at_nodes(chunk.payloads, part)
+                yield group.rows[part], group.at_nodes(chunk.payloads, part) | chunk.reported
             if shards.count > 1:
                 kept = {
                     name: shards.gather(torch.cat([like[:0], *rows]), count)
@@ -211,6 +215,7 @@ class LocalTraining:
             ),
             penalties=(*rule.penalties, *penalties),
             fresh=None if work.fresh is None else work.fresh[rows],
+            rounds=work.rounds[rows],
             factors=group.submodels.input_factors(),
         )
 

@@ -298,7 +298,7 @@ class RoundTraining(Learner):
 
     def tensors(self) -> dict[str, torch.Tensor]:
         """Tensors of the state, for a checkpoint."""
-        return {**super().tensors(), **self.ledger.tensors()}
+        return {**super().tensors(), **self.ledger.tensors(), **self.executor.tensors()}
 
     def snapshot(self) -> dict[str, Any]:
         """Running totals, metrics of the last round, and the shapes of the parameters."""
@@ -309,3 +309,4 @@ class RoundTraining(Learner):
         super().restore(tensors, state)
         self.totals = Totals(**state["totals"])
         self.ledger.restore(tensors)
+        self.executor.restore(tensors)

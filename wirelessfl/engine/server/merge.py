@@ -9,7 +9,7 @@ import numpy as np
 import torch
 
 from channels import ChannelDraw
-from channels.arrays import BoolArray, ComplexArray, IntArray
+from channels.arrays import BoolArray, ComplexArray, FloatArray, IntArray
 from channels.streams import Name, Stream
 from wirelessfl.air.uplinks import Transmission
 from wirelessfl.air.uplinks.uplink import Reception
@@ -190,8 +190,28 @@ class NodeMerge:
             staleness=self.staleness,
         )
 
+    def _weighted(self, received: Received, factors: FloatArray) -> Received:
+        """Divide by the senders' mean factor at each node, so that the weights sum to 1 again."""
+        sent = self.transmission
+        weights = sent.weights * factors
+        sums = np.bincount(sent.node, weights, sent.nodes)
+        scale = np.where(sums > 0, sums, 1.0)
+        if (scale == 1).all():
+            return received
+        of_nodes = torch.from_numpy(scale).float()[:, None]
+        of_senders = of_nodes[sent.node]
+        return replace(
+            received,
+            mean={name: v / of_nodes.to(v.device) for name, v in received.mean.items()},
+            each={name: v / of_senders.to(v.device) for name, v in received.each.items()},
+        )
+
     def merged(
-        self, reception: Reception, nodes: State, shards: Shards = ALONE
+        self,
+        reception: Reception,
+        nodes: State,
+        shards: Shards = ALONE,
+        weights: FloatArray | None = None,
     ) -> tuple[State, Mapping[str, float]]:
         """Merge the updates that have been added to ``reception``.
 
@@ -199,6 +219,8 @@ class NodeMerge:
             reception: the reception that ``open`` has started.
             nodes: state of the nodes, as from ``Server.at_nodes``.
             shards: the processes that share the clients.
+            weights: [senders], factors of the senders' payloads, by which they change their weights
+                in the means; None for none.
 
         Returns:
             The next state of the nodes, and the metrics of the transmission.
@@ -206,6 +228,8 @@ class NodeMerge:
         params = nodes["params"]
         reception.finish(shards, [payload.name for payload in self.rule.payloads], params)
         received = self.received(reception)
+        if weights is not None:
+            received = self._weighted(received, weights)
         for value in (*received.mean.values(), *received.each.values()):
             self.submodels.silence(value)
         if self.cover is not None:

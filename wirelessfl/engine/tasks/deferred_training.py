@@ -56,7 +56,8 @@ class DeferredTraining:
         lr_share: maps the version of the received model to a factor of the rule's step size.
         title: name of the task in messages.
         gives_up: whether requests may be dropped. If clients keep state, a request then trains only
-            when its update is needed, because the next one may start from another state.
+            when its update is needed, because the next one may start from another state. So it does
+            if the executor keeps the state.
     """
 
     def __init__(
@@ -69,7 +70,9 @@ class DeferredTraining:
         title: str,
         gives_up: bool = False,
     ) -> None:
-        self.ahead = not (gives_up and rule.client_state)
+        self.keeps_state = bool(rule.client_state) or local.executor.stateful
+        """Whether a request depends on the client's state after its previous one."""
+        self.ahead = not (local.executor.stateful or (gives_up and rule.client_state))
         """Whether requests may train before their updates are needed."""
         self.local, self.submodels = local, submodels
         self.rule, self.lr_share, self.title = rule, lr_share, title
@@ -151,7 +154,7 @@ class DeferredTraining:
 
     def _with_earlier(self, needed: dict[int, None]) -> dict[int, None]:
         """Add the earlier requests of the same clients, whose states these requests need."""
-        if not self.rule.client_state or not needed:
+        if not self.keeps_state or not needed:
             return needed
         last: dict[int, int] = {}
         for number in needed:
@@ -161,7 +164,7 @@ class DeferredTraining:
 
     def _possible(self) -> dict[int, None]:
         """Pending requests that can train now, oldest first; with client state, one per client."""
-        if not self.rule.client_state:
+        if not self.keeps_state:
             return dict.fromkeys(self._pending)
         first: dict[int, int] = {}
         for number, request in self._pending.items():
@@ -194,6 +197,7 @@ class DeferredTraining:
             submodels=Submodels.whole(self.local.executor.objective.spec, len(versions)),
             client_submodels=self.submodels.of_requests(clients, [r.version for r in ordered]),
             first_steps=np.array([request.first_step for request in ordered]),
+            rounds=np.array([request.version for request in ordered]),
             fresh=np.array([request.fresh for request in ordered]),
         )
         servers = {

@@ -296,6 +296,7 @@ class TaskLearner(Learner, TaskModel):
         return {
             **super().tensors(),
             **self.deferred.tensors(),
+            **self.local.executor.tensors(),
             **joined("recent", self.recent),
             "begun": torch.tensor(sorted(self.begun), dtype=torch.int64),
         }
@@ -315,6 +316,7 @@ class TaskLearner(Learner, TaskModel):
         super().restore(tensors, state)
         device = self.server.cloud["params"].device
         self.deferred.restore(tensors, state["ahead"], device)
+        self.local.executor.restore(tensors)
         self.recent.clear()
         self.recent.extend(separated("recent", tensors, device))
         self.begun = set(map(operator.index, tensors["begun"].tolist()))  # no other numbers

@@ -8,6 +8,7 @@ from typing import Any, Unpack
 
 from channels.streams import Stream
 from wirelessfl.air.radio import Fading
+from wirelessfl.base.errors import ConfigError
 from wirelessfl.base.guard import guard
 from wirelessfl.base.torch_state import seeded_generators
 from wirelessfl.config import Config
@@ -59,6 +60,11 @@ def build_resolved(config: Config, objects: GivenObjects, shards: Shards = ALONE
     """
     if objects.redesign is not None:
         check_redesign(config, objects.redesign)
+    if objects.trainer is not None and shards.count > 1:
+        raise ConfigError(
+            f"torchrun has started {shards.count} processes, but trainer=..., "
+            f"{objects.trainer.title}, needs one: start it without torchrun."
+        )
     if objects.network is not None:
         guard(type(objects.network.fading), Fading)
     with seeded_generators(Stream(config.run.seed, ("users' code",))):

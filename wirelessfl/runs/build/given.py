@@ -18,6 +18,7 @@ from wirelessfl.data.partition import client_lists
 from wirelessfl.engine.rounds.redesign import Redesign
 from wirelessfl.models.metrics import Metric, check_name
 from wirelessfl.training.batches import Augmentation, AugmentFunction
+from wirelessfl.training.trainer import Trainer
 from wirelessfl.training.workers.shards import Shards
 
 GivenMetrics = Mapping[str, Callable[..., Any]] | Sequence[str | Callable[..., Any] | Metric]
@@ -34,43 +35,47 @@ class GivenTraining(TypedDict, total=False):
     split: Sequence[Any] | None
     redesign: Redesign | None
     augment: AugmentFunction | None
+    trainer: Trainer | None
 
 
 class Given(GivenTraining, total=False):
     """What Python gives a run instead of settings: keywords of ``run``, ``resume``, ``price``, ...
 
-    >>> import torch, wirelessfl
-    >>> config = wirelessfl.Config.from_flags("fedavg", clients=4, rounds=1, out="my-model")
-    >>> model = torch.nn.Sequential(torch.nn.Flatten(), torch.nn.Linear(64, 10))
-    >>> len(wirelessfl.run(config, model=model).rows)
-    2
+        >>> import torch, wirelessfl
+        >>> config = wirelessfl.Config.from_flags("fedavg", clients=4, rounds=1, out="my-model")
+        >>> model = torch.nn.Sequential(torch.nn.Flatten(), torch.nn.Linear(64, 10))
+        >>> len(wirelessfl.run(config, model=model).rows)
+        2
 
-    ============ ===================================================================================
-    ``model``    replaces the configured model: a module of torch; training starts from its weights
-    ``data``     replaces the configured data set: a ``Dataset``, arrays (train_inputs,
-                 train_labels, test_inputs, test_labels), two data sets of torch, splits of a
-                 Hugging Face data set, or the path of an image folder, see
-                 ``wirelessfl.data.as_dataset``
-    ``network``  replaces the configured network: a ``channels.Network``, or the import path of a
-                 function, ``module:function``, as for the setting ``network``. The settings that
-                 it replaces must not be given, not even with their default values: ``[fading]``,
-                 and all of ``[network]`` except ``coherence``, ``availability``,
-                 ``busy_clients``, ``drop_out``, ``downlink_mbps``, ``backhaul_mbps`` and, with
-                 shifted-exponential delays, ``step_seconds``
-    ``loss``     replaces the configured loss: its name, or a function f(outputs, labels) that
-                 returns the loss of each sample, or a scalar, see docs/guides/own-loss-metric.md
-    ``metrics``  further metrics of the rows: functions f(outputs, labels) by name, or a list of
-                 names of metrics, of functions and of objects of a class of metrics, see
-                 ``wirelessfl.metrics``
-    ``split``    replaces the configured split: indices of the training samples of each client.
-                 There is one client per list unless a network is given
-    ``redesign`` decides while the run trains how its next rounds train and send, see
-                 ``wirelessfl.Redesign``
-    ``augment``  changes the samples of each training batch at random: a function f(x, generator)
-                 that gets the samples [batch, ...] of one client and a seeded
-                 ``torch.Generator``, and returns samples of the same shape and dtype. Evaluations
-                 use the unchanged samples. Its import path is the setting ``augment``
-    ============ ===================================================================================
+        ============ ===================================================================================
+        ``model``    replaces the configured model: a module of torch; training starts from its weights
+        ``data``     replaces the configured data set: a ``Dataset``, arrays (train_inputs,
+                     train_labels, test_inputs, test_labels), two data sets of torch, splits of a
+                     Hugging Face data set, or the path of an image folder, see
+                     ``wirelessfl.data.as_dataset``
+        ``network``  replaces the configured network: a ``channels.Network``, or the import path of a
+                     function, ``module:function``, as for the setting ``network``. The settings that
+                     it replaces must not be given, not even with their default values: ``[fading]``,
+                     and all of ``[network]`` except ``coherence``, ``availability``,
+                     ``busy_clients``, ``drop_out``, ``downlink_mbps``, ``backhaul_mbps`` and, with
+                     shifted-exponential delays, ``step_seconds``
+        ``loss``     replaces the configured loss: its name, or a function f(outputs, labels) that
+                     returns the loss of each sample, or a scalar, see docs/guides/own-loss-metric.md
+        ``metrics``  further metrics of the rows: functions f(outputs, labels) by name, or a list of
+                     names of metrics, of functions and of objects of a class of metrics, see
+                     ``wirelessfl.metrics``
+        ``split``    replaces the configured split: indices of the training samples of each client.
+                     There is one client per list unless a network is given
+        ``redesign`` decides while the run trains how its next rounds train and send, see
+                     ``wirelessfl.Redesign``
+        ``augment``  changes the samples of each training batch at random: a function f(x, generator)
+                     that gets the samples [batch, ...] of one client and a seeded
+                     ``torch.Generator``, and returns samples of the same shape and dtype. Evaluations
+                     use the unchanged samples. Its import path is the setting ``augment``
+    =======
+        ``trainer``  trains the clients instead of our local steps: what
+                     ``wirelessfl.bridges.flower`` returns for a Flower app
+        ============ ===================================================================================
     """
 
     network: Network | str | None
@@ -88,6 +93,7 @@ class GivenObjects:
     split: Sequence[Any] | None = None
     redesign: Redesign | None = None
     augment: AugmentFunction | None = None
+    trainer: Trainer | None = None
 
     @classmethod
     def of(cls, function: Callable[..., Any], given: GivenTraining) -> GivenObjects:
@@ -99,7 +105,11 @@ class GivenObjects:
             TypeError: a keyword is unknown.
         """
         check_keywords(function, given, Given.__annotations__)
-        check_objects(model=given.get("model"), redesign=given.get("redesign"))
+        check_objects(
+            model=given.get("model"),
+            redesign=given.get("redesign"),
+            trainer=given.get("trainer"),
+        )
         network, data, split = given.get("network"), given.get("data"), given.get("split")
         metrics, augment = given.get("metrics"), given.get("augment")
         named = isinstance(network, str) and is_import_path(network)
@@ -121,6 +131,7 @@ class GivenObjects:
             split=None if split is None else client_lists(split),
             redesign=given.get("redesign"),
             augment=augment,
+            trainer=given.get("trainer"),
         )
 
     @property
@@ -138,6 +149,7 @@ class GivenObjects:
             split=None if self.split is None else len(self.split),
             redesign=None if self.redesign is None else self.redesign.title,
             augment=None if self.augment is None else Augmentation.of(self.augment).called,
+            trainer=None if self.trainer is None else self.trainer.title,
         )
 
     @property
@@ -182,6 +194,10 @@ OBJECTS: dict[str, tuple[Callable[[], type], str]] = {
     "redesign": (
         lambda: Redesign,
         "give an instance of a class that derives from wirelessfl.Redesign",
+    ),
+    "trainer": (
+        lambda: Trainer,
+        "give what wirelessfl.bridges.flower(app) returns, or leave it out",
     ),
     "shards": (
         lambda: Shards,

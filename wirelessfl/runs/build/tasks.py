@@ -122,6 +122,7 @@ def _check(config: Config, supplied: GivenObjects, shards: Shards) -> None:
         ("data", supplied.data),
         ("split", supplied.split),
         ("augment", supplied.augment),
+        ("trainer", supplied.trainer),
     )
     for name, thing in objects:
         if thing is not None and config.task:

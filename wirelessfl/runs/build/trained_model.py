@@ -40,13 +40,15 @@ from wirelessfl.runs.build.executors import ModelAndData, build_executor
 from wirelessfl.runs.build.given import GivenObjects
 from wirelessfl.runs.build.samples import Loaded, configured_model
 from wirelessfl.runs.build.structure import StepCost, counted_cost
+from wirelessfl.runs.build.trainers import check_trainer, trainer_executor
 from wirelessfl.training.batches import Augmentation, BatchSource
 from wirelessfl.training.cohort import Penalty, need_features
-from wirelessfl.training.evaluation import Evaluation, EvaluationSamples
+from wirelessfl.training.evaluation import Evaluation, EvaluationSamples, OfClients
 from wirelessfl.training.executor import Executor, TrainingData
 from wirelessfl.training.module_checks import output_of
 from wirelessfl.training.objective import Objective
 from wirelessfl.training.steps import StepCounts
+from wirelessfl.training.trainer import TrainerExecutor
 from wirelessfl.training.trial import probabilities
 
 TRIED = 8
@@ -180,6 +182,7 @@ class TrainedModel:
         steps: number of local steps of each client.
         step_cost: counted cost of a full-model step; None unless ``cycles_per_flop`` is set.
         notes: messages for the user, one line each.
+        of_clients: see ``Evaluation``.
     """
 
     algorithm: Algorithm
@@ -198,6 +201,7 @@ class TrainedModel:
     steps: StepCounts
     step_cost: StepCost | None
     notes: list[str]
+    of_clients: OfClients | None = None
 
     @property
     def chunk(self) -> int:
@@ -207,7 +211,14 @@ class TrainedModel:
     def evaluation(self, submodel: Submodels | None) -> Evaluation:
         """What the model is evaluated on, as ``submodel`` or, if this is None, as a whole."""
         test = EvaluationSamples(self.test_inputs, self.test_labels)
-        return Evaluation(self.objective, test, self.validation, self.measures, submodel)
+        return Evaluation(
+            self.objective,
+            test,
+            self.validation,
+            self.measures,
+            submodel,
+            of_clients=self.of_clients,
+        )
 
     def first_inputs(self, count: int) -> Tensor:
         """A few training samples [count, ...], on the device."""
@@ -245,7 +256,10 @@ def build_model_of(
         ConfigError: settings conflict.
         DataError: the data are missing, or cannot be split as requested.
     """
-    expect_workers(config.run, workload)
+    if objects.trainer is None:
+        expect_workers(config.run, workload)
+    else:
+        check_trainer(config, objects.trainer)
     data = objects.data or loaded.dataset(config.dataset, config.data.data_dir)
     samples, groups, held = loaded.split(
         config.data, config, data, network, split_stream, objects.split
@@ -289,21 +303,26 @@ def build_model_of(
     if unlabelled:
         label_hint = f" Of data set {data.name!r}, {unlabelled[0]}"
     penalties, comparing = _penalties(config)
-    executor, computing, notes = build_executor(
-        config.run,
-        ModelAndData(
-            objective=objective,
-            data=TrainingData(inputs, labels, source),
-            classes=data.classes,
-            label_hint=label_hint,
-            clients=len(samples),
-            algorithm=config.algorithm.rule,
-            fixed_shapes=config.used_assigner.fixed_shapes,
-            penalties=_checked(penalties, comparing, data),
-            comparing=comparing,
-            workload=workload,
-        ),
+    trained = ModelAndData(
+        objective=objective,
+        data=TrainingData(inputs, labels, source),
+        classes=data.classes,
+        label_hint=label_hint,
+        clients=len(samples),
+        algorithm=config.algorithm.rule,
+        fixed_shapes=config.used_assigner.fixed_shapes,
+        penalties=_checked(penalties, comparing, data),
+        comparing=comparing,
+        workload=workload,
     )
+    executor: Executor
+    if objects.trainer is None:
+        executor, computing, notes = build_executor(config.run, trained)
+    else:
+        executor, computing = trainer_executor(
+            config, trained, objects.trainer, samples.sizes, stream
+        )
+        notes = []
     if loss_note is not None:
         notes.append(loss_note)
     step_cost = counted_cost(config, objective, inputs, labels)
@@ -335,6 +354,7 @@ def build_model_of(
         steps=steps,
         step_cost=step_cost,
         notes=notes,
+        of_clients=executor.evaluated if isinstance(executor, TrainerExecutor) else None,
     )
 
 

@@ -125,12 +125,13 @@ def _partition(file: Path) -> tuple[str, ClientPartition]:
 
 
 def given_hashes(objects: GivenObjects) -> dict[str, Any]:
-    """Hashes of the given model, data, loss, metrics, redesign and augmentation, by argument.
+    """Hashes of the given model, data, loss, metrics, redesign, augmentation and trainer, by name.
 
     Returns:
         For a model its class, and hashes of the shapes of its parameters and of the source of the
-        user's classes of its modules; for a loss, each metric, a redesign and an augmentation
-        the hash of its code and of the values that it uses; for data that of samples and labels.
+        user's classes of its modules; for a loss, each metric, a redesign, an augmentation and a
+        trainer the hash of its code and of the values that it uses; for data that of samples and
+        labels.
     """
     hashes: dict[str, Any] = {}
     if objects.model is not None:
@@ -153,6 +154,8 @@ def given_hashes(objects: GivenObjects) -> dict[str, Any]:
         hashes["redesign"] = function_hash(objects.redesign)
     if objects.augment is not None:
         hashes["augment"] = function_hash(objects.augment)
+    if objects.trainer is not None:
+        hashes["trainer"] = function_hash(objects.trainer.code)
     return hashes
 
 
@@ -186,7 +189,7 @@ def _words(place: tuple[str, ...]) -> str:
             return f"the {what} of model=..."
         case ("metrics", name):
             return f"the code or a value of metric {name!r}"
-        case ("loss" | "redesign" | "augment" as name,):
+        case ("loss" | "redesign" | "augment" | "trainer" as name,):
             return f"the code or a value of {name}=..."
     return f"{place[0]}=..."
 
