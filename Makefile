@@ -2,12 +2,13 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
+FLOWER := .venv-flower
 READY := $(VENV)/.ready
 
 # The tests start many interpreters, which start faster with compiled files.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo test test-all test-extras docs links setup check gate-store gate product bench gpu figures figures-check claims fuzz clean
+.PHONY: demo test test-all test-extras test-flower docs links setup check gate-store gate product bench gpu figures figures-check claims fuzz clean
 
 demo: $(READY)
 	$(BIN)/python -m experiments.demo
@@ -34,6 +35,15 @@ test test-all: $(READY)
 test-extras: $(READY)
 	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[extras]'
 	$(BIN)/python -m pytest -m extras
+	$(MAKE) test-flower
+
+# Flower accepts only older versions of some packages: it has an environment of its own.
+test-flower:
+	$(PYTHON) -m venv $(FLOWER)
+	sed 's/^rich==.*/rich==14.3.4/' constraints.txt >$(FLOWER)/constraints.txt
+	$(FLOWER)/bin/python -m pip install --quiet --constraint $(FLOWER)/constraints.txt \
+		--editable '.[flower]' pytest hypothesis
+	$(FLOWER)/bin/python -m pytest -m flower tests/wirelessfl/bridges
 
 # The site; with ONLINE=1 its types link to the pages of NumPy, PyTorch and others.
 docs: $(READY)
@@ -91,4 +101,4 @@ $(READY): pyproject.toml constraints.txt
 	@touch $(READY)
 
 clean:
-	rm -rf $(VENV) build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache
+	rm -rf $(VENV) $(FLOWER) build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache

@@ -37,6 +37,7 @@ MODULES = (
     "wirelessfl.observers",
     "wirelessfl.results",
     "wirelessfl.theory",
+    "wirelessfl.bridges",
     "wirelessfl.extend",
 )
 """Public modules. A name of several modules is described where it stands first."""

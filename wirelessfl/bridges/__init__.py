@@ -1,7 +1,8 @@
 """Bridges to other frameworks, whose packages are imported only when a bridge is used.
 
-flower        the clients of a Flower ``ClientApp``, to train under our clock and radio
-flower_split  the partitions of a partitioner of ``flwr-datasets``, as ``split`` of a run
+Flower:
+    flower        the clients of a ``ClientApp``, as ``trainer`` of a run
+    flower_split  the partitions of a partitioner of ``flwr-datasets``, as ``split`` of a run
 """
 
 from wirelessfl.bridges.flower_app import flower

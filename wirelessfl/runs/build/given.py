@@ -41,41 +41,40 @@ class GivenTraining(TypedDict, total=False):
 class Given(GivenTraining, total=False):
     """What Python gives a run instead of settings: keywords of ``run``, ``resume``, ``price``, ...
 
-        >>> import torch, wirelessfl
-        >>> config = wirelessfl.Config.from_flags("fedavg", clients=4, rounds=1, out="my-model")
-        >>> model = torch.nn.Sequential(torch.nn.Flatten(), torch.nn.Linear(64, 10))
-        >>> len(wirelessfl.run(config, model=model).rows)
-        2
+    >>> import torch, wirelessfl
+    >>> config = wirelessfl.Config.from_flags("fedavg", clients=4, rounds=1, out="my-model")
+    >>> model = torch.nn.Sequential(torch.nn.Flatten(), torch.nn.Linear(64, 10))
+    >>> len(wirelessfl.run(config, model=model).rows)
+    2
 
-        ============ ===================================================================================
-        ``model``    replaces the configured model: a module of torch; training starts from its weights
-        ``data``     replaces the configured data set: a ``Dataset``, arrays (train_inputs,
-                     train_labels, test_inputs, test_labels), two data sets of torch, splits of a
-                     Hugging Face data set, or the path of an image folder, see
-                     ``wirelessfl.data.as_dataset``
-        ``network``  replaces the configured network: a ``channels.Network``, or the import path of a
-                     function, ``module:function``, as for the setting ``network``. The settings that
-                     it replaces must not be given, not even with their default values: ``[fading]``,
-                     and all of ``[network]`` except ``coherence``, ``availability``,
-                     ``busy_clients``, ``drop_out``, ``downlink_mbps``, ``backhaul_mbps`` and, with
-                     shifted-exponential delays, ``step_seconds``
-        ``loss``     replaces the configured loss: its name, or a function f(outputs, labels) that
-                     returns the loss of each sample, or a scalar, see docs/guides/own-loss-metric.md
-        ``metrics``  further metrics of the rows: functions f(outputs, labels) by name, or a list of
-                     names of metrics, of functions and of objects of a class of metrics, see
-                     ``wirelessfl.metrics``
-        ``split``    replaces the configured split: indices of the training samples of each client.
-                     There is one client per list unless a network is given
-        ``redesign`` decides while the run trains how its next rounds train and send, see
-                     ``wirelessfl.Redesign``
-        ``augment``  changes the samples of each training batch at random: a function f(x, generator)
-                     that gets the samples [batch, ...] of one client and a seeded
-                     ``torch.Generator``, and returns samples of the same shape and dtype. Evaluations
-                     use the unchanged samples. Its import path is the setting ``augment``
-    =======
-        ``trainer``  trains the clients instead of our local steps: what
-                     ``wirelessfl.bridges.flower`` returns for a Flower app
-        ============ ===================================================================================
+    ============ ===================================================================================
+    ``model``    replaces the configured model: a module of torch; training starts from its weights
+    ``data``     replaces the configured data set: a ``Dataset``, arrays (train_inputs,
+                 train_labels, test_inputs, test_labels), two data sets of torch, splits of a
+                 Hugging Face data set, or the path of an image folder, see
+                 ``wirelessfl.data.as_dataset``
+    ``network``  replaces the configured network: a ``channels.Network``, or the import path of a
+                 function, ``module:function``, as for the setting ``network``. The settings that
+                 it replaces must not be given, not even with their default values: ``[fading]``,
+                 and all of ``[network]`` except ``coherence``, ``availability``,
+                 ``busy_clients``, ``drop_out``, ``downlink_mbps``, ``backhaul_mbps`` and, with
+                 shifted-exponential delays, ``step_seconds``
+    ``loss``     replaces the configured loss: its name, or a function f(outputs, labels) that
+                 returns the loss of each sample, or a scalar, see docs/guides/own-loss-metric.md
+    ``metrics``  further metrics of the rows: functions f(outputs, labels) by name, or a list of
+                 names of metrics, of functions and of objects of a class of metrics, see
+                 ``wirelessfl.metrics``
+    ``split``    replaces the configured split: indices of the training samples of each client.
+                 There is one client per list unless a network is given
+    ``redesign`` decides while the run trains how its next rounds train and send, see
+                 ``wirelessfl.Redesign``
+    ``augment``  changes the samples of each training batch at random: a function f(x, generator)
+                 that gets the samples [batch, ...] of one client and a seeded
+                 ``torch.Generator``, and returns samples of the same shape and dtype. Evaluations
+                 use the unchanged samples. Its import path is the setting ``augment``
+    ``trainer``  trains the clients instead of our local steps: what
+                 ``wirelessfl.bridges.flower`` returns for a Flower app
+    ============ ===================================================================================
     """
 
     network: Network | str | None
