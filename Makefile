@@ -47,7 +47,8 @@ test-flower:
 
 # The site; with ONLINE=1 its types link to the pages of NumPy, PyTorch and others.
 docs: $(READY)
-	$(SPHINX) $(if $(ONLINE),--tag online) docs build/docs/html
+	rm -rf build/docs/html
+	$(SPHINX) $(if $(ONLINE),--tag online) --doctree-dir build/docs/doctrees docs build/docs/html
 
 # Looks up every link to another site.
 links: $(READY)

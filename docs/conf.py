@@ -41,7 +41,7 @@ if find_spec("latex2mathml"):  # otherwise formulas need a network: MathJax
     html_math_renderer = "mathml"
 nitpicky = False
 
-myst_enable_extensions = ["colon_fence", "dollarmath", "html_image"]
+myst_enable_extensions = ["colon_fence", "dollarmath"]
 myst_heading_anchors = 4
 
 autodoc_typehints = "signature"

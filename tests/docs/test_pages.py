@@ -24,6 +24,7 @@ def test_pages_are_short(page):
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_images_have_texts(page):
     text = page.read_text(encoding="utf-8")
+    assert page.name == "README.md" or "<img" not in text, "the site would lack its file"
     images = [*re.findall(r"!\[([^\]]*)\]", text), *re.findall(r"<img [^>]*?>", text)]
     texts = [(re.findall(r'alt="([^"]*)"', one) or [one])[0] for one in images]
     assert [one for one in texts if len(one) < 20 or one.startswith("<")] == []
