@@ -207,8 +207,9 @@ def _misnamed(case: Examined) -> Iterator[str]:
         if of_project(cls) or len(users) == len(cls.__mro__) - 1:
             continue
         theirs = {name for base in users for name in vars(base)}
-        lacked = {name for name in dir(cls) if name[0] != "_"} - theirs
-        for name in sorted(theirs):
+        called = {name for base in cls.__mro__ if base not in users for name in vars(base)}
+        lacked = {name for name in called if name[0] != "_"} - theirs
+        for name in sorted(theirs - called):
             near = get_close_matches(name, lacked, 1, MISNAMED)
             if name[0] != "_" and isfunction(getattr(cls, name)) and near:
                 yield (
