@@ -82,12 +82,11 @@ def probabilities(objective: Objective, x: Tensor) -> list[str]:
     """
     if not isinstance(objective.criterion, CrossEntropy | BinaryCrossEntropy):
         return []
-    outputs = output_of(objective.module, x)
+    outputs, sigmoids = _with_sigmoids(objective.module, x)
     ones = outputs.new_ones(outputs[:, 0].shape)
-    last = [*objective.module.modules()][-1]
     if outputs.min() < 0 or outputs.max() > 1 + 1e-4:
         return []
-    if isinstance(last, nn.Sigmoid):
+    if any(torch.equal(values.flatten(), outputs.flatten()) for values in sigmoids):
         layer = "sigmoid"
     elif outputs.shape[1] > 1 and outputs.sum(1).allclose(ones, atol=1e-4):
         layer = "softmax"
@@ -97,6 +96,18 @@ def probabilities(objective: Objective, x: Tensor) -> list[str]:
         f"model {type(objective.module).__name__} returns probabilities, but loss "
         f'"{objective.criterion.title}" needs logits: remove its last {layer}.'
     ]
+
+
+def _with_sigmoids(module: nn.Module, x: Tensor) -> tuple[Tensor, list[Tensor]]:
+    """Output of ``module`` for samples ``x`` [batch, ...], and the outputs of its sigmoids."""
+    values = list[Tensor]()
+    sigmoids = (part for part in module.modules() if isinstance(part, nn.Sigmoid))
+    hooks = [part.register_forward_hook(lambda *call: values.append(call[-1])) for part in sigmoids]
+    try:
+        return output_of(module, x), values
+    finally:
+        for hook in hooks:
+            hook.remove()
 
 
 def why_not_vmapped(objective: Objective, x: Tensor, y: Tensor) -> str | None:

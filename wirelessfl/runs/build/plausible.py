@@ -29,6 +29,7 @@ from wirelessfl.base.guard import of_project
 from wirelessfl.config import Config
 from wirelessfl.config.choices import CHOSEN
 from wirelessfl.engine.selection import Selection
+from wirelessfl.runs.folder.given_code import codes_of
 from wirelessfl.training.workers.processes import cores
 
 DAY = 86400.0
@@ -200,16 +201,21 @@ def _energy(case: Examined) -> Iterator[str]:
 
 
 def _misnamed(case: Examined) -> Iterator[str]:
-    """Methods of users' classes that nothing calls, with almost the name of one that they lack."""
+    """Methods of users' classes that nothing calls, with almost the name of one that they lack.
+
+    A method that another one of theirs calls is a helper.
+    """
     for kind in CHOSEN:
         cls = type(getattr(case.config, kind, None))
         users = [base for base in cls.__mro__ if not of_project(base) and base is not object]
         if of_project(cls) or len(users) == len(cls.__mro__) - 1:
             continue
-        theirs = {name for base in users for name in vars(base)}
-        called = {name for base in cls.__mro__ if base not in users for name in vars(base)}
-        lacked = {name for name in called if name[0] != "_"} - theirs
-        for name in sorted(theirs - called):
+        theirs = {name: value for base in users for name, value in vars(base).items()}
+        inherited = {name for base in cls.__mro__ if base not in users for name in vars(base)}
+        lacked = {name for name in inherited if name[0] != "_"} - theirs.keys()
+        functions = [value.__code__ for value in theirs.values() if isfunction(value)]
+        helpers = {name for one in functions for code in codes_of(one) for name in code.co_names}
+        for name in sorted(theirs.keys() - inherited - helpers):
             near = get_close_matches(name, lacked, 1, MISNAMED)
             if name[0] != "_" and isfunction(getattr(cls, name)) and near:
                 yield (

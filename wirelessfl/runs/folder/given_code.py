@@ -86,7 +86,7 @@ def _used(function: FunctionType, seen: set[int]) -> Iterator[Any]:
         cells = inspect.getclosurevars(function).nonlocals
     except ValueError:  # a name that is not set yet
         cells = {}
-    codes = [*_codes(function.__code__)]
+    codes = [*codes_of(function.__code__)]
     steps = [step for code in codes for step in dis.get_instructions(code)]
     set_there = {step.argval for step in steps if step.opname.startswith("STORE_")}
     names = {step.argval for step in steps if step.opname in ("LOAD_GLOBAL", "LOAD_NAME")}
@@ -99,12 +99,12 @@ def _used(function: FunctionType, seen: set[int]) -> Iterator[Any]:
             yield from (name, *_thing(values[name], seen))
 
 
-def _codes(code: CodeType) -> Iterator[CodeType]:
+def codes_of(code: CodeType) -> Iterator[CodeType]:
     """A function's code, and that of the functions inside it."""
     yield code
     for constant in code.co_consts:
         if isinstance(constant, CodeType):
-            yield from _codes(constant)
+            yield from codes_of(constant)
 
 
 def _kept(value: Any) -> bool:

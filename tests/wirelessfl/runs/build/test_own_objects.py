@@ -149,6 +149,24 @@ def test_a_sigmoid_before_binary_cross_entropy_is_noted(toy):
         assert any("remove its last sigmoid" in note for note in notes) == noted
 
 
+class HiddenSigmoid(nn.Module):
+    """Logits that happen to be within 0 and 1; its last module is between its layers."""
+
+    def __init__(self):
+        super().__init__()
+        self.first, self.second, self.activation = nn.Linear(12, 3), nn.Linear(3, 4), nn.Sigmoid()
+        nn.init.uniform_(self.second.weight, 0.0, 0.1)
+        nn.init.constant_(self.second.bias, 0.1)
+
+    def forward(self, x):
+        return self.second(self.activation(self.first(x)))
+
+
+def test_a_sigmoid_between_layers_is_not_noted(toy):
+    notes = build(Config.from_flags("fedavg", clients=3), data=toy, model=HiddenSigmoid()).notes
+    assert not [note for note in notes if "probabilities" in note]
+
+
 def test_test_samples_that_are_those_of_training_are_noted(toy):
     small = Config.from_flags("fedavg", clients=3)
     same_samples = replace(toy, test_inputs=toy.train_inputs, test_labels=toy.train_labels)

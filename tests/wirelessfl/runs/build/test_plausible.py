@@ -120,19 +120,23 @@ def test_optimal_bands_that_cost_much_energy_are_a_note(radius, costs, tmp_path)
 
 @dataclass(frozen=True)
 class Misnamed(FedAvg):
-    """``gradients`` is not called; ``merged`` is a helper of its own ``merge``."""
+    """``gradients`` is not called; ``merged`` and ``keeps`` are helpers of its own ``merge``."""
 
     def gradients(self, grads, params, cohort):
         return 0 * grads
 
     def merge(self, server, received):
-        return self.merged(server, received)
+        merged = [self.merged(server, received) for _ in range(self.keeps())]
+        return merged[0]
 
     def merged(self, server, received):
         return super().merge(server, received)
 
     def send(self, params, state, cohort):
         return super().send(params, state, cohort)  # called, although ``sends`` is inherited
+
+    def keeps(self):
+        return 1
 
 
 def test_a_method_with_almost_the_name_of_an_inherited_one_is_noted():
