@@ -61,7 +61,7 @@ def card(runs: Runs, folder: Path, *, best: bool = False) -> Path:
 
     Raises:
         ConfigError: there are several runs, the run is unfinished, it has not kept its best
-            parameters, or the folder has a card or is in that of a run.
+            parameters, or the folder has a card or a model, or is in that of a run.
     """
     if len(runs) != 1:
         raise ConfigError(f"{len(runs)} runs are given, but a card is that of one: name one run.")
@@ -74,8 +74,9 @@ def card(runs: Runs, folder: Path, *, best: bool = False) -> Path:
     if folder.is_file() or folder.suffix == Path(MODEL).suffix:
         raise ConfigError(f"output is {folder}: with --card, name a folder.")
     check_outside(runs, folder / MODEL)
-    if (folder / CARD).exists():
-        raise ConfigError(f"{folder} has a {CARD}, which may be edited: name another folder.")
+    for name, reason in ((CARD, "may be edited"), (MODEL, "may be of another run")):
+        if (folder / name).exists():
+            raise ConfigError(f"{folder} has a {name}, which {reason}: name another folder.")
     check_writable(folder, "output")
     metadata = write_params(runs, folder / MODEL, best=best)
     rows = [json.loads(metadata["row"])] if best else None

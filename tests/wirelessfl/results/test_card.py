@@ -126,6 +126,7 @@ def test_a_card_of_known_data_names_those_of_the_hub(stored, tmp_path):
         (("runs/fedavg-1", "-o", "runs/fedavg-1/m"), "in the folder of a run"),
         (("runs/fedavg-1", "-o", "m.safetensors"), "with --card, name a folder"),
         (("runs/fedavg-1", "-o", "old"), "old has a README.md, which may be edited"),
+        (("runs/fedavg-1", "-o", "weights"), "weights has a model.safetensors"),
         (("runs/fedavg-2", "-o", "m"), "resume it first, wirelessfl resume runs/fedavg-2"),
         (("runs/fedavg-1", "-o", "m", "--best"), "only runs with --keep-best have it"),
     ],
@@ -134,8 +135,9 @@ def test_what_cannot_be_a_card_is_one_line(stored, words, message, tmp_path, mon
     stored("fedavg", [0.1, 0.2])
     stored("fedavg", [0.1], finished=False)
     monkeypatch.chdir(tmp_path)
-    (tmp_path / "old").mkdir()
-    (tmp_path / "old" / "README.md").touch()
+    for folder, file in (("old", "README.md"), ("weights", "model.safetensors")):
+        (tmp_path / folder).mkdir()
+        (tmp_path / folder / file).touch()
     assert main(["export", "--card", *words]) == 2
     text = capsys.readouterr().err
     assert message in text
