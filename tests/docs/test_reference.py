@@ -1,6 +1,7 @@
 """The reference names everything that is public."""
 
 import importlib
+import inspect
 import re
 
 import pytest
@@ -8,6 +9,11 @@ import pytest
 import wirelessfl
 from tests.docs.pages import GUIDES
 
+PUBLIC = [
+    *("channels", "solvers", "wirelessfl", "wirelessfl.extend", "wirelessfl.data"),
+    *("wirelessfl.models", "wirelessfl.losses", "wirelessfl.metrics", "wirelessfl.observers"),
+    *("wirelessfl.results", "wirelessfl.theory", "wirelessfl.bridges"),
+]
 ENTRY = re.compile(r"^    ([a-zA-Z_][\w, ]*?)(?:  .*)?$", re.MULTILINE)
 
 
@@ -20,6 +26,21 @@ def test_help_lists_every_public_name_once(name):
     assert sorted(listed) == sorted(public)
     width = max(len(line) for line in module.__doc__.splitlines())
     assert width <= 100
+
+
+@pytest.mark.parametrize("name", PUBLIC)
+def test_no_signature_shows_the_environment(name):
+    """A default such as os.environ would be printed with its values on the pages."""
+    module = importlib.import_module(name)
+    for public in (n for n in dir(module) if n[0] != "_"):
+        value = getattr(module, public)
+        methods = [getattr(value, n, None) for n in dir(value)] if inspect.isclass(value) else []
+        for function in filter(callable, [value, *methods]):
+            try:
+                signature = str(inspect.signature(function))
+            except (TypeError, ValueError):  # those of C have none
+                continue
+            assert "environ(" not in signature, f"{name}.{public}"
 
 
 ROWS = GUIDES.parent / "reference" / "rows.md"

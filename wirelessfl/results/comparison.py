@@ -10,6 +10,7 @@ from typing import Any
 from wirelessfl.base.errors import ConfigError
 from wirelessfl.base.rows import measured_field
 from wirelessfl.base.terminal import rendered
+from wirelessfl.results.given_networks import network_hash
 from wirelessfl.results.intervals import Effect, difference, ratio
 from wirelessfl.results.runs import Runs
 from wirelessfl.results.selection import Case, order_key, value_text, varied
@@ -155,6 +156,9 @@ def _different(cases: Sequence[Case]) -> dict[str, list[list[Any]]]:
             by_case.append(sorted(values, key=order_key))
         if any(values != by_case[0] for values in by_case):
             different[name] = by_case
+    networks = [sorted({network_hash(run) or "" for run in case.runs}) for case in cases]
+    if any(hashes != networks[0] for hashes in networks):
+        different["network"] = [[h or None for h in hashes] for hashes in networks]
     seeds: list[list[Any]] = [sorted({*case.seeds}) for case in cases]
     if not different and any(numbers != seeds[0] for numbers in seeds):
         different["seed"] = seeds

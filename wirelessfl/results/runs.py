@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, overload
 
+from channels.notes import Notes
 from wirelessfl.base.errors import ConfigError
 from wirelessfl.base.figures.curves import StyleName
 from wirelessfl.base.packages import pandas
 from wirelessfl.base.wording import shown
 from wirelessfl.config.stored import plain
+from wirelessfl.results.given_networks import settings_of
 from wirelessfl.results.panels import plotted_against
 from wirelessfl.results.selection import (
     Case,
@@ -18,6 +21,7 @@ from wirelessfl.results.selection import (
     check_names,
     check_types,
     matches,
+    names_of,
     seeds_of,
     telling,
 )
@@ -89,7 +93,12 @@ class Runs(Sequence[RunResult]):
     @property
     def varied(self) -> list[str]:
         """Settings that tell runs apart, besides seeds; others that differ follow from them."""
-        return telling([run.settings for run in self])
+        return telling(self._settings)
+
+    @cached_property
+    def _settings(self) -> list[dict[str, Any]]:
+        """The settings of each run, with numbers of the network that was given to it."""
+        return [settings_of(run) for run in self]
 
     def where(self, *tests: Callable[[RunResult], bool], **settings: Any) -> Runs:
         """The runs with these settings.
@@ -108,12 +117,12 @@ class Runs(Sequence[RunResult]):
                     f"test is {shown(test)}: give a function of a run, or settings by name, such "
                     "as cells=2."
                 )
-        check_names(settings, (run.settings for run in self))
-        check_types(settings, [run.settings for run in self])
+        check_names(settings, self._settings)
+        check_types(settings, self._settings)
         return Runs(
             run
-            for run in self
-            if all(matches(run.settings.get(name), v) for name, v in settings.items())
+            for run, own in zip(self, self._settings, strict=True)
+            if all(matches(own.get(name), v) for name, v in settings.items())
             and all(test(run) for test in tests)
         )
 
@@ -121,7 +130,7 @@ class Runs(Sequence[RunResult]):
         """The runs in groups of equal settings.
 
         Args:
-            names: settings by flag name.
+            names: settings by flag name; ``by("algorithm", "lr")`` is ``by("algorithm,lr")``.
 
         Returns:
             The runs of each value; with several names, of each tuple of values. Groups are in the
@@ -132,30 +141,34 @@ class Runs(Sequence[RunResult]):
         """
         if not names:
             raise ConfigError('no setting to group by: name some, such as by("algorithm").')
-        check_names(names, (run.settings for run in self))
+        settings_names = names_of(names)
+        check_names(settings_names, self._settings)
         groups: dict[Any, list[RunResult]] = {}
-        for run in self:
-            key = tuple(_key(run.settings.get(name)) for name in names)
-            groups.setdefault(key[0] if len(names) == 1 else key, []).append(run)
+        for run, settings in zip(self, self._settings, strict=True):
+            key = tuple(_key(settings.get(name)) for name in settings_names)
+            groups.setdefault(key[0] if len(key) == 1 else key, []).append(run)
         return {key: Runs(runs) for key, runs in groups.items()}
 
-    def cases(self, by: str | Sequence[str] | None = None) -> list[Case]:
+    def cases(self, by: str | Sequence[str] | None = None, *further: str) -> list[Case]:
         """Groups of runs with equal settings, one per task, with their labels.
 
         Args:
-            by: settings that distinguish groups, by flag name; None for all in which runs differ.
+            by: settings that distinguish groups, by flag name: ``"algorithm"``, a list of several,
+                or ``"algorithm,lr"``; None for all in which runs differ. Numbers of networks that
+                were given to runs, such as bandwidth_hz, count as settings.
+            further: further settings.
 
         Raises:
             ConfigError: there are no runs, or a name is unknown.
         """
         if not len(self):
             raise ConfigError("there are no runs: select others.")
-        return cases_of(list(self), by)
+        return cases_of(list(self), names_of(by, *further) if further else by)
 
     def table(
         self,
         by: str | Sequence[str] | None = None,
-        *,
+        *further: str,
         target: float | None = None,
         field: str | None = None,
         sort: str | None = None,
@@ -164,7 +177,9 @@ class Runs(Sequence[RunResult]):
         """Final accuracy and costs of each group: mean and range over its runs.
 
         Args:
-            by: settings that distinguish groups, by flag name; None for all in which runs differ.
+            by: settings that distinguish groups, see ``cases``: ``table("algorithm", "lr")``,
+                ``table("algorithm,lr")`` and ``table(by=["algorithm", "lr"])`` are the same.
+            further: further settings.
             target: value of ``field`` that runs should reach; None for the target of the runs, if
                 all have the same, else the costs are those of whole runs.
             field: field of rows that the target refers to; None for the accuracy, on validation
@@ -177,7 +192,7 @@ class Runs(Sequence[RunResult]):
         Raises:
             ConfigError: there are no runs, a name is unknown, or a run has no rows.
         """
-        return summarised(self.cases(by), target, field, sort, tests)
+        return summarised(self.cases(by, *further), target, field, sort, tests)
 
     def plot(
         self,
@@ -208,7 +223,10 @@ class Runs(Sequence[RunResult]):
             ConfigError: there are no runs, or a name or label is unknown.
             ValueError: a run has no rows, none has the field, or an option is wrong.
         """
-        curves = {case.title: [rows for rows in case.rows if rows] for case in self.cases(by)}
+        cases = self.cases(by)
+        for note in (note for case in cases for note in case.notes if "unfinished" not in note):
+            Notes()(f"{note}.")
+        curves = {case.title: [rows for rows in case.rows if rows] for case in cases}
         curves = {name: rows for name, rows in curves.items() if rows}
         return plotted(
             relabelled(curves, labels or {}),
@@ -248,8 +266,8 @@ class Runs(Sequence[RunResult]):
         Raises:
             ConfigError: there are no runs, a name is unknown, or a run has no rows.
         """
-        check_names([setting], [run.settings for run in self])
-        names = self.varied if by is None else [by] if isinstance(by, str) else list(by)
+        check_names([setting], self._settings)
+        names = self.varied if by is None else names_of(by)
         cases = self.cases([*(name for name in names if name != setting), setting])
         return plotted_against(
             cases, setting, target=target, cost=cost, field=field, tests=tests, style=style
@@ -295,10 +313,10 @@ class Runs(Sequence[RunResult]):
             {
                 "folder": str(run.directory),
                 "seed": run.settings["seed"],
-                **{name: plain(run.settings.get(name)) for name in names},
+                **{name: plain(settings.get(name)) for name in names},
                 **row,
             }
-            for run in self
+            for run, settings in zip(self, self._settings, strict=True)
             for row in run.rows
         ]
 

@@ -16,6 +16,7 @@ from wirelessfl.base.wording import shown, suggestion
 from wirelessfl.config.sections import PLACES
 from wirelessfl.config.stored import is_setting, plain
 from wirelessfl.results import archive
+from wirelessfl.results.given_networks import network_note, settings_of
 from wirelessfl.runs.result import RunResult
 
 MACHINE = (*archive.MACHINE, "padding", "client_states")
@@ -217,7 +218,7 @@ class Case:
     @property
     def settings(self) -> list[Mapping[str, Any]]:
         """The settings of each run, by flag name."""
-        return [run.settings_of(self.task) for run in self.runs]
+        return [settings_of(run, self.task) for run in self.runs]
 
     @property
     def seeds(self) -> list[int]:
@@ -230,34 +231,39 @@ class Case:
         notes = []
         if mixed := telling(self.settings):
             notes.append(f"{self.label}: its runs differ in {', '.join(mixed)}, not only in seeds")
+        if differing := network_note(self.runs):
+            notes.append(f"{self.label}: {differing}")
         unfinished = sum(not run.finished for run in self.runs)
         if unfinished:
             notes.append(f"{self.label}: {unfinished} of {len(self.runs)} runs unfinished")
         return notes
 
 
+def names_of(by: str | Sequence[str] | None, *further: str) -> list[str]:
+    """Names of settings: one, several with commas as on the command line, or a list of them."""
+    listed = [by] if isinstance(by, str) else by
+    names: list[Any] = [*listed, *further] if isinstance(listed, list | tuple) else [by]
+    if not all(isinstance(name, str) for name in names):
+        raise ConfigError(f"by is {shown(by)}: name a setting, or a list of settings.")
+    return [name.strip() for words in names for name in words.split(",")]
+
+
 def cases_of(runs: Sequence[RunResult], by: str | Sequence[str] | None) -> list[Case]:
     """Groups of runs, one per task, in the order of their values."""
-    settings = [run.settings for run in runs]
+    settings_of_runs = [settings_of(run) for run in runs]
     if by is None:
-        names = telling(settings) or ["algorithm"]
+        names = telling(settings_of_runs) or ["algorithm"]
     else:
-        if not isinstance(by, str | list | tuple) or not all(isinstance(n, str) for n in by):
-            raise ConfigError(f"by is {shown(by)}: name a setting, or a list of settings.")
-        names = [by] if isinstance(by, str) else list(by)
-        check_names(names, settings)
+        names = names_of(by)
+        check_names(names, settings_of_runs)
         if not names:
             raise ConfigError("by is empty: name settings, or leave it out.")
-    groups: dict[str, list[RunResult]] = {}
-    for run in runs:
-        groups.setdefault(repr([run.settings.get(name) for name in names]), []).append(run)
+    groups: dict[str, tuple[tuple[Any, ...], list[RunResult]]] = {}
+    for run, settings in zip(runs, settings_of_runs, strict=True):
+        values = tuple(settings.get(name) for name in names)
+        groups.setdefault(repr(values), (values, []))[1].append(run)
     cases = []
-    ordered = sorted(
-        groups.values(),
-        key=lambda group: [order_key(group[0].settings.get(name)) for name in names],
-    )
-    for group in ordered:
-        values = tuple(group[0].settings.get(name) for name in names)
+    for values, group in sorted(groups.values(), key=lambda both: [*map(order_key, both[0])]):
         label = label_text(names, values) or "runs"
         by_task: dict[str | None, list[RunResult]] = {}
         for run in group:
@@ -265,7 +271,7 @@ def cases_of(runs: Sequence[RunResult], by: str | Sequence[str] | None) -> list[
             for task in several:
                 by_task.setdefault(task, []).append(run)
         for task, members in by_task.items():
-            own_settings = members[0].settings_of(task)
+            own_settings = settings_of(members[0], task)
             of_task = values if task is None else tuple(own_settings.get(name) for name in names)
             text = label if task is None else f"{label_text(names, of_task) or 'runs'}, {task}"
             cases.append(Case(tuple(names), of_task, tuple(members), task, text))

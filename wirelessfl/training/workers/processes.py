@@ -29,8 +29,9 @@ def cores() -> int:
     return os.cpu_count() or 1
 
 
-def launched(environment: Mapping[str, str] = os.environ) -> tuple[int, int]:
+def launched(environment: Mapping[str, str] | None = None) -> tuple[int, int]:
     """Rank of this process and number of processes started by ``torchrun``; (0, 1) without it."""
+    environment = os.environ if environment is None else environment
     rank, count = environment.get("RANK"), environment.get("WORLD_SIZE")
     if not (rank and count):
         return 0, 1

@@ -102,8 +102,13 @@ def _connection_errors(count: int) -> Iterator[None]:
 
 
 @contextmanager
-def sharded(environment: Mapping[str, str] = os.environ) -> Iterator[Shards]:
-    """Connect the processes started by ``torchrun``; without it, yield a single process."""
+def sharded(environment: Mapping[str, str] | None = None) -> Iterator[Shards]:
+    """Connect the processes started by ``torchrun``; without it, yield a single process.
+
+    Args:
+        environment: variables by name; None for those of this process.
+    """
+    environment = os.environ if environment is None else environment
     rank, count = launched(environment)
     if count == 1:
         yield Shards()
