@@ -52,6 +52,7 @@ autodoc_type_aliases = {
 }
 python_maximum_signature_line_length = 88
 default_role = "code"
+smartquotes = False  # flags begin with two hyphens
 autodoc_member_order = "bysource"
 napoleon_google_docstring = True
 napoleon_numpy_docstring = False

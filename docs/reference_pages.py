@@ -60,6 +60,26 @@ UNITS = {
 """Units by the last words of a setting's name."""
 
 
+EXPLAINED = {
+    "reference/formulas#signal-to-noise-ratio": "snr_db path_gain_db noise_figure_db",
+    "reference/formulas#channel-coherence": "coherence",
+    "reference/formulas#time-of-local-training": "cpu_hz cycles_per_step cycles_per_flop",
+    "reference/formulas#energy-of-local-training": "switched_capacitance",
+    "reference/formulas#energy-of-an-upload": "transmit_power_w transmit_power_dbm",
+    "reference/over-the-air#conventions-of-power-and-noise": "convention",
+    "reference/over-the-air#truncated-channel-inversion": "threshold",
+    "guides/own-channel#a-channel-matrix": "channel",
+    "guides/own-channel#a-network-of-arrays": "network",
+    "guides/decisions#what-is-decided-in-each-round": (
+        "allocation round_deadline energy_weight late order"
+    ),
+    "guides/decisions#a-cut-off-for-late-updates": "cutoff_seconds",
+    "guides/devices#energy-budgets": "client_joules",
+    "guides/submodels#downlink-compression": "compression_bits compression_keep",
+}
+"""Sections of pages that explain settings, by the keys of these."""
+
+
 @dataclass(frozen=True)
 class Entry:
     """A public name and what the list says about it."""
@@ -294,10 +314,23 @@ def settings_page() -> list[str]:
                     row = flag_row(flag, None if flag.varies else flag.default, anchor=True)
                     owners = owner_names(flag.key)
                     row[2] += f"\n\n*{escaped(owners)}*" if owners else ""
+                    row[2] += explained(flag.key)
                     rows.append(row)
         lines += title(heading.capitalize(), "-")
         lines += table(head, rows, "30 20 50")
     return lines
+
+
+def explained(key: str) -> str:
+    """A link to the section that explains a setting; empty if there is none."""
+    found = [section for section, keys in EXPLAINED.items() if key in keys.split()]
+    if not found:
+        return ""
+    page, _, anchor = found[0].partition("#")
+    text = (Path(__file__).parent / f"{page}.md").read_text(encoding="utf-8")
+    headings = re.findall(r"^##+ (.*)$", text, re.MULTILINE)
+    slugs = {re.sub(r"[^\w\- ]", "", line.lower()).replace(" ", "-"): line for line in headings}
+    return f"\n\nSee `{slugs[anchor]} <../../{page}.html#{anchor}>`__."
 
 
 def kind_text(kind: str) -> str:

@@ -29,7 +29,8 @@ def settings():
     """Our setting, and a name that another package has for it."""
     for heading in ("Flower", "FedLab", "FedScale", "pfl"):
         for theirs, ours in (cells for cells in rows(heading) if len(cells) == 2):
-            names = [flag[2:].replace("-", "_") for flag in CODE.findall(ours)]
+            flags = [word for word in CODE.findall(ours) if word.startswith("--")]
+            names = [flag[2:].replace("-", "_") for flag in flags]
             for name in CODE.findall(theirs):
                 if re.fullmatch(r"[a-z][a-z_-]*", name):
                     yield names, name

@@ -34,6 +34,7 @@ COMMANDS = {
     "own-data": 2,
     "own-channel": 3,
     "own-uplink": 2,
+    "compressed-uploads": 2,
     "own-schedule": 2,
     "own-selection": 2,
     "own-failures": 1,

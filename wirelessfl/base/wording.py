@@ -21,7 +21,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 _PRIVACY = " There is no differential privacy; your own algorithm can add noise to what it sends."
 _UPLOADS = (
     " Uploads are not compressed: --compression quantisation is that of the downlink. An algorithm "
-    "of your own can round or sparsify what it sends."
+    "of your own can round or sparsify what it sends: see docs/guides/compressed-uploads.md."
 )
 _MOTION = (
     " Clients do not move, and channels of different rounds are independent: see --coherence, or "

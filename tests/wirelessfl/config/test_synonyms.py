@@ -31,6 +31,7 @@ KNOWN = {flag.name for flag in all_flags()} | {*KINDS}
         ("wandb", "unknown flag '--wandb'. Choose --track tensorboard, trackio, wandb or mlflow"),
         ("dp", "unknown flag '--dp'. There is no differential privacy"),
         ("quantization", "unknown flag '--quantization'. Uploads are not compressed"),
+        ("top_k", "see docs/guides/compressed-uploads.md."),
         ("uplink_bits", "unknown flag '--uplink-bits'. Uploads are not compressed"),
         ("doppler_hz", "unknown flag '--doppler-hz'. Clients do not move"),
         ("speed_kmh", "unknown flag '--speed-kmh'. Clients do not move"),
