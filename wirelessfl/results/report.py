@@ -26,6 +26,7 @@ from wirelessfl.results.tables import (
     monitor_of,
     number_text,
     summarised,
+    table_of_cases,
     with_rows,
 )
 from wirelessfl.runs.folder.directory import RunDirectory
@@ -155,12 +156,12 @@ def _target(
     cases: Sequence[Case], level: float, monitor: Monitor, tests: int
 ) -> tuple[str, list[tuple[int, dict[str, str]]]]:
     """A target, and its costs as texts: the place of each case, and its cells by column."""
-    table = summarised(cases, level, monitor.field, "seconds", tests)
-    lines = []
-    for row in table.rows:
-        values = tuple(row[name] for name in cases[0].names), row.get("task")
-        place = next(i for i, case in enumerate(cases) if (case.values, case.task) == values)
-        lines.append((place, dict(zip(table.headings, table.cells(row), strict=True))))
+    table, cases_of_rows = table_of_cases(cases, level, monitor.field, "seconds", tests)
+    places = {id(case): place for place, case in enumerate(cases)}
+    lines = [
+        (places[id(case)], dict(zip(table.headings, table.cells(row), strict=True)))
+        for case, row in zip(cases_of_rows, table.rows, strict=True)
+    ]
     return table.title.removeprefix("costs until "), lines
 
 

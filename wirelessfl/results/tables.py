@@ -49,7 +49,8 @@ class Table:
     Args:
         title: what the costs are.
         headings: heading of each column, by key.
-        rows: one dict per group, in order: settings that distinguish groups; numbers of ``runs``,
+        rows: one dict per group, in order: settings that distinguish groups, by flag name, or as
+            ``rounds_setting`` beside a column of that name; numbers of ``runs``,
             of ``unfinished`` runs and of those that ``reached`` the target; and means, with lowest
             and highest values in ``*_low`` and ``*_high``, None without a value. If only some runs
             reach the target, means of costs are lower bounds: the other runs count with their
@@ -149,6 +150,17 @@ def summarised(
     tests: int,
 ) -> Table:
     """The table of these cases; arguments and errors are those of ``Runs.table``."""
+    return table_of_cases(cases, target, field, sort, tests)[0]
+
+
+def table_of_cases(
+    cases: Sequence[Case],
+    target: float | None,
+    field: str | None,
+    sort: str | None,
+    tests: int,
+) -> tuple[Table, list[Case]]:
+    """The table of these cases, and the case of each of its rows."""
     if sort is not None and sort not in COSTS:
         near = suggestion(sort, COSTS)
         raise ConfigError(f"sort is {shown(sort)}.{near} Choose {', '.join(COSTS)}.")
@@ -159,12 +171,17 @@ def summarised(
         target = goals.pop() if len(goals) == 1 else None
     if target is not None:
         check_target(target, monitor)
-    names = cases[0].names
     tasks = any(case.task is not None for case in cases)
     shown_first = measured_field(row for case in cases for rows in case.rows for row in rows)
-    rows = [_row(case, target, monitor, tests, tasks, shown_first) for case in cases]
+    keys = _keys(cases[0].names, shown_first)
+    rows = [
+        dict(zip(keys.values(), case.values, strict=True))
+        | _row(case, target, monitor, tests, tasks, shown_first)
+        for case in cases
+    ]
 
-    def order(row: dict[str, Any]) -> tuple[float, ...]:
+    def order(place: int) -> tuple[float, ...]:
+        row = rows[place]
         if target is None and sort is None:
             best = row.get("final", row[shown_first])
             if best is None:  # no row has the field
@@ -175,7 +192,7 @@ def summarised(
         return missed, float("inf") if value is None else value
 
     measured = shown_first if tests == 1 else f"{shown_first} ({tests} tests)"
-    headings = {name: name.replace("_", " ") for name in names}
+    headings = {key: key.replace("_", " ") for key in keys.values()}
     headings |= ({"task": "task"} if tasks else {}) | {"runs": "runs", shown_first: measured}
     if monitor.field != shown_first:
         headings["final"] = monitor.field.replace("_", " ")
@@ -187,7 +204,15 @@ def summarised(
     notes = [note for case in cases for note in case.notes if "unfinished" not in note]
     ends = {case.title: _means([rows[-1] for rows in case.rows if rows]) for case in cases}
     notes += [f"{title}: {text}" for title, end in ends.items() if (text := costly(end))]
-    return Table(title, headings, sorted(rows, key=order), means, tuple(notes))
+    places = sorted(range(len(rows)), key=order)
+    table = Table(title, headings, [rows[place] for place in places], means, tuple(notes))
+    return table, [cases[place] for place in places]
+
+
+def _keys(names: Sequence[str], measured: str) -> dict[str, str]:
+    """The column of each setting, whose name may be that of a cost or of what is measured."""
+    columns = {measured, "final", *COSTS}
+    return {name: f"{name}_setting" if name in columns else name for name in names}
 
 
 def _means(ends: Sequence[dict[str, Any]]) -> dict[str, float]:
@@ -247,8 +272,7 @@ def _row(
 ) -> dict[str, Any]:
     """The numbers of a case."""
     seeds = [rows for rows in case.rows if rows]
-    row: dict[str, Any] = dict(zip(case.names, case.values, strict=True))
-    row |= {"task": case.task} if tasks else {}
+    row: dict[str, Any] = {"task": case.task} if tasks else {}
     row |= {"runs": len(case.runs), "unfinished": sum(not run.finished for run in case.runs)}
     row |= _spread(measured, [last_value(rows, measured, tests) for rows in seeds])
     if monitor.field != measured:

@@ -134,6 +134,35 @@ def test_tables_are_those_of_the_runs(two_algorithms, page):
         assert [float(cost) for cost in costs] == pytest.approx(totals, rel=5e-3)
 
 
+def test_runs_that_differ_in_their_rounds(stored, tmp_path, page):
+    """A setting named as a cost is a column of its own, and finds its case on the page."""
+    stored("fedavg", (0.1, 0.8), seed=1, rounds=1)
+    stored("fedavg", (0.1, 0.5, 0.9), seed=2, rounds=2)
+    runs = load_all(tmp_path / "runs")
+    rows = runs.table(target=0.8).rows
+    assert [(row["rounds_setting"], row["rounds"]) for row in rows] == [(1, 1.0), (2, 2.0)]
+    lines = page(runs, targets=[0.8]).tables[0]
+    assert [line[:3] for line in lines[2:]] == [
+        ["rounds 1", "1 of 1", "1"],
+        ["rounds 2", "1 of 1", "2"],
+    ]
+
+
+def test_a_run_and_its_extended_copy(stored, tmp_path, page):
+    """Runs that differ in their rounds alone are two cases; in one group they have a note."""
+    stored("fedavg", (0.1, 0.8), rounds=1)
+    stored("fedavg", (0.1, 0.8, 0.9), rounds=2)
+    runs = load_all(tmp_path / "runs")
+    lines = page(runs, targets=[0.9]).tables[0]
+    assert [line[:3] for line in lines[2:]] == [
+        ["rounds 2", "1 of 1", "2"],
+        ["rounds 1", "0 of 1", "not reached"],
+    ]
+    together = page(runs, by="algorithm", targets=[0.8])
+    assert together.tables[0][2][:3] == ["FedAvg", "2 of 2", "1"]
+    assert "its runs differ in rounds" in together.text
+
+
 def test_settings_that_differ(stored, tmp_path, page):
     """One line per group, dashes for settings without effect; the rest is in common."""
     stored("fedavg", [0.1, 0.5])
