@@ -67,6 +67,7 @@ def write_report(
         "bokeh": resources.js_raw[0],
         "cases": [(case.title, look) for case, look in zip(cases, looks, strict=True)],
         "several": any(len(case.runs) > 1 for case in cases),
+        "members": "runs" if any(case.repeated_seeds for case in cases) else "seeds",
         "figures": figures(cases, monitor.field, looks, [one["columns"] for one in clients]),
         "targets": [_target(cases, level, monitor, tests) for level in levels],
         "notes": summarised(cases, None, field, None, tests).notes,
@@ -166,16 +167,18 @@ def _target(
 
 
 def _settings(cases: Sequence[Case]) -> dict[str, Any]:
-    """Settings that differ, with their values by case, and those that all runs have in common."""
+    """Values of settings that differ, by setting and case, and what all runs have in common."""
     every = [settings for case in cases for settings in case.settings]
     names = varied(every)
     hidden = {*names, *PLACES, *MACHINE, "seed"}
     return {
-        "names": names,
-        "lines": [
-            [" | ".join(dict.fromkeys(value_text(s.get(n)) for s in case.settings)) for n in names]
-            for case in cases
-        ],
+        "lines": {
+            name: [
+                " | ".join(dict.fromkeys(value_text(s.get(name)) for s in case.settings))
+                for case in cases
+            ]
+            for name in names
+        },
         "common": {name: value_text(v) for name, v in every[0].items() if name not in hidden},
     }
 

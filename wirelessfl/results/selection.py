@@ -6,6 +6,7 @@ accuracy, and where it reaches a target.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -226,6 +227,11 @@ class Case:
         return seeds_of(self.runs)
 
     @property
+    def repeated_seeds(self) -> list[int]:
+        """Seeds that several of the runs have."""
+        return [seed for seed, number in Counter(self.seeds).items() if number > 1]
+
+    @property
     def notes(self) -> list[str]:
         """Why the runs may not be comparable, in one line each."""
         notes = []
@@ -233,6 +239,11 @@ class Case:
             notes.append(f"{self.label}: its runs differ in {', '.join(mixed)}, not only in seeds")
         if differing := network_note(self.runs):
             notes.append(f"{self.label}: {differing}")
+        if self.repeated_seeds and not notes:
+            seeds = ", ".join(map(str, self.repeated_seeds))
+            notes.append(
+                f"{self.label}: several runs have seed {seeds}, so the range is not one over seeds"
+            )
         unfinished = sum(not run.finished for run in self.runs)
         if unfinished:
             notes.append(f"{self.label}: {unfinished} of {len(self.runs)} runs unfinished")

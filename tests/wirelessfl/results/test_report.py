@@ -164,17 +164,32 @@ def test_a_run_and_its_extended_copy(stored, tmp_path, page):
 
 
 def test_settings_that_differ(stored, tmp_path, page):
-    """One line per group, dashes for settings without effect; the rest is in common."""
+    """A line per setting, a column per group, dashes for settings without effect."""
     stored("fedavg", [0.1, 0.5])
     stored("hist", [0.1, 0.6], cells=2)
     stored("hist", [0.1, 0.6], cells=2, seed=2)
     read = page(load_all(tmp_path / "runs"))
     head, *lines = read.tables[1]
-    by_name = [dict(zip(head, line, strict=True)) for line in lines]
-    assert [(line["runs"], line["cells"]) for line in by_name] == [("FedAvg", "-"), ("HIST", "2")]
-    assert "seed" not in head
+    by_name = {name: cells for name, *cells in lines}
+    assert (head, by_name["cells"]) == (["setting", "FedAvg", "HIST"], ["-", "2"])
+    assert "seed" not in by_name
+    assert "Thin lines are seeds" in read.text
     assert "FedAvg, HIST on digits" in read.text
     assert "3 runs · seeds 1, 2" in read.text
+
+
+def test_runs_of_one_seed_are_not_called_seeds(stored, tmp_path, page):
+    """A note says so, in the page and in tables; other groups keep their words."""
+    stored("fedavg", [0.1, 0.5])
+    stored("fedavg", [0.1, 0.5])
+    read = page(load_all(tmp_path / "runs"))
+    assert "Thin lines are runs, thick ones their mean: at each point, every run has" in read.text
+    assert "over the seeds" not in read.text
+    assert "fedavg: several runs have seed 1, so the range" in read.text
+    (case,) = load_all(tmp_path / "runs").cases()
+    assert case.repeated_seeds == [1]
+    stored("fedprox", [0.1, 0.5])
+    assert [case.repeated_seeds for case in load_all(tmp_path / "runs").cases()] == [[1], []]
 
 
 def test_curves_have_the_rows(two_algorithms, page):
