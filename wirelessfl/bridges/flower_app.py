@@ -26,6 +26,8 @@ from wirelessfl.training.trainer import ClientTraining, Trained, Trainer
 Scalar = bool | int | float | str
 KEYS = ("lr", "server-round")
 """Entries of the messages' ``ConfigRecord`` that the run determines."""
+RECORDS = ("ArrayRecord", "MetricRecord", "ConfigRecord")
+"""Kinds of records; those of Flower's earlier names derive from them."""
 
 
 def flower(
@@ -69,11 +71,12 @@ def flower(
     ...         "metrics": MetricRecord({"num-examples": 4}),
     ...     }
     ...     return Message(RecordDict(content), reply_to=message)
-    >>> x, y = torch.randn(8, 2), torch.tensor([0, 1] * 4)
+    >>> x, y = torch.randn(12, 2), torch.tensor([0, 1] * 6)
+    >>> data = x[:8], y[:8], x[8:], y[8:]
     >>> model = torch.nn.Linear(2, 2)
     >>> config = wirelessfl.Config.from_flags("fedavg", clients=2, rounds=1, lr=0.5, out="my-app")
     >>> trainer = wirelessfl.bridges.flower(app)
-    >>> result = wirelessfl.run(config, model=model, data=(x, y, x, y), trainer=trainer)
+    >>> result = wirelessfl.run(config, model=model, data=data, trainer=trainer)
     >>> bool((result.params["bias"] == model.bias + 0.5).all())
     True
 
@@ -412,7 +415,8 @@ def encoded(state: Any) -> bytes:
                 arrays.append(value.data)
             else:
                 items.append([name, value])
-        records.append([key, type(record).__name__, items])
+        kind = next(cls.__name__ for cls in type(record).__mro__ if cls.__name__ in RECORDS)
+        records.append([key, kind, items])
     header = json.dumps(records, default=lambda content: {"hex": content.hex()}).encode()
     return b"".join([len(header).to_bytes(8, "little"), header, *arrays])
 
@@ -423,6 +427,8 @@ def decoded(content: bytes, package: Any) -> Any:
     records = json.loads(content[8:end], object_hook=lambda entry: bytes.fromhex(entry["hex"]))
     state = package.RecordDict()
     for key, kind, items in records:
+        if kind not in RECORDS:
+            raise ValueError(f"{key} is a {kind}")
         values = dict[str, Any]()
         for name, *parts in items:
             if kind == "ArrayRecord":

@@ -86,7 +86,7 @@ def drop_exploded(row: Row, first: Row) -> None:
 
 
 def check_apart(uplink: Mapping[str, float], measures: Measures) -> None:
-    """Check that no metric has the name of a field that the uplink adds to rows.
+    """Check that no metric has the name of a field that the uplink or clients add to rows.
 
     Raises:
         ConfigError: one has.
@@ -94,8 +94,8 @@ def check_apart(uplink: Mapping[str, float], measures: Measures) -> None:
     for metric in measures.metrics:
         if metric.field in uplink:
             raise ConfigError(
-                f"a metric is called {metric.field!r}, and so is a measurement of the uplink, "
-                "which is a field of rows already: give another name."
+                f"a metric is called {metric.field!r}, and so is a measurement of the uplink or a "
+                "report of clients, which is a field of rows already: give another name."
             )
 
 

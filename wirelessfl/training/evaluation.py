@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple, Protocol
@@ -11,7 +12,7 @@ import torch
 from torch import Tensor
 
 from channels.arrays import FloatArray, IntArray
-from wirelessfl.base.errors import ConfigError
+from wirelessfl.base.errors import ConfigError, TrainingError
 from wirelessfl.base.guard import calling, described
 from wirelessfl.data.dataset import widened
 from wirelessfl.models.losses import accuracies
@@ -187,7 +188,15 @@ class Evaluation:
         """
         test = self._of("test", self.test, params)
         if self.of_clients is not None:
-            test = test._replace(metrics={**test.metrics, **self.of_clients(params, version)})
+            reported = self.of_clients(params, version)
+            for name in reported:
+                if name in test.metrics:
+                    raise TrainingError(
+                        f"clients report the metric {name!r}, and the run has one of this name: "
+                        "leave one out, or reply with another name."
+                    )
+            finite = {n: v if math.isfinite(v) else None for n, v in reported.items()}
+            test = test._replace(metrics={**test.metrics, **finite})
         held = self.validation
         return test, None if held is None else self._of("validation", held, params)
 

@@ -16,9 +16,9 @@ from torch import Tensor, nn
 from channels.arrays import FloatArray
 from channels.streams import Stream
 from wirelessfl.base.errors import ConfigError, TrainingError
-from wirelessfl.base.rows import TITLES
 from wirelessfl.base.torch_state import seeded_generators
 from wirelessfl.base.wording import shown
+from wirelessfl.models.metrics.built_in import is_row_field
 from wirelessfl.models.submodels import ParamSpec
 from wirelessfl.training.executor import (
     REPORTED,
@@ -34,8 +34,6 @@ from wirelessfl.training.rules import UPDATE, ClientRule
 
 STATES = "trainer."
 """Prefix of the names of a trainer's tensors in a checkpoint."""
-TAKEN = {*TITLES, "task", "session", "requests", "buffer", "allocation", "lost", "silent", "late"}
-"""Fields of rows that no report may have."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -163,6 +161,7 @@ class TrainerExecutor(Executor):
         self.training, self.title, self.weights, self.stream = training, title, weights, stream
         self._received: dict[int, Any] = {}
         self._names: tuple[str, ...] | None = None
+        self._evaluated: Iterable[str] = ()
 
     def train(self, job: Job) -> Iterator[Chunk]:
         """Train the clients of ``job``; a node's model is converted once."""
@@ -207,16 +206,24 @@ class TrainerExecutor(Executor):
         """What clients report about the parameters [P] of a version, by field of rows."""
         with seeded_generators(self.stream.child("trainer", "evaluation")):
             numbers = self.training.evaluated(params, version)
-        self._check_free(numbers, "the clients' evaluation")
+        self._check_free(numbers, "the clients' evaluation", self._names or ())
+        self._evaluated = [*numbers]
         return numbers
 
-    def _check_free(self, names: Iterable[str], who: str) -> None:
-        """Refuse metrics with the name of another field of rows."""
-        taken = [name for name in names if name in TAKEN]
+    def _check_free(self, names: Iterable[str], who: str, others: Iterable[str]) -> None:
+        """Refuse metrics with the name of another field of rows.
+
+        Args:
+            names: names of the metrics.
+            who: who reports them.
+            others: names of the metrics that others report.
+        """
+        taken = [name for name in names if not name or is_row_field(name) or name in others]
         if taken:
             raise TrainingError(
-                f"{self.title}: {who} reports the metric {taken[0]!r}, which is another field of "
-                f"rows: reply with another name, e.g. client_{taken[0]}."
+                f"{self.title}: {who} reports the metric {taken[0]!r}, which is "
+                f"{'another field of rows' if taken[0] else 'no name'}: reply with another name, "
+                f"e.g. client_{taken[0] or 'loss'}."
             )
 
     def _check(self, client: int, trained: Trained) -> None:
@@ -229,7 +236,7 @@ class TrainerExecutor(Executor):
             )
         reported = (*["a weight"] * (weight is not None), *names)
         if self._names is None:
-            self._check_free(names, f"client {client}")
+            self._check_free(names, f"client {client}", self._evaluated)
             self._names = reported
         if reported != self._names:
             raise TrainingError(

@@ -378,6 +378,17 @@ def test_states_are_stored_as_they_are():
     assert decoded(encoded(flwr.RecordDict()), flwr) == flwr.RecordDict()
 
 
+def test_states_of_earlier_names_are_stored_as_records():
+    """Flower still has the classes ``MetricsRecord`` and ``ParametersRecord``."""
+    earlier = pytest.importorskip("flwr.compat.common.record.metricrecord").MetricsRecord
+    again = decoded(encoded(flwr.RecordDict({"kept": earlier({"a": 1.5})})), flwr)
+    assert type(again["kept"]) is flwr.MetricRecord
+    assert dict(again["kept"]) == {"a": 1.5}
+    header = b'[["kept", "Context", []]]'
+    with pytest.raises(ValueError, match="kept is a Context"):
+        decoded(len(header).to_bytes(8, "little") + header, flwr)
+
+
 def partitioners():
     from flwr_datasets import partitioner as kinds
 

@@ -220,6 +220,11 @@ REPLIES = {
     "negative": (-1.0, {}, "client 0 reports the weight -1.0: reply with a finite number"),
     "infinite": (float("inf"), {}, "the weight inf: reply with a finite number"),
     "taken": (1.0, {"loss": 1.0}, "the metric 'loss', which is another field of rows"),
+    "task": (1.0, {"version": 1.0}, "the metric 'version', which is another field of rows"),
+    "air": (1.0, {"air_error": 1.0}, "the metric 'air_error', which is another field of rows"),
+    "evaluated": (1.0, {"seen": 1.0}, "the metric 'seen', which is another field of rows"),
+    "uplink": (1.0, {"compression_error": 1.0}, "'compression_error', and so does the uplink"),
+    "no name": (1.0, {"": 1.0}, "the metric '', which is no name"),
     "changes": (None, {}, "client 1 reports nothing, and another reported a weight, a"),
 }
 
@@ -234,5 +239,36 @@ def test_wrong_reports_are_refused(config, toy, name):
                 return Trained(received, 1.0, {"a": 1.0})
             return Trained(received, weight, metrics)
 
+        def evaluated(self, params, version):
+            return {"seen": 1.0}
+
+    settings = config("fedavg", compression="quantisation")
     with pytest.raises(TrainingError, match=message):
-        wirelessfl.run(config("fedavg"), model=model(), data=toy, trainer=Shifts(kind=Wrong))
+        wirelessfl.run(settings, model=model(), data=toy, trainer=Shifts(kind=Wrong))
+
+
+class Evaluating(Shifting):
+    """Clients whose evaluations have no result at first."""
+
+    def evaluated(self, params, version):
+        return {"margin": 1.0 if version else float("nan")}
+
+
+def test_evaluations_that_are_no_numbers_are_missing(config, toy):
+    """JSON has no NaN."""
+    result = wirelessfl.run(
+        config("fedavg"), model=model(), data=toy, trainer=Shifts(kind=Evaluating)
+    )
+    assert [row["margin"] for row in result.rows] == [None] + [1.0] * (len(result.rows) - 1)
+
+
+@pytest.mark.parametrize("name", ["margin", "shift"])
+def test_reports_do_not_replace_metrics_of_the_run(config, toy, name):
+    with pytest.raises((TrainingError, ConfigError), match=f"'{name}', and"):
+        wirelessfl.run(
+            config("fedavg"),
+            model=model(),
+            data=toy,
+            metrics={name: lambda outputs, labels: 1.0},
+            trainer=Shifts(kind=Evaluating),
+        )

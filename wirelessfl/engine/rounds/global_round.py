@@ -16,6 +16,7 @@ from wirelessfl.air.compression import Compression, relative_error
 from wirelessfl.air.plan import RoundWork
 from wirelessfl.air.uplinks.uplink import Reception
 from wirelessfl.algorithms.step_sizes import with_step_size
+from wirelessfl.base.errors import TrainingError
 from wirelessfl.engine.rounds.local_training import LocalTraining, Work
 from wirelessfl.engine.server.merge import NodeMerge
 from wirelessfl.engine.server.server import Server
@@ -157,7 +158,13 @@ class GlobalRound:
         self.nodes, metrics = self._merge.merged(self._reception, self.nodes, shards, weights)
         del self._reception
         shares = self._merge.transmission.weights * (1.0 if weights is None else weights)
-        metrics = {**metrics, **_means(reported, shares)}
+        means = _means(reported, shares)
+        for name in means.keys() & {*metrics, *error}:
+            raise TrainingError(
+                f"clients report the metric {name!r}, and so does the uplink: reply with another "
+                "name."
+            )
+        metrics = {**metrics, **means}
         self._names = [*metrics, *error]
         received = metrics if len(self._merge.transmission.clients) else {}
         self._metrics.append({**received, **error})

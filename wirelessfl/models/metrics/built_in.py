@@ -189,6 +189,11 @@ PREFIXES = (VALIDATION, "air_error", "extra_", "stored_")
 """
 
 
+def is_row_field(name: str) -> bool:
+    """Whether rows have, or may have, a field of this name that is no metric."""
+    return name in FIELDS or name.startswith(PREFIXES)
+
+
 def check_name(name: object) -> str:
     """The name of a metric.
 
@@ -198,7 +203,7 @@ def check_name(name: object) -> str:
     """
     if not isinstance(name, str) or not name.strip():
         raise ConfigError(f"a metric is called {shown(name)}: give a name, such as 'f1'.")
-    if name in FIELDS or name.startswith(PREFIXES):
+    if is_row_field(name):
         raise ConfigError(f"metric {name!r} has the name of a row field: give another name.")
     return name
 
