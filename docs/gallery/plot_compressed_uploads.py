@@ -2,8 +2,7 @@
 Compressed uploads
 ==================
 
-How many bits should an upload take? Uplink compression is not built in: this algorithm rounds what
-it sends and keeps the error for its next update, and an uplink of its own counts elements' bits.
+How many bits should an upload take? An own algorithm rounds, and an own uplink counts the bits.
 """
 
 from dataclasses import dataclass, replace
@@ -11,10 +10,9 @@ from tempfile import TemporaryDirectory
 
 import matplotlib.pyplot as plt
 
-from channels import EqualBands
-from wirelessfl import combinations, sweep
+from channels import Access, EqualBands
+from wirelessfl import combinations, results, sweep
 from wirelessfl.extend import Averaging, Uplink
-from wirelessfl.results import draw_curves
 
 
 @dataclass(frozen=True)
@@ -35,11 +33,14 @@ class Rounded(Averaging):
 
 
 @dataclass(frozen=True)
-class CountedBands(EqualBands):
+class CountedBands(Access):
     bits: int
 
     def serve(self, load, draw):
-        return super().serve(replace(load, bits_per_element=self.bits), draw)
+        return EqualBands().serve(replace(load, bits_per_element=self.bits), draw)
+
+    def rates(self, snr, bandwidth_hz):  # under schedule buffered, which counts 32 bits
+        return replace(r := EqualBands().rates(snr, bandwidth_hz), bps=r.bps * 32 / self.bits)
 
 
 @dataclass(frozen=True)
@@ -51,10 +52,9 @@ class Counted(Uplink):
 settings = {"clients": 10, "hidden": (32,), "bandwidth_hz": 1e6, "rounds": 25, "lr": 0.1}
 bits = [{"bits": n, "uplink": f"{__name__}:Counted", "sent_bits": n} for n in (32, 8, 4, 2)]
 with TemporaryDirectory() as folder:
-    results = sweep(combinations(f"{__name__}:Rounded", settings, coupled=bits), folder)
-runs = {f"{b['bits']} bits": [run.rows] for b, run in zip(bits, results, strict=True)}
+    trained = sweep(combinations(f"{__name__}:Rounded", settings, coupled=bits), folder)
+runs = {f"{b['bits']} bits": [run.rows] for b, run in zip(bits, trained, strict=True)}
 plt.rcParams.update({"font.size": 8, "figure.dpi": 180})
-figure, axes = plt.subplots(figsize=(3.6, 2.9), layout="constrained")
-draw_curves(axes, runs, "seconds", floor=0.5)
-axes.set_xscale("log")
+figure, axes = plt.subplots(figsize=(3.6, 2.9), layout="constrained", subplot_kw={"xscale": "log"})
+results.draw_curves(axes, runs, "seconds", floor=0.5)
 plt.show()

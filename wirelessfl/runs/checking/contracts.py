@@ -23,6 +23,8 @@ from wirelessfl.runs.result import RunResult
 CLOSE = 1e-4
 """Largest difference of parameters by rounding, relative to the largest parameter."""
 CLOSE_SERVICE = 1e-9
+ELEMENTS, CLOSE_RATES = (1e6, 2e6), 0.01
+"""Two uploads, and the largest relative difference of what serve and rates take for the rest."""
 DRAWING = ("model", "dataset")
 """Kinds whose functions may draw from the global generators, which a run seeds before."""
 TIME = ("wall_seconds",)
@@ -186,6 +188,23 @@ def _cells(subject: Subject) -> None:
             )
 
 
+def _rates(subject: Subject) -> None:
+    access = checked_access(subject.made())
+    if not subject.made().access.asynchronous:
+        raise NotTestedError("its access has no method rates, and serves whole rounds only")
+    draw = subject.network(1).of(np.zeros(1, np.int64)).draw(subject.stream.child("channel"))
+    band = float(draw.network.bandwidth_hz[0])
+    loads = [Load(0.0, np.full(1, elements), bits_per_element=32) for elements in ELEMENTS]
+    less, more = (float(access.serve(load, draw).seconds[0]) for load in loads)
+    bits = float(loads[1].bits[0] - loads[0].bits[0])
+    bps = float(access.rates(np.asarray(draw.snr_hz / band), band).bps[0])
+    if np.isfinite(more) and abs((more - less) * bps / bits - 1) > CLOSE_RATES:
+        raise BrokenError(
+            f"one client alone sends {bits / (more - less):.4g} bit/s by serve and {bps:.4g} bit/s "
+            "by rates: schedule buffered asks rates, so count the same bits in both"
+        )
+
+
 CHOICES = tuple(kind for kind in CHECKED if kind not in ("network", "observer"))
 VALID, TRAINS = "has valid settings", "trains three rounds"
 PURE = "is pure and leaves its arguments unchanged"
@@ -199,5 +218,6 @@ CONTRACTS = (
     Contract("resumes as if it had not been interrupted", _resumes, TWICE),
     Contract("gives the same by all chunks and executors", _agree, TWICE),
     Contract("does not depend on other cells", _cells, PURE, ("fading", "uplink")),
+    Contract("sends as fast at any time as in rounds", _rates, PURE, ("uplink",)),
 )
 """All contracts, in the order of their tests."""

@@ -8,7 +8,7 @@ import torch
 from torch import nn
 from torch.nn.functional import cross_entropy
 
-from channels import Access, EqualSlots, section_vi_c
+from channels import Access, EqualBands, EqualSlots, section_vi_c
 from wirelessfl.data import Dataset
 from wirelessfl.extend import (
     IID,
@@ -153,6 +153,13 @@ Counted = access(
     lambda service, load, draw: replace(service, seconds=service.seconds + 1e-3 * next(CALLS)),
 )
 Crowded = access("Crowded", crowded)
+
+
+class FourBits(EqualBands):
+    """Counts the bits of compressed uploads in rounds alone."""
+
+    def serve(self, load, draw):
+        return super().serve(replace(load, bits_per_element=4), draw)
 
 
 class Slots(Access):
