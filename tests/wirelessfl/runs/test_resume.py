@@ -12,7 +12,7 @@ from wirelessfl.base.errors import ConfigError
 from wirelessfl.config import Config
 from wirelessfl.models import FCNN
 from wirelessfl.runs.build import build
-from wirelessfl.runs.build.computing import Computing
+from wirelessfl.runs.build.computing import Computing, without_gpu
 from wirelessfl.runs.folder.about import CHECKPOINT_LAYOUT, ROWS_SCHEMA
 from wirelessfl.runs.folder.directory import RunDirectory
 from wirelessfl.runs.folder.new_directory import create
@@ -63,6 +63,25 @@ def test_a_run_that_began_on_a_gpu_continues_on_a_cpu(config, toy, same, monkeyp
     notes = []
     same(wirelessfl.resume(settings.run.out, data=toy, on_note=notes.append), reference)
     assert "the run began on cuda:7, which torch does not find here" in notes[0]
+
+
+@pytest.mark.parametrize(
+    ("device", "gpus", "used"),
+    [("cuda:3", 1, "cuda:0"), ("cuda:3", 4, None), ("cuda", 1, None), ("cpu", 1, None)],
+)
+def test_a_run_that_began_on_another_gpu_continues_on_the_first(device, gpus, used, monkeypatch):
+    """Sweeps number the GPUs of a machine; another one may have fewer."""
+    monkeypatch.setattr("torch.cuda.is_available", lambda: True)
+    monkeypatch.setattr("torch.cuda.device_count", lambda: gpus)
+    began = Config.from_flags("fedavg", device=device)
+    config, note = without_gpu(began)
+    if used is None:
+        assert (config, note) == (began, None)
+    else:
+        assert config == began.with_run({"device": used})
+        assert note == (
+            "the run began on cuda:3, which torch does not find here: it continues on the first GPU"
+        )
 
 
 def test_resume_without_a_checkpoint_starts_again(config, toy, same):

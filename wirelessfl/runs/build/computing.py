@@ -165,18 +165,22 @@ def fewer_workers(config: Config) -> Config:
 
 
 def without_gpu(config: Config) -> tuple[Config, str | None]:
-    """Let a run that began on a GPU continue on a CPU if torch finds no GPU on this machine.
+    """Let a run that began on a GPU which torch does not find on this machine continue elsewhere.
 
     Returns:
-        The settings, and a note for the user; unchanged and None if the device can be used.
+        The settings, for the first GPU or, if there is none, the CPU, and a note for the user;
+        unchanged and None if the device can be used.
     """
     name = config.run.device
-    if not name.startswith("cuda") or torch.cuda.is_available():
+    gpus = torch.cuda.device_count() if torch.cuda.is_available() else 0
+    if not name.startswith("cuda") or (torch.device(name).index or 0) < gpus:
         return config, None
+    note = f"the run began on {name}, which torch does not find here: it continues on the "
+    if gpus:
+        return config.with_run({"device": "cuda:0"}), f"{note}first GPU"
     # Chunk, recording of steps and workers were chosen for a GPU.
     moved = config.with_run({"device": "cpu", "chunk": None, "replay": None, "workers": None})
-    note = f"the run began on {name}, which torch does not find here: it continues on the CPU"
-    return moved, f"{note}, whose results differ by rounding"
+    return moved, f"{note}CPU, whose results differ by rounding"
 
 
 def find_device(name: str) -> torch.device:
