@@ -75,7 +75,7 @@ def test_the_study_runs(page, capsys):
     """Fewer bits take less time, and the printed MiB are those of the bits."""
     code = FILES["compressed_study.py"]
     Path("compressed_study.py").write_text(code.replace("rounds=20", "rounds=2"))
-    runpy.run_path("compressed_study.py")
+    base = runpy.run_path("compressed_study.py")["base"]
     lines = re.findall(
         r"([\d.]+) bits, accuracy \S+, ([\d.]+) s, \S+ J, (\S+) MiB", capsys.readouterr().out
     )
@@ -83,6 +83,13 @@ def test_the_study_runs(page, capsys):
     assert len(bits) == 5
     assert (np.argsort(bits) == np.argsort(seconds)).all()
     assert np.allclose(mib / mib[0], bits / 32, atol=0.06)
-    assert f"{bits[3]:.1f} bits per element" in (GUIDES / "compressed-uploads.md").read_text(
-        "utf-8"
-    )
+    text = (GUIDES / "compressed-uploads.md").read_text(encoding="utf-8")
+    assert f"needs {bits[3]:.1f} bits per element" in text
+    seconds = {}
+    for sent in (32, bits[3]):
+        config = wirelessfl.Config.from_flags(
+            "fedavg", uplink="my_compression:FewBits", sent_bits=sent, rounds=20, **base
+        )
+        seconds[sent] = wirelessfl.price(config).rows[-1]["sim_seconds"]
+    few, whole = seconds[bits[3]], seconds[32]
+    assert f"take {few:.2f} s; with 32 bits, they take {whole:.2f} s" in " ".join(text.split())
