@@ -15,6 +15,8 @@ from rich.table import Table
 from wirelessfl.air.links import compared
 from wirelessfl.base.import_paths import short
 from wirelessfl.base.terminal import Terminal, say
+from wirelessfl.base.wording import count_of
+from wirelessfl.results.selection import value_text
 from wirelessfl.runs.folder.directory import Row
 from wirelessfl.runs.observers.console import DIVERGED, Console, metrics_of
 from wirelessfl.runs.summaries import Transition, prediction_rows, predictions
@@ -123,6 +125,34 @@ def transitions_table(changes: Sequence[Transition]) -> Table:
     return table
 
 
+def submodels_line(settings: Mapping[str, Any], last: Row) -> str | None:
+    """How wide the clients' submodels are, and how many clients trained each parameter.
+
+    Args:
+        settings: settings of the run, by flag name.
+        last: its last row.
+
+    Returns:
+        One sentence; None without submodels of clients, and with several tasks.
+    """
+    if "coverage" not in last or "task" in last:
+        return None
+    if settings.get("budget") in ("deadline", "fastest"):
+        widths = f"chosen in each round (budget {settings['budget']})"
+    elif settings.get("widths"):
+        widths = value_text(settings["widths"])
+    elif settings.get("capacities"):
+        unit = "" if settings.get("budget") == "width" else f" of {settings['budget']}"
+        widths = f"{value_text(settings['capacities'])}{unit}, dealt evenly over the clients"
+    else:
+        return None
+    return (
+        f"widths of submodels: {widths}. In the last round, at least "
+        f"{count_of(int(last['coverage']), 'client')} trained each covered parameter; "
+        f"{100 * last['uncovered']:.3g} % of the parameters were not covered."
+    )
+
+
 @contextmanager
 def sweep_progress(
     runs: Sequence[tuple[str, int]],
@@ -216,6 +246,9 @@ def _close(result: RunResult, summary: dict[str, Any]) -> None:
         console.print(predictions_table(predicted))
     if changes:
         console.print(transitions_table(changes))
+    widths = submodels_line(result.settings, result.rows[-1])
+    if widths is not None:
+        console.tell(widths)
     if result.ended is not None:
         console.tell(f"the run {result.ended}.")
     console.tell(f"rows, parameters and settings: {summary['directory']}")

@@ -118,7 +118,7 @@ def _print_summary(summary: dict[str, Any]) -> None:
             else f"round {rounds}, {number_text(summary['seconds_to_target'])} s, "
             f"{number_text(summary['mib_to_target'])} MiB per client"
         )
-        say(f"  target {summary['target']}: {costs}")
+        say(f"  {label}target {summary['target']}: {costs}")
 
 
 def _shown(value: Any) -> str:

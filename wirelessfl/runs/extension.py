@@ -133,9 +133,9 @@ def extended(
         ConfigError: an end is not later, or the result would not be that of a run started with it.
     """
     _check_folder(directory.path, later)
+    _check_kind(config)
     _check_later(config, later)
     changed = later.of(config)
-    _check_kind(changed)
     new = later.given
     old = {name: getattr(getattr(config, SECTIONS[name]), name) for name in new}
     if checkpoint is None:

@@ -12,7 +12,7 @@ from rich.console import Console
 
 from wirelessfl.cli import main
 from wirelessfl.cli.main import GONE
-from wirelessfl.cli.output import TOTALS, closing_table, summary_cells
+from wirelessfl.cli.output import TOTALS, closing_table, submodels_line, summary_cells
 from wirelessfl.config import Config
 
 main_module = importlib.import_module("wirelessfl.cli.main")  # its name is that of the function
@@ -288,3 +288,21 @@ from wirelessfl.extend import FedAvg
 class Mine(FedAvg):
     split: float = 0.5
 """
+
+
+def test_closing_lines_have_the_widths_of_submodels(tmp_path, capsys):
+    """The sentence has what the settings and the last row say; other runs have none."""
+    words = "--clients 4 --rounds 1 --local-steps 1 --batch-size 8 --threads 1 --quiet".split()
+    command = ["run", "ra-fed", *words, "--capacities", "1,0.25", "--out", str(tmp_path / "run")]
+    assert main(command) == 0
+    text = " ".join(capsys.readouterr().out.split())
+    assert "widths of submodels: 1, 0.25, dealt evenly over the clients. In the last" in text
+    row = {"coverage": 2.0, "uncovered": 0.125}
+    chosen = submodels_line({"budget": "deadline", "capacities": [1.0]}, row)
+    assert chosen == (
+        "widths of submodels: chosen in each round (budget deadline). In the last round, at least "
+        "2 clients trained each covered parameter; 12.5 % of the parameters were not covered."
+    )
+    assert "0.5 of bytes, dealt" in submodels_line({"budget": "bytes", "capacities": [0.5]}, row)
+    assert "submodels: 1, 0.5. In" in submodels_line({"widths": [1.0, 0.5], "budget": "width"}, row)
+    assert submodels_line({"budget": "width"}, {}) is None

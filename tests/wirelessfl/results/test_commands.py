@@ -78,6 +78,18 @@ def test_show_says_what_differs_from_defaults(command, stored):
     assert "is not a run directory" in command("show", "runs", status=2)
 
 
+def test_show_names_the_task_of_a_target(command):
+    """One task has a target, which no round reaches; the other has none."""
+    small = "--clients 4 --rounds 1 --local-steps 1 --batch-size 8 --threads 1 --quiet".split()
+    tasks = ["--task", "digits,target=0.999", "--task", "digits,name=other"]
+    command("run", "sync-st", *small, *tasks, "--out", "run")
+    lines = command("show", "run").splitlines()
+    assert [line for line in lines if "not reached" in line] == [
+        "  digits: target 0.999: not reached"
+    ]
+    assert any(line.startswith("  other: accuracy") for line in lines)
+
+
 def test_show_draws_the_partition_and_says_where_the_time_goes(command, tmp_path):
     flags = {"clients": 3, "rounds": 2, "local_steps": 1, "hidden": (4,), "client_log": True}
     run = wirelessfl.run(Config.from_flags("fedavg", out=tmp_path / "run", **flags))

@@ -199,6 +199,7 @@ REFUSED = [
         r"lr_schedule=poly: step sizes depend on the number of rounds, so the first 2 of 4",
     ),
     ("fedavg", {"sessions": 2}, {"rounds": 4}, r"sessions=2: a run in sessions cannot"),
+    ("fedavg", {"sessions": 2}, {"rounds": 1}, r"sessions=2: a run in sessions cannot"),
     ("hfedavg", {"schedule": "buffered"}, {"rounds": 4}, r"schedule=buffered: such a run cannot"),
 ]
 

@@ -50,7 +50,12 @@ def line_of(row: Row, of_total: str = "") -> str:
     """A row in one line; ``of_total`` follows the round, as in "round 12/30"."""
     seconds = f"{row['sim_seconds']:.1f} s simulated"
     task = f"{row['task']}  " if "task" in row else ""
-    return f"{task}round {row['round']}{of_total}  {metrics_of(row)}  {seconds}"
+    return f"{task}{session_of(row)}round {row['round']}{of_total}  {metrics_of(row)}  {seconds}"
+
+
+def session_of(row: Row) -> str:
+    """The session of a row, which tests the model on the labels of this session; "" without."""
+    return f"session {row['session']}  " if "session" in row else ""
 
 
 @dataclass
@@ -156,10 +161,12 @@ class Console(Observer):
                 self._bars[task] = self._progress.add_task(
                     scale.label, total=scale.total, note="", unit=scale.unit, of=scale.of_total
                 )
-            note = f"{metrics_of(row, {'accuracy': '.3f'})}  {seconds}"
+            note = f"{session_of(row)}{metrics_of(row, {'accuracy': '.3f'})}  {seconds}"
             self._progress.update(self._bars[task], completed=scale.done(row), note=note)
         elif self._notebook:
-            self._change(f"{scale.label} {_bar(scale, row)}{metrics_of(row)}  {seconds}")
+            self._change(
+                f"{scale.label} {_bar(scale, row)}{session_of(row)}{metrics_of(row)}  {seconds}"
+            )
         elif self.lines and self.terminal is not None:
             text = line_of(row, scale.of_total if scale.unit == "round" else "")
             text = text if self.label is None else f"{self.label}  {text}"

@@ -22,6 +22,21 @@ def test_a_line_has_round_metrics_and_time():
     assert line_of(ROW | {"loss": None}) == "round 12  diverged  34.1 s simulated"
 
 
+def test_the_last_round_of_a_session_and_the_start_of_the_next_are_told_apart(config):
+    """Both are tested, on the labels of their session, with the same number of rounds done."""
+    out = io.StringIO()
+    shown_lines = Console(Terminal(file=out, force_terminal=False, width=120))
+    result = wirelessfl.run(
+        config("fedavg", clients=4, sessions=2, rounds=1), observers=[shown_lines]
+    )
+    places = [(row["session"], row["round"]) for row in result.rows]
+    assert len({*places}) == len(places) > len({number for _, number in places})
+    assert [line.split("  ")[:2] for line in out.getvalue().splitlines()] == [
+        [f"session {session}", f"round {number}/2"] for session, number in places
+    ]
+    assert "session 1  accuracy" in shown(config("fedavg"), True, [ROW | {"session": 1}])
+
+
 def shown(config, terminal, rows=(ROW,), **options):
     stream = io.StringIO()
     console = Console(Terminal(file=stream, force_terminal=terminal, width=120), **options)
