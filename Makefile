@@ -40,7 +40,7 @@ test-extras: $(READY)
 # Flower accepts only older versions of some packages: it has an environment of its own.
 test-flower:
 	$(PYTHON) -m venv $(FLOWER)
-	sed 's/^rich==.*/rich==14.3.4/' constraints.txt >$(FLOWER)/constraints.txt
+	sed 's/^rich==.*/rich==14.3.4/; s/^datasets==.*/datasets==4.1.1/' constraints.txt >$(FLOWER)/constraints.txt
 	$(FLOWER)/bin/python -m pip install --quiet --constraint $(FLOWER)/constraints.txt \
 		--editable '.[flower]' pytest hypothesis
 	$(FLOWER)/bin/python -m pytest -m flower tests/wirelessfl/bridges
