@@ -91,7 +91,8 @@ def placed_network(
         raise TypeError(f"{wrong[0]} follows from the positions: omit it.")
     check_setting("antenna_gain_db", antenna_gain_db, -LARGEST_ANTENNA_DB, LARGEST_ANTENNA_DB, "dB")
     where = _placed(layout, cells, clients, stream.child("positions"), path_loss.range_m[0])
-    links = _Links(where, path_loss, stream)
+    given = isinstance(layout, Positions) or where.given_as is not None
+    links = _Links(where, path_loss, stream, given)
     loss, shadowing, sight = links.own()
     values = {"cpu_hz": cpu_hz, **others}
     placement = Placement(
@@ -160,17 +161,35 @@ class _Links:
     where: Positions
     path_loss: PathLoss
     stream: Stream
+    given: bool
+    """Whether the positions are the user's own."""
 
     def own(self) -> tuple[FloatArray, FloatArray, BoolArray]:
         """Path loss, shadowing and line of sight of each client to its base station [clients]."""
         cells, distance = self.where.cell_of, self.where.distance_m
-        self.path_loss.los_probability(distance)  # one error for all cells
+        try:
+            self.path_loss.los_probability(distance)  # one error for all cells
+        except ValueError as error:
+            raise ValueError(f"{self._first_outside()}{error}") from None
         loss, shadowing = np.empty(len(cells)), np.empty(len(cells))
         sight = np.empty(len(cells), dtype=np.bool_)
         starts = np.flatnonzero(np.diff(cells, prepend=-1))
         for cell, rows in enumerate(np.split(np.arange(len(cells)), starts[1:])):
             loss[rows], shadowing[rows], sight[rows] = self._drawn(cell, rows, distance[rows])
         return loss, shadowing, sight
+
+    def _first_outside(self) -> str:
+        """Which given client is first out of the path loss's range, and what to do; else empty."""
+        distance, (shortest, longest) = self.where.distance_m, self.path_loss.range_m
+        [*outside] = np.flatnonzero(~((distance >= shortest) & (distance <= longest)))
+        if not (self.given and outside):
+            return ""
+        row = outside[0]
+        number = row if self.where.given_as is None else self.where.given_as[row]
+        return (
+            f"client {number} is {distance[row]:.4g} m from base station {self.where.cell_of[row]}:"
+            " move it, or choose another path loss. "
+        )
 
     def losses(self, cells: int) -> FloatArray:
         """Path loss and shadowing of each client to each base station [clients, cells]."""

@@ -80,7 +80,8 @@ def transmit_scales(
 def check_convention(convention: str, elements_per_symbol: int) -> None:
     """Raise unless the convention is known and supports ``elements_per_symbol``."""
     if convention not in ("published", "physical"):
-        raise ValueError(f"convention is {convention!r}: choose 'published' or 'physical'.")
+        mmse = " For 'mmse', solvers.align_transmitters decides precoders." * (convention == "mmse")
+        raise ValueError(f"convention is {convention!r}: choose 'published' or 'physical'.{mmse}")
     if elements_per_symbol not in (1, 2):
         raise ValueError(f"elements_per_symbol is {elements_per_symbol!r}: choose 1 or 2.")
     if convention == "published" and elements_per_symbol == 2:

@@ -19,7 +19,7 @@ PROVEN_GAP = 1e-6
 
 
 class Status(Enum):
-    """Outcome of a solve; a member's value is its description.
+    """Outcome of a solve; a member's value is its description. Members are ordered, best first.
 
     >>> import solvers
     >>> solvers.optimize_mask_sizes([1.0, 3.0], 8, cap=2).status is solvers.Status.INFEASIBLE
@@ -31,6 +31,13 @@ class Status(Enum):
     FEASIBLE = "feasible, not proven optimal"
     INFEASIBLE = "infeasible"
     UNKNOWN = "unknown: no solution within the time limit or numerical precision"
+
+    def __lt__(self, other: object) -> bool:
+        """Whether it comes first in the order of the definitions, for ``np.unique`` of a batch."""
+        if not isinstance(other, Status):
+            return NotImplemented
+        order = list(Status)
+        return order.index(self) < order.index(other)
 
     @classmethod
     def of_gap(cls, gap: float, proven: float = PROVEN_GAP) -> Status:

@@ -302,3 +302,9 @@ def test_a_client_has_the_same_channel_error_in_any_subset() -> None:
     assert (by_row.gains != found.gains).all()
     with pytest.raises(ValueError, match=r"clients \(2,\): give \[clients\] values for each"):
         air_sum(h[some], a, WEIGHTS[some], np.ones(3), clients=[0, 1], **errors)
+
+
+def test_the_mmse_convention_is_found_in_solvers() -> None:
+    remedy = r"choose 'published' or 'physical'\. For 'mmse', solvers\.align_transmitters decides"
+    with pytest.raises(ValueError, match=remedy):
+        transmit_scales(0.5, 1.0, snr_db=10.0, convention="mmse")  # type: ignore[arg-type]

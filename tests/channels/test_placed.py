@@ -127,6 +127,28 @@ def test_clients_out_of_range_of_other_base_stations_are_heard_at_its_end():
         line(6000.0, Umi())
 
 
+def test_a_client_out_of_range_is_named(tmp_path):
+    """By its place in the order in which it was given, which the network sorts by cell."""
+    remedy = (
+        r"m from base station 0: move it, or choose another path loss\. distance_m contains 7\.5"
+    )
+    values = {"stream": STREAM, "cpu_hz": 1e9}
+    positions = Positions([[0, 0]], [[50, 0], [0, 7.5]], [0, 0])
+    with pytest.raises(ValueError, match=rf"client 1 is 7\.5 {remedy}"):
+        placed_network(positions, Umi(), **values)
+    file = tmp_path / "positions.csv"
+    places = [
+        "base_station,0,0",
+        "base_station,400,0",
+        "client,300,0",
+        "client,50,0",
+        "client,7.5,0",
+    ]
+    file.write_text("\n".join(["kind,x_m,y_m", *places]), encoding="utf-8")
+    with pytest.raises(ValueError, match=rf"client 2 is 7\.5 {remedy}"):
+        placed_network(FileLayout(file), Umi(), **values)
+
+
 def test_kilometres_are_refused():
     with pytest.raises(ValueError, match=r"distance_m contains 0.3: .*A kilometre is 1000 metres"):
         line(0.3, Tr36814())

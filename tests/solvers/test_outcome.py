@@ -26,6 +26,16 @@ def test_a_nan_is_unknown_and_says_so() -> None:
     assert solution.message.startswith("why; rounding errors leave no solution of 1 of 4 problems")
 
 
+def test_statuses_of_a_batch_can_be_counted() -> None:
+    """They are in the order of their definitions."""
+    status = np.array([Status.INFEASIBLE, Status.OPTIMAL, Status.INFEASIBLE, Status.FEASIBLE])
+    values, counts = np.unique(status, return_counts=True)
+    assert values.tolist() == [Status.OPTIMAL, Status.FEASIBLE, Status.INFEASIBLE]
+    assert counts.tolist() == [1, 1, 2]
+    with pytest.raises(TypeError, match="'<' not supported"):
+        assert Status.OPTIMAL < "optimal"
+
+
 @pytest.mark.parametrize("objective", [np.nan, 1.0])
 def test_one_problem(objective: float) -> None:
     found = Outcome(np.ones((1, 2)), np.array([objective]), np.array([1.0]))

@@ -26,7 +26,9 @@ def test_the_status_says_whether_contracts_hold(tmp_path, monkeypatch, capsys):
     (tmp_path / "chosen.py").write_text(RULES)
     monkeypatch.chdir(tmp_path)
     assert main(["check", "./chosen.py:First", "--set", "skipped=1"]) == 0
-    assert "  ok       trains three rounds\n" in capsys.readouterr().out
+    printed = capsys.readouterr()
+    assert "  ok       trains three rounds\n" in printed.out
+    assert printed.err.count("is biased") == 1, "one note, of many runs"
     assert main(["check", "chosen.py:First", "chosen.py:Empty", "--json"]) == 2
     first, empty = json.loads(capsys.readouterr().out)
     assert (first["passed"], empty["passed"]) == (True, False)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import tempfile
 import time
+import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import Field, asdict, dataclass, fields, is_dataclass, make_dataclass
@@ -11,6 +12,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from channels import Access
+from channels.notes import Note, Notes
 from wirelessfl.air.uplinks import Uplink
 from wirelessfl.algorithms import find_algorithm
 from wirelessfl.base.errors import ConfigError, out_of_memory
@@ -132,17 +134,24 @@ def check(
     kind = kind_of(target) if kind is None else kind
     name = thing if isinstance(thing, str) else _name(thing)
     begun = time.perf_counter()
-    with (
-        kept_generators(),
-        _path(thing, target) as path,
-        tempfile.TemporaryDirectory(prefix="wirelessfl-check-") as folder,
-    ):
-        if path != thing:
-            target = import_path(kind, path)
-        _check_class(kind, path)
-        labels, data = data_of(kind, target, path, settings)
-        base = base_of(kind, target, path, labels)
-        outcomes = tuple(_outcomes(Subject(kind, path, target, settings, base, Path(folder), data)))
+    caught: list[warnings.WarningMessage] = []
+    try:
+        with (
+            warnings.catch_warnings(record=True) as caught,
+            kept_generators(),
+            _path(thing, target) as path,
+            tempfile.TemporaryDirectory(prefix="wirelessfl-check-") as folder,
+        ):
+            if path != thing:
+                target = import_path(kind, path)
+            _check_class(kind, path)
+            labels, data = data_of(kind, target, path, settings)
+            base = base_of(kind, target, path, labels)
+            outcomes = tuple(
+                _outcomes(Subject(kind, path, target, settings, base, Path(folder), data))
+            )
+    finally:
+        _noted(caught)
     return Report(name, kind, outcomes, time.perf_counter() - begun)
 
 
@@ -184,6 +193,14 @@ def _outcome(contract: Contract, subject: Subject) -> Outcome:
             raise
         return Outcome(contract.name, "failed", located(error))
     return Outcome(contract.name, "ok")
+
+
+def _noted(caught: Sequence[warnings.WarningMessage]) -> None:
+    """Pass on each kind of notes once, and other warnings as they were."""
+    Notes()(*(str(w.message) for w in caught if issubclass(w.category, Note)))
+    for w in caught:
+        if not issubclass(w.category, Note):
+            warnings.warn_explicit(w.message, w.category, w.filename, w.lineno)
 
 
 @contextmanager
