@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 
 from channels.arrays import FloatArray, IntArray
 from channels.streams import Stream
-from channels.validation import as_array, checked_cells, whole_number
+from channels.validation import as_array, checked_cells, checked_rows, shown, whole_number
 
 SHORTEST_M = 10.0
 """Minimum distance of a client that is placed at random, unless its path loss has another."""
@@ -55,6 +55,14 @@ class Positions:
                     f"{name} has {len(points)} positions, and cell_of {len(cells)} clients in "
                     f"{cells[-1] + 1} cells: give {count}."
                 )
+        if self.given_as is not None:
+            order = checked_rows("given_as", self.given_as)
+            if not np.array_equal(np.sort(order), np.arange(len(cells))):
+                raise ValueError(
+                    f"given_as is {shown(self.given_as)}: give each place 0 to {len(cells) - 1} "
+                    "once."
+                )
+            object.__setattr__(self, "given_as", order)
 
     def distances_to(self, cell: int) -> FloatArray:
         """Horizontal distance of each client to a cell's base station, in metres [clients]."""

@@ -264,6 +264,9 @@ def test_positions_are_a_layout():
         ({"base_stations_m": [[0, 0]] * 2}, "base_stations_m has 2 positions, .*: give 1"),
         ({"cell_of": [1, 0]}, "Sort the clients by cell"),
         ({"cell_of": [0, 2]}, "cell 1 has no client"),
+        ({"given_as": [1, 1]}, r"given_as is \[1, 1\]: give each place 0 to 1 once"),
+        ({"given_as": [0, 1, 2]}, "give each place 0 to 1 once"),
+        ({"given_as": [0.0, 1.0]}, "given_as has shape .*: give one axis of integers"),
     ],
 )
 def test_wrong_positions_are_refused(change, message):

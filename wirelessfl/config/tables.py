@@ -271,7 +271,7 @@ def named_tables(tables: Mapping[str, Any]) -> dict[str, Any]:
     copy = {
         key: dict(v) if isinstance(v, Mapping) else v
         for key, v in tables.items()
-        if v is not None  # an empty table of YAML
+        if v is not None or key not in (*SECTIONS, *NAMED)  # an empty table of YAML
     }
     tasks = copy.get("task")
     if isinstance(tasks, dict) or (isinstance(tasks, list) and not tasks):

@@ -270,6 +270,9 @@ def test_a_table_without_a_value_is_no_table():
     """As of a key without entries in YAML."""
     empty = {"network": None, "uplink": None, "run": None, "task": None}
     assert Config.of({"algorithm": "hist", **empty}) == Config.of({"algorithm": "hist"})
+    for name in ("netwrok", "seed"):
+        with pytest.raises(ConfigError, match=f"unknown setting '{name}' outside a table"):
+            Config.of({"algorithm": "hist", name: None})
 
 
 def test_each_regime_has_a_builder():
