@@ -27,8 +27,8 @@ from wirelessfl.designs.choices import Family, divides, unreachable
 from wirelessfl.designs.fit import spread_targets
 from wirelessfl.designs.goals import MEAN, Curve, Goal
 from wirelessfl.designs.observed import Pilot
-from wirelessfl.designs.pilot_plan import COUNT, FEWEST, STEPS
-from wirelessfl.designs.pilot_runs import Pilots, pilot
+from wirelessfl.designs.pilot_plan import COUNT, FEWEST, STEPS, planned
+from wirelessfl.designs.pilot_runs import Pilots, check_model, pilot
 from wirelessfl.designs.prediction import predicted
 from wirelessfl.designs.reports import Reports
 from wirelessfl.designs.sampled_rounds import SampledRounds
@@ -265,6 +265,8 @@ def design(
             options |= _several("local_steps", space.local_steps)
         if edge_rounds is not None:
             options |= _several("edge_rounds", space.edge_rounds)
+        for settled in configs.values() if len(configs) > 1 else ():  # before the first pilot
+            check_model(planned(settled, network=replaced.network), replaced)
         for name, settled in configs.items():
             if air is not None:
                 table = air_table(settings)

@@ -7,6 +7,8 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Unpack
 
+import numpy as np
+
 from channels.notes import Notes
 from channels.streams import Stream
 from wirelessfl.base.errors import ConfigError
@@ -15,10 +17,11 @@ from wirelessfl.base.import_paths import expanded, short
 from wirelessfl.base.torch_state import own_modes
 from wirelessfl.config import Config
 from wirelessfl.designs.observed import SCORE, Pilot
-from wirelessfl.designs.pilot_plan import COUNT, STEPS, PilotRequest, planned, whole
+from wirelessfl.designs.pilot_plan import COUNT, STEPS, PilotPlan, PilotRequest, planned, whole
 from wirelessfl.designs.points import Point
 from wirelessfl.runs.build.configured import check_given, configured
 from wirelessfl.runs.build.given import Given, GivenObjects
+from wirelessfl.runs.build.planners import plan_without_data
 from wirelessfl.runs.folder.directory import Row, RunDirectory
 from wirelessfl.runs.folder.fingerprints import digest, network_fingerprint, non_defaults
 from wirelessfl.runs.folder.given_files import given_hashes
@@ -112,6 +115,24 @@ def _telling(watch: Watch, place: int) -> Callable[[Row], None] | None:
     if on_row is None:
         return None
     return lambda row: on_row(place, row)
+
+
+def check_model(plan: PilotPlan, objects: GivenObjects) -> None:
+    """Refuse a model that cannot be divided into the pilots' submodels, before any is trained.
+
+    Args:
+        plan: the pilots.
+        objects: objects that are given to them.
+
+    Raises:
+        ConfigError: the model cannot be built or divided; the message names the layers.
+    """
+    config = plan.configs[0]
+    objects = replace(objects, network=None) if plan.plain else objects
+    assigner = config.used_assigner
+    if assigner.of_cells or assigner.of_clients:
+        planner = plan_without_data(configured(config, objects), objects).planner
+        planner.plan(0, losses=lambda clients, samples: np.zeros(len(clients)))
 
 
 LOWER = (0.85, 0.9, 0.95)
@@ -305,6 +326,7 @@ def pilot(
     plan = planned(config, request, network)
     if plan.plain:
         objects = replace(objects, network=None)
+    check_model(plan, objects)
     watch = Watch(on_row, on_end, on_found, on_note)
     if objects.marks.names or objects.loss is not None:
         if jobs > 1:

@@ -72,7 +72,10 @@ class SweepError(TrainingError):
                 f"{config.named('algorithm')} ({settings_hash(config)}{values})"
             )
         reasons = "; ".join(f"{_first(runs)}: {reason}" for reason, runs in by_reason.items())
-        super().__init__(f"{len(failures)} of the runs failed; the others are stored. {reasons}")
+        failed = f"{len(failures)} of the runs failed; the others are stored"
+        if all(isinstance(outcome, Failure) for outcome in self.outcomes):
+            failed = f"all {len(failures)} runs failed" if len(failures) > 1 else "the run failed"
+        super().__init__(f"{failed}. {reasons}")
 
 
 def _given(config: Config) -> dict[str, Any]:

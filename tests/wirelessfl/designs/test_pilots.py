@@ -9,7 +9,9 @@ from torch import nn
 
 import wirelessfl
 from channels import Network
+from tests.wirelessfl.designs.own import undeclared
 from wirelessfl.base.errors import ConfigError
+from wirelessfl.base.import_paths import path_of
 from wirelessfl.config import Config
 from wirelessfl.designs.pilot_plan import PilotRequest, planned
 from wirelessfl.designs.points import (
@@ -251,6 +253,18 @@ def test_given_objects_train_and_are_kept(tmp_path):
     assert wirelessfl.pilot(own, model=model, data=data, **star).trained == 3
     with pytest.raises(ConfigError, match=r"jobs=2 conflicts with model=\.\.\., data=\.\.\."):
         wirelessfl.pilot(own, model=model, data=data, jobs=2, **star)
+
+
+@pytest.mark.parametrize("among", [None, ["hfedavg", "hist"]])
+def test_a_model_that_cannot_be_divided_is_refused_before_any_pilot(among, tmp_path):
+    """Also if the pilots of another algorithm would come first; the message names the layers."""
+    flags = {name: value for name, value in SMALL.items() if name != "hidden"}
+    given = {"model": undeclared((1, 8, 8), 10)}
+    for settings, objects in (({}, given), ({"model": path_of(undeclared)}, {})):
+        own = Config.from_flags("hist", **flags, **settings)
+        with pytest.raises(ConfigError, match=r"^model Sequential does .*--layers 1,3, or set"):
+            wirelessfl.design(own, target=0.5, root=tmp_path / "pilots", among=among, **objects)
+    assert not (tmp_path / "pilots").exists()
 
 
 @pytest.mark.parametrize(

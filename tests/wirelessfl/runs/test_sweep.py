@@ -160,7 +160,7 @@ def test_other_runs_finish_if_some_fail(tmp_path, jobs, monkeypatch):
 def test_failures_for_the_same_reason_are_counted_after_the_first_few():
     failed = [Failure(config, "no data") for config in configs(seeds=(1, 2, 3, 4, 5))]
     message = str(SweepError(failed))
-    assert message.startswith(f"{len(failed)} of the runs failed")
+    assert message.startswith(f"all {len(failed)} runs failed. ")
     assert message.endswith(f"and {len(failed) - 3} more: no data")
     assert message.count("(") == 3
 

@@ -119,10 +119,11 @@ def make_partition(
             "neurons between them are partitioned."
         )
     if not names:
+        linear = [n for n, m in module.named_modules() if isinstance(m, torch.nn.Linear)]
         raise ConfigError(
             f"model {type(module).__name__} does not declare which layers to partition. Name its "
-            "fully connected layers in order, e.g. --layers fc1,fc2, or set the module's attribute "
-            "fully_connected."
+            f"fully connected layers in order, e.g. --layers {','.join(linear)}, or set the "
+            "module's attribute fully_connected."
         )
     modules, finder = dict(module.named_modules()), NeuronFinder(module, spec)
     for name in names:

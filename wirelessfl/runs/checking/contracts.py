@@ -205,6 +205,13 @@ def _rates(subject: Subject) -> None:
         )
 
 
+def _divided(subject: Subject) -> None:
+    try:
+        subject.run(subject.config(algorithm="hist", cells=2, rounds=1))
+    except ConfigError as error:
+        raise NotTestedError(f"with algorithm hist, {error}") from error
+
+
 CHOICES = tuple(kind for kind in CHECKED if kind not in ("network", "observer"))
 VALID, TRAINS = "has valid settings", "trains three rounds"
 PURE = "is pure and leaves its arguments unchanged"
@@ -219,5 +226,6 @@ CONTRACTS = (
     Contract("gives the same by all chunks and executors", _agree, TWICE),
     Contract("does not depend on other cells", _cells, PURE, ("fading", "uplink")),
     Contract("sends as fast at any time as in rounds", _rates, PURE, ("uplink",)),
+    Contract("can be divided between cells", _divided, TRAINS, ("model",)),
 )
 """All contracts, in the order of their tests."""

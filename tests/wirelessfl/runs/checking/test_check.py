@@ -8,6 +8,7 @@ from torch import nn
 
 import wirelessfl
 from channels import section_vi_c
+from tests.wirelessfl.designs.own import declared, undeclared
 from tests.wirelessfl.runs.checking import broken
 from wirelessfl import Config, Redesign
 from wirelessfl.air.uplinks import UPLINKS
@@ -19,7 +20,9 @@ from wirelessfl.runs.checking import check
 from wirelessfl.runs.checking.contracts import CONTRACTS, TRAINS, VALID
 from wirelessfl.runs.checking.kinds import kind_of
 
-_, PICKLED, _, PURE, _, RESUMES, AGREE, CELLS, RATES = (contract.name for contract in CONTRACTS)
+_, PICKLED, _, PURE, _, RESUMES, AGREE, CELLS, RATES, DIVIDED = (
+    contract.name for contract in CONTRACTS
+)
 COPY, STREAMS = "which others use: copy it", "draw from the given streams, and keep no state"
 
 
@@ -141,7 +144,7 @@ def test_a_model_that_mixes_samples():
     """It trains one client at a time; executors that pad batches are not tested."""
     report = check(broken.Mixed)
     assert report.failed == []
-    assert [o.contract for o in report.outcomes if o.status == "skipped"] == [AGREE]
+    assert [o.contract for o in report.outcomes if o.status == "skipped"] == [AGREE, DIVIDED]
 
 
 def test_an_access_is_checked_as_part_of_an_uplink():
@@ -149,7 +152,7 @@ def test_an_access_is_checked_as_part_of_an_uplink():
     assert report.kind == "uplink"
     assert report.passed, str(report)
     assert [o.contract for o in report.outcomes if o.status == "skipped"] == [RATES]
-    assert [outcome.contract for outcome in report.outcomes] == [c.name for c in CONTRACTS]
+    assert [outcome.contract for outcome in report.outcomes] == [c.name for c in CONTRACTS[:-1]]
 
 
 def test_a_class_without_an_import_path(limited):
@@ -184,3 +187,14 @@ def test_wrong_settings_fail_the_first_contract():
     assert report.failed == [VALID]
     assert "unknown setting 'foo'" in str(report)
     assert str(report).count("\n") == 2  # contracts that need it are only counted
+
+
+def test_a_model_says_what_cells_need_to_divide_it():
+    """Without declared layers, the contract is skipped with the flag that names them."""
+    report = wirelessfl.check(undeclared)
+    last = report.outcomes[-1]
+    assert report.passed
+    assert (last.contract, last.status) == ("can be divided between cells", "skipped")
+    assert "e.g. --layers 1,3" in last.reason
+    named = wirelessfl.check(declared).outcomes[-1]
+    assert (named.contract, named.status) == (last.contract, "ok")
