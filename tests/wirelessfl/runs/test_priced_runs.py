@@ -221,7 +221,7 @@ def test_each_run_is_tried_if_the_first_one_fails(tmp_path):
     (tmp_path / "data").write_text("a file where the data should be")
     lost = SMALL | {"dataset": "mnist", "data_dir": tmp_path / "data"}
     configs = wirelessfl.combinations("fedavg", lost | {"uplink": ["tdma", "ofdma", "fixed"]})
-    with pytest.raises(SweepError, match="3 of the runs failed"):
+    with pytest.raises(SweepError, match="all 3 runs failed"):
         wirelessfl.sweep(configs, tmp_path / "runs")
 
 
