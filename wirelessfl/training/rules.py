@@ -61,7 +61,8 @@ class Received:
         clients: [clients], indices of the senders.
         node: [clients], node of each sender.
         metrics: measurements of the uplink for this upload, e.g. its error, for the result rows.
-        local_steps: H, local steps of each sender; their mean if they differ.
+        local_steps: H, local steps of each sender; their unweighted mean if they differ.
+        steps: [clients], local steps of each sender.
         share: by payload, [nodes, 1], weight of its senders divided by the weight of all registered
             clients of the node. ``share * mean`` is the senders' weighted sum divided by the weight
             of all registered clients. If clients train submodels: [nodes, P], because the senders
@@ -81,6 +82,7 @@ class Received:
     node: IntArray
     metrics: Mapping[str, float] = field(default_factory=dict)
     local_steps: float = 1
+    steps: Sequence[int] = ()
     share: Mapping[str, torch.Tensor] = field(default_factory=dict)
     staleness: IntArray | None = None
     weights: Sequence[float] = ()

@@ -1,5 +1,9 @@
 """Passes over a client's own samples: numbers of steps, training, seconds and joules."""
 
+import math
+from dataclasses import dataclass
+from typing import ClassVar
+
 import numpy as np
 import pytest
 import torch
@@ -13,6 +17,7 @@ from channels.streams import Stream
 from tests.wirelessfl.small import model
 from wirelessfl.base.errors import ConfigError
 from wirelessfl.config import Config
+from wirelessfl.extend import FedAvg
 from wirelessfl.runs.build import build
 from wirelessfl.runs.timeline import timeline
 from wirelessfl.training.batches import BatchSource
@@ -213,3 +218,31 @@ def test_tasks_may_have_their_own_passes():
     made = Config.from_flags("fedast", task=tasks)
     assert [t.training.local_epochs for t in made.tasks.values()] == [1.5, None]
     assert made.tasks["b"].training.local_steps == 4
+
+
+@dataclass(frozen=True)
+class Noting(FedAvg):
+    """FedAvg whose server notes the local steps of the senders of each merge."""
+
+    noted: ClassVar[list[tuple[list[int], list[int], float]]] = []
+
+    def merge(self, server, received):
+        self.noted.append((received.clients.tolist(), [*received.steps], received.local_steps))
+        return super().merge(server, received)
+
+
+@pytest.mark.parametrize("passes", [1.0, None])
+def test_the_server_knows_the_steps_of_each_sender(passes, config, tmp_path):
+    """By number of batches, or H of all; the number is their unweighted mean."""
+    name = f"{__name__}:Noting"
+    flags = {"clients_per_round": 3, "out": tmp_path / "run", **UNEQUAL}
+    made = config(name, **flags) if passes is None else epochs(config, name, passes, **flags)
+    Noting.noted.clear()
+    sizes = [len(own) for own in wirelessfl.run(made).partition]
+    assert Noting.noted
+    for clients, steps, mean in Noting.noted:
+        batches = [math.ceil(sizes[client] / made.training.batch_size) for client in clients]
+        assert steps == (batches if passes else [made.training.local_steps] * len(clients))
+        assert mean == pytest.approx(np.mean(steps))
+    if passes:
+        assert any(len({*steps}) > 1 for _, steps, _ in Noting.noted)

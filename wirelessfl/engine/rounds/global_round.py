@@ -195,6 +195,7 @@ class GlobalRound:
             client_submodels=submodels,
             tracking=planned.tracking[rows],
             staleness=None if staleness is None else staleness[rows],
+            steps=np.broadcast_to(self.steps.at(clients), clients.shape).tolist(),
         )
 
 

@@ -93,6 +93,7 @@ class NodeMerge:
         submodels: submodel of each node.
         rule: the algorithm, with the step size of the clients' training.
         local_steps: H, local steps of each client; their mean if they differ.
+        steps: [senders], local steps of each.
         staleness: [senders], merges since each client received its model; None in rounds.
         transmission: what the clients send, for the uplink.
         cover: coordinates that they cover; None if they train the complete model of their node.
@@ -102,6 +103,7 @@ class NodeMerge:
     submodels: Submodels
     rule: Algorithm
     local_steps: float
+    steps: Sequence[int]
     staleness: IntArray | None
     transmission: Transmission
     cover: Cover | None
@@ -119,11 +121,12 @@ class NodeMerge:
         client_submodels: ClientSubmodels | None = None,
         tracking: BoolArray | None = None,
         staleness: IntArray | None = None,
+        steps: Sequence[int] = (),
     ) -> NodeMerge:
         """The merge of the updates of ``clients``.
 
         Args:
-            server, submodels, rule, local_steps, staleness: see the class.
+            server, submodels, rule, local_steps, staleness, steps: see the class.
             clients: [senders], client numbers in order of arrival; clients of a node are
                 consecutive. In a star a client can occur more than once.
             stream: random stream of their uploads.
@@ -153,7 +156,7 @@ class NodeMerge:
             exchanged = cover.exchanged()
         if exchanged is not None:
             transmission = replace(transmission, exchanged=exchanged.to(device))
-        return cls(server, submodels, rule, local_steps, staleness, transmission, cover)
+        return cls(server, submodels, rule, local_steps, steps, staleness, transmission, cover)
 
     def coverage(self) -> dict[str, float]:
         """Metrics of the coverage at nodes with a nonempty submodel; none without submodels."""
@@ -185,6 +188,7 @@ class NodeMerge:
         return replace(
             reception.result(),
             local_steps=self.local_steps,
+            steps=self.steps,
             share=self.server.share(self.rule, self.transmission),
             weights=self.transmission.weights.tolist(),
             staleness=self.staleness,
