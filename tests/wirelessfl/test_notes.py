@@ -3,6 +3,7 @@
 import json
 import warnings
 from dataclasses import replace
+from unittest.mock import create_autospec
 
 import pytest
 
@@ -11,6 +12,7 @@ from wirelessfl import Config, Note
 from wirelessfl.cli import main
 from wirelessfl.runs.pricing.round_timeline import round_timeline
 from wirelessfl.runs.timeline import timeline
+from wirelessfl.training.trainer import Trainer
 
 NARROW = {
     "dataset": "digits", "clients": 2, "rounds": 1, "local_steps": 1, "hidden": (4,),
@@ -86,11 +88,12 @@ def test_other_calls_warn_once_for_each_kind(call, tmp_path, monkeypatch):
 @pytest.mark.parametrize("call", [wirelessfl.price, wirelessfl.plan])
 def test_objects_without_effect_on_costs_are_noted(call):
     given = {"metrics": ["macro-f1"], "augment": lambda x, generator: x, "loss": "mse"}
+    given["trainer"] = create_autospec(Trainer, instance=True, title="app")
     with pytest.warns(Note) as caught:
         call(narrow(bandwidth_hz=2e7), **given)
     assert [str(warning.message) for warning in caught] == [
         f"{name} is given, but nothing is trained or tested, so it has no effect on the costs."
-        for name in ("metrics", "augment")
+        for name in ("metrics", "augment", "trainer")
     ]
 
 

@@ -262,19 +262,21 @@ class FlowerTraining(ClientTraining):
     """
 
     def __init__(self, clients: FlowerClients, layout: Layout, count: int) -> None:
-        self.of, self.layout, self.count = clients, layout, count
+        self.clients, self.layout, self.count = clients, layout, count
         self._states: dict[int, Any] = {}
 
     def received(self, params: Tensor) -> Any:
         """The model as arrays of Flower, by name."""
-        array = self.of.package.Array
+        array = self.clients.package.Array
         return {name: array(value) for name, value in self.layout.arrays(params).items()}
 
     def train(self, client: int, received: Any, lr: float, number: int) -> Trained:
         """Let the app train a client."""
         state = self._states.get(client)
-        context = self._context(client, self.of.package.RecordDict() if state is None else state)
-        config = {**self.of.train_config, "lr": lr, "server-round": number + 1}
+        context = self._context(
+            client, self.clients.package.RecordDict() if state is None else state
+        )
+        config = {**self.clients.train_config, "lr": lr, "server-round": number + 1}
         content = self._call("train", client, received, config, number + 1, context)
         if state is not None or len(context.state):
             self._states[client] = context.state
@@ -286,15 +288,15 @@ class FlowerTraining(ClientTraining):
 
     def evaluated(self, params: Tensor, version: int) -> dict[str, float]:
         """Means of the metrics with which some clients reply to an evaluation."""
-        count = math.ceil(self.of.fraction_evaluate * self.count)
+        count = math.ceil(self.clients.fraction_evaluate * self.count)
         if not count:
             return {}
         received, numbers = self.received(params), list[tuple[float, dict[str, float]]]()
         for client in (np.arange(count) * self.count // count).tolist():
             state = self._states.get(client)
-            kept = {} if state is None else decoded(encoded(state), self.of.package)
-            context = self._context(client, self.of.package.RecordDict(dict(kept)))
-            config = {**self.of.train_config, "server-round": version}
+            kept = {} if state is None else decoded(encoded(state), self.clients.package)
+            context = self._context(client, self.clients.package.RecordDict(dict(kept)))
+            config = {**self.clients.train_config, "server-round": version}
             content = self._call("evaluate", client, received, config, version, context)
             weight, metrics = self._metrics(client, content)
             if numbers and metrics.keys() != numbers[0][1].keys():
@@ -316,22 +318,22 @@ class FlowerTraining(ClientTraining):
 
     def restore(self, states: Mapping[int, bytes]) -> None:
         """Continue from the result of ``states``."""
-        self._states = {c: decoded(state, self.of.package) for c, state in states.items()}
+        self._states = {c: decoded(state, self.clients.package) for c, state in states.items()}
 
     def _context(self, client: int, state: Any) -> Any:
-        return self.of.package.Context(
+        return self.clients.package.Context(
             run_id=1,
             node_id=client,
             node_config={"partition-id": client, "num-partitions": self.count},
             state=state,
-            run_config=dict(self.of.run_config),
+            run_config=dict(self.clients.run_config),
         )
 
     def _call(
         self, kind: str, client: int, arrays: Any, config: dict[str, Any], round_: int, context: Any
     ) -> Any:
         """The content of the app's reply to a message."""
-        flwr, keys = self.of.package, self.of.keys
+        flwr, keys = self.clients.package, self.clients.keys
         # Each message has records of its own, which the app may change.
         content = flwr.RecordDict(
             {keys.arrays: flwr.ArrayRecord(arrays), keys.config: flwr.ConfigRecord(config)}
@@ -347,7 +349,7 @@ class FlowerTraining(ClientTraining):
             ttl=flwr.DEFAULT_TTL,
             message_type=kind,
         )
-        reply = self.of.app(flwr.Message(content=content, metadata=metadata), context)
+        reply = self.clients.app(flwr.Message(content=content, metadata=metadata), context)
         if not isinstance(reply, flwr.Message):
             raise TrainingError(
                 f"ClientApp, client {client}: @app.{kind}() returned {shown(reply)}: return "
@@ -371,7 +373,7 @@ class FlowerTraining(ClientTraining):
 
     def _metrics(self, client: int, content: Any) -> tuple[float | None, dict[str, float]]:
         """The weight of a reply, if there is to be one, and its other metrics as fields of rows."""
-        key, values = self.of.keys.weight, dict[str, Any]()
+        key, values = self.clients.keys.weight, dict[str, Any]()
         for record in content.metric_records.values():
             values |= record
         if key is not None and not isinstance(values.get(key), int | float):
@@ -383,10 +385,16 @@ class FlowerTraining(ClientTraining):
         metrics: dict[str, float] = {}
         for name, value in values.items():
             field_name = name.replace("-", "_")
+            fields = {field_name: value}
             if isinstance(value, list):
-                metrics |= {f"{field_name}_{i}": float(part) for i, part in enumerate(value)}
-            else:
-                metrics[field_name] = float(value)
+                fields = {f"{field_name}_{i}": part for i, part in enumerate(value)}
+            for field_name, number in fields.items():
+                if field_name in metrics:
+                    raise TrainingError(
+                        f"ClientApp, client {client}: two metrics of its reply are the field "
+                        f"{field_name!r} of rows: reply with other names."
+                    )
+                metrics[field_name] = float(number)
         return weight, metrics
 
 

@@ -250,17 +250,17 @@ class TrainerExecutor(Executor):
         states = sorted(self.training.states().items())
         content = b"".join(state for _, state in states)
         return {
-            f"{STATES}who": torch.tensor([client for client, _ in states], dtype=torch.int64),
+            f"{STATES}clients": torch.tensor([client for client, _ in states], dtype=torch.int64),
             f"{STATES}bytes": torch.tensor([len(s) for _, s in states], dtype=torch.int64),
             f"{STATES}states": torch.from_numpy(np.frombuffer(content, np.uint8).copy()),
         }
 
     def restore(self, tensors: dict[str, Tensor]) -> None:
         """Continue from the result of ``tensors``; other tensors are ignored."""
-        who, lengths = (tensors[f"{STATES}{name}"].tolist() for name in ("who", "bytes"))
+        clients, lengths = (tensors[f"{STATES}{name}"].tolist() for name in ("clients", "bytes"))
         content = tensors[f"{STATES}states"].numpy().tobytes()
         ends = np.cumsum([0, *lengths]).tolist()
         if ends[-1] != len(content):
             raise ValueError(f"{STATES}states has {len(content)} bytes, not {ends[-1]}")
         parts = (content[start:end] for start, end in pairwise(ends))
-        self.training.restore(dict(zip(who, parts, strict=True)))
+        self.training.restore(dict(zip(clients, parts, strict=True)))

@@ -266,6 +266,10 @@ REPLIES = {
     "no arrays": (lambda content, _: {"metrics": content["metrics"]}, "with 0 ArrayRecords"),
     "no weight": (metrics(loss_a=1.0), "without the metric 'num-examples'"),
     "weights": (metrics(**{"num-examples": [1, 2]}), "without the metric 'num-examples'"),
+    "twice": (
+        metrics(**{"num-examples": 1, "a-b": 1.0, "a_b": 2.0}),
+        "are the field 'a_b' of rows",
+    ),
     "negative": (metrics(**{"num-examples": -1}), "reports the weight -1.0"),
     "taken": (metrics(**{"num-examples": 1, "loss": 1.0}), "'loss', which is another field"),
 }

@@ -165,9 +165,9 @@ class GivenObjects:
     @property
     def untrained_notes(self) -> list[str]:
         """A note on the objects without effect where nothing is trained."""
-        names = [name for name in ("metrics", "augment") if getattr(self, name) is not None]
+        names = ("metrics", "augment", "trainer")
         text = "nothing is trained or tested, so it has no effect on the costs."
-        return [f"{name} is given, but {text}" for name in names]
+        return [f"{n} is given, but {text}" for n in names if getattr(self, n) is not None]
 
     @property
     def metric_names(self) -> tuple[str, ...]:
