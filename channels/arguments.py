@@ -33,6 +33,8 @@ OWNERS = ("self", "cls")
 SCALARS = (Number, str, np.generic, type(None))
 SIMILAR, SIMILAR_SHORT = 0.75, 0.6
 """Least similarity (difflib's ratio) of a name that is suggested; typing errors have more."""
+SHORTENED = 3
+"""Fewest letters with which a longer name may begin to be suggested."""
 SHORT = 4
 """Letters of a word in which one wrong letter costs much similarity."""
 
@@ -85,6 +87,11 @@ def checked(
                 need = _needed(kinds[name], value, function.__globals__)
                 if not need and name in real and is_complex(value):
                     need = "real numbers"
+                if need and _is_group(value):
+                    raise error(
+                        f"{name} is a tuple of {len(value)} arrays: give one array. Unpack the "
+                        f"tuple, as in {_title(function, args, order)}(*arrays)."
+                    )
                 if need:
                     several = error is TypeError and (instead_of(value) or is_numeric(value))
                     raise (ValueError if several else error)(
@@ -137,16 +144,27 @@ def _title(function: Callable[..., Any], args: Sequence[Any], names: Sequence[st
 def nearest(word: object, names: Iterable[str]) -> str | None:
     """The name in ``names`` that is most similar to ``word``; None if none is similar enough.
 
-    The only name that adds words to ``word`` is similar: ``deadline_seconds`` to ``deadline``. Case
-    and leading dashes are ignored, and "_" equals "-".
+    The only name that adds words to ``word`` is similar: ``deadline_seconds`` to ``deadline``; so
+    is the only one that begins with its three or more letters: ``hexagonal`` to ``hex``. Case and
+    leading dashes are ignored, and "_" equals "-".
     """
     plain, asked = {_letters(name): name for name in names}, _letters(str(word))
     cutoff = SIMILAR if len(asked) > SHORT else SIMILAR_SHORT
     matches = difflib.get_close_matches(asked, plain, n=1, cutoff=cutoff)
-    longer = [name for name in plain if name.startswith(f"{asked}-")]
-    if not matches and len(longer) == 1:
-        matches = longer
+    for start in (f"{asked}-", asked):
+        longer = [name for name in plain if name.startswith(start)]
+        if not matches and len(longer) == 1 and len(asked) >= SHORTENED:
+            matches = longer
     return plain[matches[0]] if matches else None
+
+
+def _is_group(value: Any) -> bool:
+    """Whether ``value`` is a tuple of arrays, as functions with several results return."""
+    return (
+        isinstance(value, tuple)
+        and bool(value)
+        and all(isinstance(entry, np.ndarray) or is_tensor(entry) for entry in value)
+    )
 
 
 def _letters(name: str) -> str:

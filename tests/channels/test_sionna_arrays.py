@@ -252,6 +252,7 @@ ZERO[1, :, :, 3, :, :, 0] = 0
         ({"a": UNIT, "cell_of": CELL_OF, "path_loss_db": -5}, r"path_loss_db\[0\] is -5.*>= this"),
         ({"a": A, "clients_m": np.zeros((4, 2))}, "base_stations_m is None: give the positions"),
         ({"a": A, "line_of_sight": [True] * 4}, "line_of_sight is kept with positions"),
+        ({"a": (A, TAU)}, r"^a is a tuple of 2 arrays: give one .* from_sionna\(\*arrays\)"),
         ({"a": A, "gain_db": -90}, "gain_db follows from the channels: omit it"),
         ({"a": A, "antennas": 2}, "antennas follows from the channels: omit it"),
         ({"a": A, "reuse_factor": 0}, "reuse_factor is 0"),

@@ -22,6 +22,14 @@ SHORT: Mapping[str, str] = {
     "wall": "wall_seconds",
 }
 """Fields of rows by the short names that commands and functions accept."""
+MEANT: Mapping[str, str] = {
+    "time": "seconds",
+    "energy": "joules",
+    "traffic": "mib",
+    "bytes": "mib",
+    "epochs": "rounds",
+}
+"""Short names by other words for them."""
 TITLES: Mapping[str, str] = {
     "round": "global round",
     "uplink_mib": "uplink traffic per client (MiB)",
@@ -38,8 +46,10 @@ TITLES: Mapping[str, str] = {
     "loss": "test loss",
     "validation_accuracy": "validation accuracy (%)",
     "validation_loss": "validation loss",
+    "air_error": "mean squared error over the air, per element",
+    "air_error_predicted": "predicted mean squared error over the air, per element",
 }
-COSTS = frozenset(n for n in TITLES if not n.endswith(("accuracy", "loss")))
+COSTS = frozenset(n for n in TITLES if not n.endswith(("accuracy", "loss")) and "error" not in n)
 """Fields that are known also if the model has diverged."""
 
 
@@ -95,10 +105,11 @@ def unknown_field(
             f"{', '.join(fields)}."
         )
     choices = [*(short for short, field in SHORT.items() if field in fields), *fields]
-    return (
-        f"{argument} is {name!r}, which no row has.{suggestion(name, choices)} "
-        f"Choose {', '.join(choices)}."
-    )
+    if isinstance(name, str) and "," in name:
+        return f"{argument} is {name!r}: name one field."
+    meant = MEANT.get(str(name))
+    near = f" Do you mean {meant!r}?" if meant in choices else suggestion(name, choices)
+    return f"{argument} is {name!r}, which no row has.{near} Choose {', '.join(choices)}."
 
 
 Row = Mapping[str, Any]

@@ -16,7 +16,6 @@ from wirelessfl.air.links import compared
 from wirelessfl.base.import_paths import short
 from wirelessfl.base.terminal import Terminal, say
 from wirelessfl.base.wording import count_of
-from wirelessfl.results.selection import value_text
 from wirelessfl.runs.folder.directory import Row
 from wirelessfl.runs.observers.console import DIVERGED, Console, metrics_of
 from wirelessfl.runs.summaries import Transition, prediction_rows, predictions
@@ -137,6 +136,8 @@ def submodels_line(settings: Mapping[str, Any], last: Row) -> str | None:
     """
     if "coverage" not in last or "task" in last:
         return None
+    from wirelessfl.results.selection import value_text  # loads PyTorch
+
     if settings.get("budget") in ("deadline", "fastest"):
         widths = f"chosen in each round (budget {settings['budget']})"
     elif settings.get("widths"):

@@ -84,6 +84,8 @@ class Parser(argparse.ArgumentParser):
         self.lenient = lenient
         self.words: Sequence[str] | None = None
         """The words after a command, whose choices have flags; None without flags of settings."""
+        self.advice = ""
+        """What an error on an unknown flag says if no flag is similar."""
 
     def add_plain_help(self) -> None:
         """Add ``--help``, unless the command has a help page on settings."""
@@ -216,7 +218,7 @@ class Parser(argparse.ArgumentParser):
         settings = [option.removeprefix("--").replace("-", "_") for option in options]
         meant = synonym(flag, settings) if "rounds" in settings else None
         near = suggestion(flag, options) if meant is None else meant.sentence("--")
-        self.error(f"unknown flag {flag!r}.{near}")
+        self.error(f"unknown flag {flag!r}.{near or self.advice}")
 
     def _check_value(self, action: argparse.Action, value: Any) -> None:
         if action.choices is None or value in action.choices:

@@ -17,6 +17,10 @@ def add(parser: Parser) -> None:
         "Resume the interrupted run in a folder, or show a finished run. With a later end, the run "
         "continues to it, and equals a run that was started with it."
     )
+    parser.advice = (
+        " The settings of a run are fixed; only its end may change: --rounds, --target and "
+        "--max-seconds."
+    )
     parser.add_argument("directory", type=expanded, metavar="DIR", help="run directory")
     parser.add_argument("--rounds", type=int, metavar="N", help="new number of rounds")
     parser.add_argument(

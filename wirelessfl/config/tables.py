@@ -164,8 +164,10 @@ def _of_another(tables: Mapping[str, Any], flag: str, value: object) -> str:
                     taken = {"name": taken.get("local", LOCAL)}
             required.append(f"{title} {listed(having, 'or', QUOTED)}")
             present.append(f'{kind} is "{taken["name"]}"')
-    choices = " or ".join(required)
-    reason = f"is a setting of {choices}, and {' and '.join(present)}: choose {choices}"
+    several = len(required) > 1
+    remedy = "one of these" if several else "".join(required)
+    reason = f"is a setting of {', and of '.join(required)}{';' if several else ', and'} "
+    reason += f"{' and '.join(present)}: choose {remedy}"
     reason = reason if required else excluded
     return f"{flag}={shown(value)} {reason}, or leave {flag} out." if reason else ""
 

@@ -52,6 +52,9 @@ class Runs(Sequence[RunResult]):
         ConfigError: one of them is not a result.
     """
 
+    _filter = ""
+    """Settings by which ``where`` has chosen these runs."""
+
     def __init__(self, runs: Iterable[RunResult]) -> None:
         self._runs = tuple(runs)
         for place, run in enumerate(self._runs):
@@ -119,12 +122,14 @@ class Runs(Sequence[RunResult]):
                 )
         check_names(settings, self._settings)
         check_types(settings, self._settings)
-        return Runs(
+        chosen = Runs(
             run
             for run, own in zip(self, self._settings, strict=True)
             if all(matches(own.get(name), v) for name, v in settings.items())
             and all(test(run) for test in tests)
         )
+        chosen._filter = ", ".join(f"{name}={shown(value)}" for name, value in settings.items())
+        return chosen
 
     def by(self, *names: str) -> dict[Any, Runs]:
         """The runs in groups of equal settings.
@@ -162,7 +167,8 @@ class Runs(Sequence[RunResult]):
             ConfigError: there are no runs, or a name is unknown.
         """
         if not len(self):
-            raise ConfigError("there are no runs: select others.")
+            none = f"no run has {self._filter}" if self._filter else "there are no runs"
+            raise ConfigError(f"{none}: select others.")
         return cases_of(list(self), names_of(by, *further) if further else by)
 
     def table(

@@ -61,6 +61,7 @@ def test_run_prints_a_table_and_json(tmp_path, capsys):
         (["run", "hist", "--model", "lenet5"], "28x28"),
         (["run", "hist", "--clients", "2000", "--cells", "4"], "DataError"),
         (["run", "hist", "--device", "tpu9"], "ConfigError: device 'tpu9' cannot be used"),
+        (["run", "hist", "--device", "gpu"], "torch has no such device. Do you mean 'cuda'?"),
         (["run", "hist", "--snr-db", "5000"], "ConfigError: network: snr_db[0] is 5000.0"),
         (
             ["run", "fedavg", "--bandwidth-hz", "2e-303"],

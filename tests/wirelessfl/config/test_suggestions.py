@@ -112,7 +112,8 @@ def test_errors_in_toml_name_setting_value_and_suggestion(
         (["sweep", "hist", "--jbos", "2"], "unknown flag '--jbos'. Do you mean '--jobs'?"),
         (["timeline", "fedast", "--second", "2"], "Do you mean '--seconds'?"),
         (["resume", "x", "--jsn"], "unknown flag '--jsn'. Do you mean '--json'?"),
-        (["resume", "x", "--uplink"], "unknown flag '--uplink'. See"),
+        (["resume", "x", "--uplink"], "unknown flag '--uplink'. The settings of a run"),
+        (["resume", "x", "--lr", "0.1"], "its end may change: --rounds, --target and --max-s"),
         (["bench", "engin"], "unknown benchmark 'engin'. Do you mean 'engine'? Choose all,"),
     ],
 )
@@ -137,15 +138,19 @@ def test_errors_on_the_command_line_suggest_the_nearest_name(
         ({"dataset": "fashion_mnst"}, "data set 'fashion_mnst' is unknown. Do you mean 'fashion-"),
         ({"model": "fccn"}, "model 'fccn' is unknown. Do you mean 'fcnn'?"),
         ({"sessions": "2", "warm-start": "propsed"}, "Do you mean 'proposed'?"),
+        (
+            {"algorithm": "fedavg", "deadline": "1"},
+            'or "ram-fed"; assigner is "none" and algorithm is "fedavg": choose one',
+        ),
         ({"local": "fedprx"}, "local 'fedprx' is unknown. Do you mean 'fedprox'?"),
         ({"split": "nonid"}, "split 'nonid' is unknown. Do you mean 'noniid'? Choose"),
         ({"fading": "ricean"}, "fading 'ricean' is unknown. Do you mean 'rician'?"),
         ({"lr-schedule": "polly"}, "lr_schedule 'polly' is unknown. Do you mean 'poly'?"),
         (
             {"algorithm": "fedavg", "mask-sizes": "uniform"},
-            'mask_sizes=\'uniform\' is a setting of assigner "partition" or algorithm "hist", and '
-            'assigner is "none" and algorithm is "fedavg": choose assigner "partition" or '
-            'algorithm "hist", or leave mask_sizes out.',
+            'mask_sizes=\'uniform\' is a setting of assigner "partition", and of algorithm "hist"; '
+            'assigner is "none" and algorithm is "fedavg": choose one of these, or leave '
+            "mask_sizes out.",
         ),
         ({"weighting": "sample"}, "training.weighting is 'sample'. Do you mean 'samples'?"),
         ({"layers": "layers.1,layers.3"}, "not an nn.Linear of FCNN. Do you mean 'layers.4'?"),
@@ -198,6 +203,9 @@ def test_nearest_names_by_hand():
     assert nearest("round", ["rounds", "seed"]) == "rounds"
     assert nearest("Local-Steps", ["local_steps"]) == "local_steps"
     assert nearest("xyz", ["rounds"]) is None
+    assert nearest("hex", ["disc", "hexagonal"]) == "hexagonal"
+    assert nearest("hex", ["hexagonal", "hexagonal-2"]) is None
+    assert nearest("he", ["hexagonal"]) is None
     assert suggestion(3, ["rounds"]) == ""
 
 

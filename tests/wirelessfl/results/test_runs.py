@@ -128,8 +128,10 @@ def test_tables_of_other_fields_and_averages(two_algorithms):
     ):
         with pytest.raises(ConfigError, match=message):
             runs.table(**flags)
-    with pytest.raises(ConfigError, match="there are no runs"):
+    with pytest.raises(ConfigError, match="no run has seed=9: select others"):
         runs.where(seed=9).table()
+    with pytest.raises(ConfigError, match="there are no runs: select others"):
+        runs.where(lambda run: False).table()
 
 
 @pytest.mark.parametrize(("equal", "notes"), [(0.2, 0), (0.1, 1)])
@@ -225,6 +227,8 @@ def test_figures_show_the_rows(two_algorithms):
     assert sizes == {STYLES["screen"].small}
     for flags, message in (
         ({"y": "f1"}, "y is 'f1', which no row has"),
+        ({"x": "time"}, "x is 'time', which no row has. Do you mean 'seconds'"),
+        ({"y": "accuracy,loss"}, "y is 'accuracy,loss': name one field"),
         ({"x": "second"}, "Do you mean 'seconds'"),
         ({"style": "iee"}, "Do you mean 'ieee'"),
         ({"target": "x"}, "target is 'x': give a number"),

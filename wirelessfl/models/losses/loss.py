@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -269,7 +270,12 @@ def ready(
 def _tried(function: Function, called: str, outputs: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
     """What the function returns for a few samples, if it is a loss."""
     leaf = outputs.detach().clone().requires_grad_()
-    with torch.enable_grad(), calling(f"loss {called!r}", ConfigError):
+    with (
+        torch.enable_grad(),
+        warnings.catch_warnings(),
+        calling(f"loss {called!r}", ConfigError),
+    ):
+        warnings.filterwarnings("ignore", "Converting a tensor with requires_grad")  # an error here
         losses: Any = function(leaf, y.clone())
     expected = "a tensor [batch] or [batch, ...] with the loss of each sample, or a scalar tensor"
     if not isinstance(losses, torch.Tensor) or not losses.is_floating_point():

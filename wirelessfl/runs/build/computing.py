@@ -195,8 +195,14 @@ def find_device(name: str) -> torch.device:
         device = torch.device(name)
         torch.ones(1, device=device).item()
     except (RuntimeError, AssertionError) as error:
-        first = str(error).splitlines()[0]
+        first = str(error).splitlines()[0].rstrip(".")
+        if first.startswith("Expected one of"):  # a list of 20 types
+            near = " Do you mean 'cuda'?" if "gpu" in name.lower() else ""
+            raise ConfigError(
+                f"device {name!r} cannot be used: torch has no such device.{near} "
+                "Choose auto, cpu or cuda."
+            ) from error
         raise ConfigError(
-            f"device {name!r} cannot be used: {first.rstrip('.')}. Choose auto or cpu."
+            f"device {name!r} cannot be used: {first}. Choose auto or cpu."
         ) from error
     return device
