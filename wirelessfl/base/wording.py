@@ -78,7 +78,7 @@ def foreign(word: object) -> str:
 
 NAMES: dict[Any, str] = {int: "whole number", float: "number", str: "string", Path: "path"}
 ARTICLES: dict[Any, str] = {int: "a ", float: "a ", str: "a ", Path: "a "}
-SEVERAL = " For a run of each value, use wirelessfl sweep, or wirelessfl.combinations."
+SEVERAL = " For a run of each value, use wirelessfl sweep, or wirelessfl.combinations with a list."
 LIMITS = (("ge", ">="), ("gt", ">"), ("le", "<="), ("lt", "<"))
 
 

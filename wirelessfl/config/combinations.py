@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from pathlib import Path
 from typing import Any
 
@@ -124,6 +124,11 @@ def combinations(
             raise ConfigError("algorithm is in settings: give it as the first argument.")
         if isinstance(value, range | np.ndarray):
             value = np.asarray(value).tolist()
+        if isinstance(value, Set | Iterator):
+            raise ConfigError(
+                f"{name} is {shown(value)}, without an order of its own or to be read once: give a "
+                "list, such as [1, 2, 3]."
+            )
         values[name] = value if isinstance(value, list) else [value]
     tables = base or {}
     if isinstance(tables, str | Path):

@@ -19,6 +19,7 @@ from wirelessfl.config.choices import ENDLESS, task_names
 from wirelessfl.config.named import Trust, import_paths
 from wirelessfl.config.resolve import check, filled, kept_tables, refusal, unused
 from wirelessfl.config.sections import SECTIONS
+from wirelessfl.config.sections.section import read_only
 from wirelessfl.config.settings import Place, Settings
 from wirelessfl.config.tables import (
     checked_tables,
@@ -65,7 +66,14 @@ class Config(Settings):
                 'wirelessfl.Config.from_flags("fedavg", lr=0.1) for an algorithm and its settings, '
                 "Config.from_toml(path) for a file, or Config.of(tables)."
             )
+        if "given_kinds" in tables:  # all fields, from dataclasses.replace
+            raise ConfigError(read_only())
         vars(self).update(Config.of(tables).__getstate__())
+
+    def __getattr__(self, name: str) -> Any:
+        """Refuse unknown attributes; those for a copy are answered with how to make one."""
+        remedy = f" Its {read_only()}" if name in ("replace", "copy", "update") else ""
+        raise AttributeError(f"a Config has no attribute {name!r}.{remedy}")
 
     @property
     def tasks(self) -> dict[str, Config]:
@@ -383,6 +391,14 @@ class Config(Settings):
     def code(self) -> frozenset[str]:
         """Import paths of the user's objects that the settings name."""
         return frozenset(path for _, path in import_paths(self.used_tables()))
+
+
+def _refuse_change(config: Config, name: str, value: Any) -> None:
+    raise ConfigError(read_only(name))
+
+
+# That of a frozen dataclass cannot be written into the class.
+Config.__setattr__ = _refuse_change  # type: ignore[assignment,method-assign]
 
 
 def _without(tables: Mapping[str, Any], idle: Collection[Place]) -> dict[str, Any]:

@@ -220,8 +220,8 @@ def _check_cells(settings: Settings) -> None:
     cells, clients = settings.network.cells or 1, settings.network.clients
     if cells > 1 and settings.algorithm.topology == "star":  # only with a given network
         raise ConfigError(
-            f'algorithm "{settings.named("algorithm")}" is a star, but the network has {cells} '
-            'cells. Choose "hfedavg", or give a network of one cell.'
+            f'algorithm "{settings.named("algorithm")}" has one server, but the network has '
+            f'{cells} cells. Choose "hfedavg" or "hist", or give a network of one cell.'
         )
     assigner = settings.used_assigner
     if assigner.of_cells and settings.algorithm.topology == "star":

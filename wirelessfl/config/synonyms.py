@@ -78,7 +78,7 @@ SYNONYMS: Mapping[str, tuple[str, ...]] = {
         "train_cohort_size",
     ),
     "snr_db": ("snr",),
-    "bandwidth_hz": ("bandwidth", "bw"),
+    "bandwidth_hz": ("bandwidth", "bw", "fft_size"),
     "transmit_power_dbm": ("power", "tx_power", "transmit_power", "power_dbm", "max_power"),
     "cpu_hz": ("cpu", "frequency", "cpu_frequency", "cpu_freq", "clock"),
     "noise_dbm_per_hz": ("noise", "noise_density", "n0", "noise_power"),
@@ -120,6 +120,8 @@ SYNONYMS: Mapping[str, tuple[str, ...]] = {
     "requests": ("max_concurrency", "concurrency"),
     "carrier_ghz": ("carrier_frequency",),
     "threads": ("num_threads", "n_threads"),
+    "subcarrier_hz": ("subcarrier_spacing", "scs"),
+    "path_loss": ("scenario", "pathloss", "pathloss_model", "channel_model"),
 }
 """Other names of each setting. If two settings have a name in common, the earlier one is meant if
 it exists."""

@@ -149,6 +149,10 @@ def _made(name: str, settings: list[Any], loader: Loader | None, again: Any) -> 
     )
 
 
+HUBS = ("hf", "huggingface", "hub", "datasets")
+"""Words that begin names of data sets elsewhere."""
+
+
 class DatasetKind(Kind[DatasetChoice]):
     """Built-in data sets, and functions and folders of the user."""
 
@@ -158,7 +162,15 @@ class DatasetKind(Kind[DatasetChoice]):
 
     def find(self, name: str) -> type[DatasetChoice]:
         """The data set called ``name``, or the user's function or folder at that path."""
-        find_dataset(name)  # before the cache, which needs a hashable name
+        try:
+            find_dataset(name)  # before the cache, which needs a hashable name
+        except ConfigError as error:
+            if str(name).partition(":")[0].lower() in HUBS:
+                raise ConfigError(
+                    f"dataset is {name!r}: names of a hub are not read. From Python, give its "
+                    "DatasetDict as data=..., or name a data set of `wirelessfl list`."
+                ) from error
+            raise
         return dataset_choice(name)
 
 

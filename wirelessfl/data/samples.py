@@ -233,7 +233,8 @@ class ImageFolder:
             what = "has no folder train" if self.path.is_dir() else "is not a folder"
             raise DataError(
                 f"dataset is {str(self.path)!r}, which {what}: give the path of a folder with "
-                "train/CLASS/1.png and test/CLASS/1.png, or a name from `wirelessfl list`."
+                "train/CLASS/1.png and test/CLASS/1.png, or a name from `wirelessfl list`. "
+                "Names of a hub are not read: from Python, give its DatasetDict as data=..."
             )
         (x, y), (x_test, y_test), classes = read_images(self.path)
         parts = (p[:, None] if p.ndim == 3 else np.moveaxis(p, -1, 1) for p in (x, x_test))

@@ -102,6 +102,8 @@ class Goal:
                     "the budget are those of means. Give target, or leave statistic out."
                 )
             return cls(None, (0.0, 0.0), max_seconds, max_client_joules, every)
+        if isinstance(target, str):
+            raise ConfigError(f"target is {shown(target)}, a string: give a number, such as 0.8.")
         if not _positive(target) or target > 1:
             raise ConfigError(f"target is {shown(target)}: give an accuracy > 0 and <= 1.")
         weights = _weights("seconds" if objective is None else objective)

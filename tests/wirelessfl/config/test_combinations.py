@@ -60,6 +60,9 @@ def test_points_may_name_algorithms():
     [
         ({"cells": [2]}, POINTS, "cells is given both alone and in coupled settings: give it in"),
         ({"seed": []}, [], r"seed is \[\]: give at least one value\."),
+        ({"seed": {1, 2}}, [], r"seed is \{1, 2\}, without .*: give a list, such as \[1, 2, 3\]\."),
+        ({"seed": (n for n in [1, 2])}, [], r"seed is .*: give a list, such as \[1, 2, 3\]\."),
+        ({"seed": "1,2,3"}, [], "or wirelessfl.combinations with a list"),
         ({"algorithm": "hist"}, [], "algorithm is in settings: give it as the first argument"),
         ({"mu": 1.0}, [], 'mu=1.0 is a setting of algorithm "fedprox" or "moon"'),
         ({"local": "fedprox"}, [], r'local=.fedprox. is a setting of algorithm "hfedavg" or "hist'),

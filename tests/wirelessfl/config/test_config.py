@@ -1,6 +1,9 @@
 """Settings: equal objects from TOML, flags and Python; one clear error per mistake."""
 
+import copy
+import dataclasses
 import importlib
+import pickle
 import re
 import tomllib
 from pathlib import Path
@@ -304,3 +307,21 @@ def test_no_code_outside_the_configuration_tests_the_name_of_a_regime():
         if tested.search(line)
     ]
     assert found == ["designs/spaces.py: if changed.regime != config.regime:"]
+
+
+def test_a_change_in_place_is_answered_with_how_to_make_a_copy():
+    """Of a setting, a section or a field; the named way works."""
+    config = Config.from_flags("fedavg", clients=4, rounds=3)
+    way = r"Config\.merged\(config\.given_tables\(\), \{\"rounds\": value\}\)"
+    with pytest.raises(ConfigError, match=way):
+        config.training.rounds = 5
+    with pytest.raises(ConfigError, match=way):
+        config.rounds = 5
+    with pytest.raises(ConfigError, match=way):
+        dataclasses.replace(config, training=None)
+    with pytest.raises(AttributeError, match=way):
+        config.replace(rounds=5)
+    assert not hasattr(config, "rounds")
+    changed = Config.merged(config.given_tables(), {"rounds": 5})
+    assert (changed.training.rounds, changed.network.clients, config.training.rounds) == (5, 4, 3)
+    assert copy.deepcopy(config) == pickle.loads(pickle.dumps(config)) == config

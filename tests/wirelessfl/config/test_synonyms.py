@@ -4,7 +4,7 @@ import pytest
 
 from wirelessfl import Config
 from wirelessfl.algorithms import algorithm_classes
-from wirelessfl.base.errors import ConfigError
+from wirelessfl.base.errors import ConfigError, DataError
 from wirelessfl.base.wording import FOREIGN
 from wirelessfl.cli.flags import all_flags
 from wirelessfl.cli.main import main
@@ -24,6 +24,9 @@ KNOWN = {flag.name for flag in all_flags()} | {*KINDS}
         ("snr", "Do you mean '--snr-db'?"),
         ("global_rounds", "Do you mean '--rounds'?"),
         ("power", "Do you mean '--transmit-power-dbm'?"),
+        ("fft_size", "Do you mean '--bandwidth-hz'?"),
+        ("subcarrier_spacing", "Do you mean '--subcarrier-hz'?"),
+        ("scenario", "Do you mean '--path-loss'?"),
         ("non_iid", "Do you mean --split noniid?"),
         ("gpu", "Do you mean --device cuda?"),
         ("algorithm", "The algorithm is named first"),
@@ -43,6 +46,12 @@ def test_unknown_flags_are_understood(name, hint, capsys):
         main(["run", "fedavg", "--" + name.replace("_", "-"), "1"])
     assert ended.value.code == 2
     assert hint in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("name", ["ylecun/mnist", "hf:mnist"])
+def test_names_of_a_hub_are_answered(name):
+    with pytest.raises((ConfigError, DataError), match=r"of a hub are not read.*as data=\.\.\."):
+        Config.from_flags("fedavg", dataset=name).dataset.load(None)
 
 
 @pytest.mark.parametrize(

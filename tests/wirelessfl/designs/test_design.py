@@ -397,6 +397,7 @@ def test_the_better_algorithm_and_number_of_clients_are_chosen():
         ({}, {}, "no target and no budget"),
         ({}, {"target": 0.5, "objective": "joules"}, "joules alone"),
         ({}, {"target": 0.95}, "the largest accuracy that the pilots have reached is 0.9"),
+        ({}, {"target": "0.8"}, r"target is '0\.8', a string: give a number, such as 0\.8"),
         ({}, {"target": 1.5}, "give an accuracy > 0 and <= 1"),
         ({}, {"target": 0.5, "objective": "watts"}, "two weights"),
         ({}, {"target": 0.5, "objective": (0, 0)}, "not both 0"),

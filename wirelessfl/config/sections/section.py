@@ -27,6 +27,15 @@ LARGEST = 2**63 - 1
 """Largest whole number that TOML holds; ``LARGE`` matches longer ones."""
 
 
+def read_only(name: str = "") -> str:
+    """The error message for a change of a setting in place."""
+    example = name if name.isidentifier() else "rounds"
+    return (
+        f"settings are read-only{f', and {name} cannot be set' if name else ''}: make a new "
+        f'configuration, wirelessfl.Config.merged(config.given_tables(), {{"{example}": value}}).'
+    )
+
+
 class _Listed(_Metaclass):
     """Leaves the methods of pydantic out of ``help`` and of completions of the class."""
 
@@ -53,6 +62,9 @@ class Section(BaseModel, metaclass=_Listed):
             if key in kinds:
                 read[key] = read_value(key, value, kinds[key])
         return read
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        raise ConfigError(read_only(name))
 
     def filled(self, **values: Any) -> Self:
         """A copy with derived values, which do not count as given in ``model_fields_set``.

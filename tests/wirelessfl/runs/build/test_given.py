@@ -293,7 +293,7 @@ def test_limits_are_checked_against_the_given_network(
 
 def test_a_star_requires_one_cell(config, toy, network_of):
     for algorithm in ("fedavg", "fedast"):
-        with pytest.raises(ConfigError, match="is a star, but the network has 2 cells"):
+        with pytest.raises(ConfigError, match="has one server, but the network has 2 cells"):
             wirelessfl.run(config(algorithm, network=True), data=toy, network=network_of([0, 0, 1]))
 
 

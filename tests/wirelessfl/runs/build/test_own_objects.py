@@ -280,7 +280,7 @@ def fails(stream):
         ("fails", r"KeyError: 'nothing' \(in fails, test_own_objects.py"),
         ("nothing", "has no 'nothing'"),
         ("LISTS", r"is .*: give a function of a stream"),
-        ("two_cells", "is a star, but the network has 2 cells"),
+        ("two_cells", "has one server, but the network has 2 cells"),
     ],
 )
 def test_wrong_networks_give_one_line(name, message):
