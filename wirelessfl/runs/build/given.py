@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, TypedDict
+from typing import TYPE_CHECKING, Any, TypedDict
 
 import torch
 
@@ -18,8 +18,10 @@ from wirelessfl.data.partition import client_lists
 from wirelessfl.engine.rounds.redesign import Redesign
 from wirelessfl.models.metrics import Metric, check_name
 from wirelessfl.training.batches import Augmentation, AugmentFunction
-from wirelessfl.training.trainer import Trainer
 from wirelessfl.training.workers.shards import Shards
+
+if TYPE_CHECKING:  # prices need no PyTorch
+    from wirelessfl.training.trainer import Trainer
 
 GivenMetrics = Mapping[str, Callable[..., Any]] | Sequence[str | Callable[..., Any] | Metric]
 """Metrics as given: functions by name, or a list of names, of functions and of metrics."""
@@ -180,6 +182,12 @@ class GivenObjects:
 NOTHING = GivenObjects()
 
 
+def _trainer() -> type:
+    from wirelessfl.training.trainer import Trainer
+
+    return Trainer
+
+
 OBJECTS: dict[str, tuple[Callable[[], type], str]] = {
     "model": (
         lambda: torch.nn.Module,  # on demand: prices without a module need no PyTorch
@@ -195,7 +203,7 @@ OBJECTS: dict[str, tuple[Callable[[], type], str]] = {
         "give an instance of a class that derives from wirelessfl.Redesign",
     ),
     "trainer": (
-        lambda: Trainer,
+        _trainer,
         "give what wirelessfl.bridges.flower(app) returns, or leave it out",
     ),
     "shards": (
