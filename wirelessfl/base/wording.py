@@ -251,3 +251,21 @@ __all__ = [
     "suggestion",
     "without_none",
 ]
+
+
+UNITS = {"hz": "Hz", "db": "dB", "dbm": "dBm", "m": "m", "w": "W"}
+"""Units by the last word of a setting's name."""
+
+
+def name_and_unit(name: str) -> tuple[str, str]:
+    """A setting's name in words, and its unit; the unit is empty if its name has none."""
+    words = name.split("_")
+    unit = UNITS.get(words[-1], "") if len(words) > 1 else ""
+    text = " ".join(words[:-1] if unit else words)
+    return text.replace("snr", "SNR").replace("cpu", "CPU"), unit
+
+
+def heading_of(name: str) -> str:
+    """A setting in the heading of a table or on an axis, e.g. "SNR (dB)"."""
+    text, unit = name_and_unit(name)
+    return f"{text} ({unit})" if unit else text

@@ -92,9 +92,6 @@ def act(arguments: argparse.Namespace) -> int:
         raise ConfigError(str(error)) from None
     with use_style(arguments.style):
         files = save_figure(figure, arguments.output)
-    for case in chosen.cases(arguments.by):
-        for note in case.notes:
-            say(f"Note: {note}.", error=True)
     for file in files:
         say(f"drawn: {file}")
     return 0

@@ -10,6 +10,7 @@ from typing import Any
 from wirelessfl.base.errors import ConfigError
 from wirelessfl.base.rows import measured_field
 from wirelessfl.base.terminal import rendered
+from wirelessfl.base.wording import heading_of
 from wirelessfl.results.given_networks import network_hash
 from wirelessfl.results.intervals import Effect, difference, ratio
 from wirelessfl.results.runs import Runs
@@ -49,7 +50,7 @@ class Comparison:
     def __str__(self) -> str:
         """The comparison as text."""
         rows = [
-            [name.replace("_", " "), *(" | ".join(map(value_text, group)) for group in values)]
+            [heading_of(name), *(" | ".join(map(value_text, group)) for group in values)]
             for name, values in self.settings.items()
         ]
         parts = ["settings that differ" if rows else "no settings differ"]

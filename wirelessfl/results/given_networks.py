@@ -21,8 +21,6 @@ NUMBERS = ("bandwidth_hz", "noise_figure_db", "antennas", "antenna_correlation",
 """Values of a network that are settings of runs to which none is given."""
 FOLLOWING = (*NUMBERS, "_noise_dbm")
 """Values that are settings, or follow from them."""
-NAMES = {"_snr_db": "SNR"}
-"""Words for arrays that have no public name."""
 Values = dict[str, Any]
 
 
@@ -46,7 +44,7 @@ def network_note(runs: Sequence[RunResult]) -> str:
         return "networks were given to its runs, and not all are stored, so they may differ"
     names = dict.fromkeys(name for values in networks for name in values if name not in FOLLOWING)
     differing = dict.fromkeys(
-        NAMES.get(name, name.partition(".")[0])
+        "SNR" if name == "_snr_db" else name.partition(".")[0]
         for name in names
         if any(values.get(name) != networks[0].get(name) for values in networks)
     )

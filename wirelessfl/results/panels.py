@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, get_args
 
 from wirelessfl.base.errors import ConfigError
 from wirelessfl.base.figures.curves import (
@@ -34,7 +34,7 @@ from wirelessfl.base.figures.marks import (
     wrapped,
 )
 from wirelessfl.base.rows import is_accuracy, title_of
-from wirelessfl.base.wording import shown, suggestion
+from wirelessfl.base.wording import heading_of, shown, suggestion
 from wirelessfl.results.selection import Case, label_text, value_text
 from wirelessfl.results.tables import (
     COSTS,
@@ -43,7 +43,7 @@ from wirelessfl.results.tables import (
     monitor_of,
     with_rows,
 )
-from wirelessfl.runs.plots import for_notebooks
+from wirelessfl.runs.plots import Log, for_notebooks
 from wirelessfl.runs.targets import Monitor, cost_to
 
 if TYPE_CHECKING:
@@ -233,6 +233,7 @@ def plotted_against(
     cost: str = "seconds",
     field: str | None = None,
     tests: int = 1,
+    log: Log = "",
     style: StyleName = "screen",
 ) -> Figure:
     """The figure of ``Runs.plot_against``, whose arguments and errors these are, of some cases."""
@@ -240,7 +241,12 @@ def plotted_against(
         raise ConfigError(
             f"cost is {shown(cost)}.{suggestion(cost, COSTS)} Choose {', '.join(COSTS)}."
         )
+    if log not in get_args(Log):
+        raise ConfigError(f"log is {shown(log)}: choose x, y or xy, or leave it out.")
     cases = with_rows(cases, tests)
+    values = [case.values[case.names.index(setting)] for case in cases]
+    if "x" in log and not all(isinstance(v, int | float) and v > 0 for v in values):
+        raise ConfigError(f"log is {log!r}, and {setting} is not > 0 in all runs: leave out x.")
     monitor = monitor_of(cases, field)
     if target is not None:
         check_target(target, monitor)
@@ -256,7 +262,8 @@ def plotted_against(
     with use_style(style):
         figure, (panel,) = new_figure()
         draw_lines(panel, lines)
-        panel.set_xlabel(setting.replace("_", " "))
+        panel.set_xlabel(heading_of(setting))
+        _set_scales(panel, log)
         panel.set_ylabel(what)
         legend(figure, [panel])
         finish(figure)
@@ -272,6 +279,17 @@ def _drawn(
         return 100 * value if value is not None and is_accuracy(monitor.field) else value
     until = cost_to(rows, target, tests, monitor).of(COSTS[cost][0])
     return until.cost if until.reached else AtLeast(until.cost)
+
+
+def _set_scales(panel: Axes, log: Log) -> None:
+    """Give logarithmic scales to the axes of a panel whose ticks are its values."""
+    if "x" in log:
+        places, texts = panel.get_xticks(), [text.get_text() for text in panel.get_xticklabels()]
+        panel.set_xscale("log")
+        panel.minorticks_off()
+        panel.set_xticks(places, texts)
+    if "y" in log:
+        panel.set_yscale("log", nonpositive="mask")
 
 
 def _line_of(case: Case, setting: str) -> str:

@@ -230,8 +230,7 @@ class Runs(Sequence[RunResult]):
             ValueError: a run has no rows, none has the field, or an option is wrong.
         """
         cases = self.cases(by)
-        for note in (note for case in cases for note in case.notes if "unfinished" not in note):
-            Notes()(f"{note}.")
+        Notes()(*(f"{note}." for case in cases for note in case.notes))
         curves = {case.title: [rows for rows in case.rows if rows] for case in cases}
         curves = {name: rows for name, rows in curves.items() if rows}
         return plotted(
@@ -253,6 +252,7 @@ class Runs(Sequence[RunResult]):
         field: str | None = None,
         by: str | Sequence[str] | None = None,
         tests: int = 1,
+        log: Log = "",
         style: StyleName = "screen",
     ) -> Figure:
         """Plot final values, or costs until a target, against a setting: one line per other group.
@@ -267,6 +267,8 @@ class Runs(Sequence[RunResult]):
             field: field of rows; None for the accuracy, see ``table``.
             by: settings that distinguish lines; None for all in which runs differ.
             tests: number of tests that are averaged.
+            log: axes with a logarithmic scale: x, y or xy. A horizontal axis of numbers that span
+                a factor of eight has one anyway.
             style: "ieee" for print in one column, "screen" for slides and notebooks.
 
         Raises:
@@ -276,7 +278,7 @@ class Runs(Sequence[RunResult]):
         names = self.varied if by is None else names_of(by)
         cases = self.cases([*(name for name in names if name != setting), setting])
         return plotted_against(
-            cases, setting, target=target, cost=cost, field=field, tests=tests, style=style
+            cases, setting, target=target, cost=cost, field=field, tests=tests, log=log, style=style
         )
 
     def report(

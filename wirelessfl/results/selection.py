@@ -13,7 +13,7 @@ from typing import Any
 
 from wirelessfl.base.errors import ConfigError
 from wirelessfl.base.import_paths import short
-from wirelessfl.base.wording import shown, suggestion
+from wirelessfl.base.wording import name_and_unit, shown, suggestion
 from wirelessfl.config.sections import PLACES
 from wirelessfl.config.stored import is_setting, plain
 from wirelessfl.results import archive
@@ -26,6 +26,7 @@ PLAIN = ("algorithm", "model", "dataset")
 """Settings whose values need no name in a label."""
 FIRST = ("algorithm", "local", "dataset", "model", "split", "uplink", "schedule")
 """Settings that come first among those that differ."""
+HERTZ = ((1e9, "GHz"), (1e6, "MHz"), (1e3, "kHz"))
 
 
 def matches(value: Any, choice: Any) -> bool:
@@ -107,10 +108,19 @@ def order_key(value: Any) -> tuple[int, float, str]:
     return (0, 0.0, "") if value is None else (2, 0.0, str(value))
 
 
+def named_value(name: str, value: Any) -> str:
+    """A setting and its value in a label, e.g. "cells 2" or "bandwidth 20 MHz"."""
+    text, unit = name_and_unit(name)
+    if not unit or isinstance(value, bool) or not isinstance(value, int | float):
+        return f"{text} {value_text(value)}"
+    scale, unit = next((of for of in HERTZ if unit == "Hz" and value >= of[0]), (1.0, unit))
+    return f"{text} {value / scale:g} {unit}"
+
+
 def label_text(names: Sequence[str], values: Sequence[Any]) -> str:
     """The label of a group, e.g. "hist, cells 2"."""
     words = [
-        value_text(value) if name in PLAIN else f"{name.replace('_', ' ')} {value_text(value)}"
+        value_text(value) if name in PLAIN else named_value(name, value)
         for name, value in zip(names, values, strict=True)
         if value is not None
     ]

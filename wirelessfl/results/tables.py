@@ -21,7 +21,7 @@ from wirelessfl.base.rows import (
     unknown_field,
 )
 from wirelessfl.base.terminal import LATEX, rendered
-from wirelessfl.base.wording import shown, suggestion
+from wirelessfl.base.wording import heading_of, shown, suggestion
 from wirelessfl.results.selection import Case, value_text
 from wirelessfl.runs.targets import Monitor, cost_to
 
@@ -192,7 +192,7 @@ def table_of_cases(
         return missed, float("inf") if value is None else value
 
     measured = shown_first if tests == 1 else f"{shown_first} ({tests} tests)"
-    headings = {key: key.replace("_", " ") for key in keys.values()}
+    headings = {key: heading_of(key) for key in keys.values()}
     headings |= ({"task": "task"} if tasks else {}) | {"runs": "runs", shown_first: measured}
     if monitor.field != shown_first:
         headings["final"] = monitor.field.replace("_", " ")

@@ -47,6 +47,32 @@ def test_costs_against_a_setting_have_bounds_and_a_band(swept):
     assert list(lines(panel)) == ["lr 0.01", "lr 0.1", "lr 0.2"]
 
 
+def test_scales_may_be_logarithmic(swept):
+    """Ticks stay at the values."""
+    (panel,) = swept.where(lr=[0.1, 0.2]).plot_against("lr").axes
+    assert (panel.get_xscale(), panel.get_yscale()) == ("linear", "linear")
+    (panel,) = swept.where(lr=[0.1, 0.2]).plot_against("lr", field="loss", log="xy").axes
+    assert (panel.get_xscale(), panel.get_yscale()) == ("log", "log")
+    assert ticks(panel) == ["0.1", "0.2"]
+    with pytest.raises(ConfigError, match="log is 'z': choose x, y or xy"):
+        swept.plot_against("lr", log="z")
+    with pytest.raises(ConfigError, match="log is 'x', and algorithm is not > 0 in all runs"):
+        swept.plot_against("algorithm", by="lr", log="x")
+
+
+def test_names_end_with_units(stored, tmp_path):
+    """In legends with the value, in headings and on axes with the name."""
+    for band, snr in ((5e6, 0.0), (5e6, 10.0), (2e7, 0.0), (2e7, 10.0)):
+        stored("fedavg", (0.1, 0.5), uplink="ofdma", bandwidth_hz=band, snr_db=snr)
+    runs = load_all(tmp_path / "runs")
+    figure = runs.plot_against("snr_db")
+    assert figure.axes[0].get_xlabel() == "SNR (dB)"
+    assert legend(figure) == ["bandwidth 5 MHz", "bandwidth 20 MHz"]
+    assert [case.label for case in runs.cases("snr_db")] == ["SNR 0 dB", "SNR 10 dB"]
+    assert runs.table("bandwidth_hz").headings["bandwidth_hz"] == "bandwidth (Hz)"
+    assert r"bandwidth (Hz) & runs" in runs.table("bandwidth_hz").to_latex()
+
+
 def test_unknown_settings_and_costs_are_refused(swept):
     with pytest.raises(ConfigError, match="unknown setting 'steps'"):
         swept.plot_against("steps")

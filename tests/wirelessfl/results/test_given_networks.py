@@ -7,6 +7,7 @@ import pytest
 
 from channels import Network, Rayleigh
 from wirelessfl import Config, load_all, run
+from wirelessfl.cli.main import main
 from wirelessfl.results import Runs
 from wirelessfl.results.comparison import compare
 
@@ -54,7 +55,7 @@ def test_numbers_of_given_networks_are_settings(trained, tmp_path):
     assert "no settings differ" not in str(compared)
 
 
-def test_other_values_of_given_networks_are_noted(trained):
+def test_other_values_of_given_networks_are_noted(trained, tmp_path, capsys):
     """Gains are no settings: groups are the same, and a note and a comparison tell them."""
     runs = trained(near=network(nearest_db=-80.0), far=network(nearest_db=-95.0))
     table = runs.table()
@@ -63,6 +64,8 @@ def test_other_values_of_given_networks_are_noted(trained):
     assert any("SNR" in note for note in table.notes)
     with pytest.warns(UserWarning, match="the networks given to its runs differ in"):
         runs.plot()
+    assert main(["plot", str(tmp_path / "runs"), "-o", str(tmp_path / "runs.png")]) == 0
+    assert capsys.readouterr().err.count("the networks given to its runs differ in") == 1
     seeds = runs.by("seed")
     compared = compare({"far": Runs(runs[:2]), "near": Runs(runs[2:])})
     assert {len(set(hashes)) for hashes in compared.settings["network"]} == {1}
