@@ -227,6 +227,20 @@ def test_a_run_without_a_valid_identifier_is_a_new_one(tmp_path, content):
     assert len(client.get_metric_history(identifiers["FINISHED"], "accuracy")) == 5
 
 
+def test_a_run_that_was_deleted_in_mlflow_is_a_new_one(tmp_path):
+    mlflow = pytest.importorskip("mlflow")
+    uri, out = f"sqlite:///{tmp_path}/mlflow.db", tmp_path / "run"
+    trackers, client = [wirelessfl.observers.MLflow("mine", uri)], mlflow.MlflowClient(uri)
+    with pytest.raises(wirelessfl.TrainingError):
+        wirelessfl.run(settings(out, None), observers=[*trackers, FailsAt(2)])
+    numbers = [client.get_experiment_by_name("mine").experiment_id]
+    client.delete_run(client.search_runs(numbers)[0].info.run_id)
+    wirelessfl.resume(out, observers=trackers)
+    [run] = client.search_runs(numbers)
+    assert run.info.status == "FINISHED"
+    assert len(client.get_metric_history(run.info.run_id, "accuracy")) == 5
+
+
 def test_a_missing_package_is_one_line(tmp_path, monkeypatch):
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
     for track in ("tensorboard", "trackio", "wandb", "mlflow"):

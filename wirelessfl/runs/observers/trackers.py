@@ -309,12 +309,14 @@ class MLflow(Observer):
             self.row(run, row)
 
     def _resumed(self, folder: Path) -> str | None:
-        """The identifier of the run of a folder; None if MLflow has none."""
+        """The identifier of the run of a folder; None if MLflow has none, or has deleted it."""
         identifier = stored_identifiers(folder).get("mlflow")
         if identifier is None:
             return None
         exceptions = importlib.import_module("mlflow.exceptions")
         try:
+            if self._client.get_run(identifier).info.lifecycle_stage != "active":
+                return None
             self._client.update_run(identifier, status="RUNNING")
         except exceptions.MlflowException as error:
             if error.error_code != "RESOURCE_DOES_NOT_EXIST":
