@@ -196,6 +196,18 @@ def wandb_records(file):
             yield record
 
 
+def test_wandb_writes_to_relative_folders_wherever_its_service_started(tmp_path, monkeypatch):
+    """The service, which writes the files, keeps the folder in which the first run began."""
+    pytest.importorskip("wandb")
+    monkeypatch.setenv("WANDB_MODE", "offline")
+    for name in ("first", "second"):
+        (tmp_path / name).mkdir()
+        monkeypatch.chdir(tmp_path / name)
+        wirelessfl.run(settings("run", "wandb"))
+        [file] = tmp_path.glob(f"{name}/run/wandb/offline-run-*/run-*.wandb")
+        assert sum(record.HasField("history") for record in wandb_records(file)) == 5
+
+
 def test_wandb_gets_only_the_rows_that_its_server_lacks(tmp_path, monkeypatch):
     """Online, W&B says after which step a resumed run continues."""
     wandb, logged = pytest.importorskip("wandb"), []

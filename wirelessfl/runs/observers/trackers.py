@@ -229,7 +229,7 @@ class WandB(Observer):
             project=self.project,
             id=identifier,
             name=run.directory.name,
-            dir=str(run.directory),
+            dir=str(run.directory.absolute()),  # its service may run in another folder
             config=flat_settings(run.config),
             resume="allow",
             settings=wandb.Settings(console="off"),
