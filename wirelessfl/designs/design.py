@@ -27,7 +27,14 @@ from wirelessfl.designs.choices import Family, divides, unreachable
 from wirelessfl.designs.fit import spread_targets
 from wirelessfl.designs.goals import MEAN, Curve, Goal
 from wirelessfl.designs.observed import Pilot
-from wirelessfl.designs.pilot_plan import COUNT, FEWEST, STEPS, planned
+from wirelessfl.designs.pilot_plan import (
+    COUNT,
+    FEWEST,
+    STEPS,
+    PilotPlan,
+    PilotRequest,
+    planned,
+)
 from wirelessfl.designs.pilot_runs import Pilots, check_model, pilot
 from wirelessfl.designs.prediction import predicted
 from wirelessfl.designs.reports import Reports
@@ -60,6 +67,8 @@ from wirelessfl.runs.result import RunResult
 
 DRAWS = 4
 """Rounds of the sample, of which the means are taken."""
+REQUESTED = ("local_steps", "edge_rounds", "clients", "masks", "snr_db", "count", "steps")
+"""Arguments of ``pilot`` that say which pilots there are."""
 MARGIN = 1.5
 """Rounds of a pilot over those of the cheapest uplink, whose rounds with other masks cost less."""
 
@@ -223,8 +232,8 @@ def design(
         air_snr_db: SNR of the pilots over the air, if "aircomp" is among the uplinks; None for that
             of the network.
         draws: number of rounds in the sample. Four times as many others are the evaluation.
-        on_note: called with notes, and with a line on the pilots of each algorithm; None to warn of
-            notes with the class ``wirelessfl.Note``.
+        on_note: called with notes, with a line on each pilot that has been trained, and with one on
+            the pilots of each algorithm; None to warn of notes with the class ``wirelessfl.Note``.
 
     Returns:
         A ``Design``. The objective is that of the sample; ``Design.predicted`` has the costs by the
@@ -271,7 +280,7 @@ def design(
             if air is not None:
                 table = air_table(settings)
                 settled = pilot_config(settled, table, replaced=replaced.network is not None)
-            trained[name] = _pilots(search, planners[name], settled, options)
+            trained[name] = _pilots(search, planners[name], settled, options, on_note)
             if on_note is not None:
                 wall = trained[name].wall_seconds
                 on_note(f"{name}: {trained[name]}, {wall:.1f} s of wall-clock time")
@@ -284,20 +293,52 @@ def design(
     return _solved(search, families, list(trained.values()), notes, started)
 
 
-def _pilots(search: Search, planner: Planner, config: Config, options: Mapping[str, Any]) -> Pilots:
-    """The pilots of an algorithm; ``options`` are arguments of ``pilot`` for all algorithms."""
+def _pilots(
+    search: Search,
+    planner: Planner,
+    config: Config,
+    options: Mapping[str, Any],
+    tell: Callable[[str], None] | None,
+) -> Pilots:
+    """The pilots of an algorithm, with a line for each by ``tell``.
+
+    ``options`` are arguments of ``pilot`` for all algorithms.
+    """
     cells, space = planner.network.cells, search.space
     if len(space.clients) > 1:
         total = planner.network.clients
         options = {**options, "clients": [total if n is None else n for n in space.clients]}
     if cells == 1:
         options = {**options, "edge_rounds": None}
+    config = at_target(config, search.goal.target)
+    options = {**options, "masks": divides(planner.assigner, cells)}
+    if tell is not None:
+        requested = {name: options[name] for name in REQUESTED if name in options}
+        plan = planned(config, PilotRequest(**requested), options["network"])
+        options |= _lines(config.named("algorithm"), plan, tell)
     return pilot(
-        at_target(config, search.goal.target),
-        masks=divides(planner.assigner, cells),
+        config,
         most_rounds=affordable_rounds(planner, search.goal, search.ways, space.clients),
         **options,
     )
+
+
+def _lines(name: str, plan: PilotPlan, tell: Callable[[str], None]) -> dict[str, Any]:
+    """Callbacks of ``pilot`` that tell what is trained, and each pilot that has been."""
+    waiting: list[int] = []
+    ended: list[int] = []
+
+    def on_found(finished: Sequence[int], others: Sequence[int]) -> None:
+        waiting.extend(others)
+        if others:
+            tell(f"{name}: {len(others)} pilots to train, {len(finished)} read")
+
+    def on_end(place: int) -> None:
+        if place in waiting:
+            ended.append(place)
+            tell(f"{name}: pilot {len(ended)} of {len(waiting)}, {plan.points[place].label}")
+
+    return {"on_found": on_found, "on_end": on_end}
 
 
 def _curve(pilots: Pilots) -> Curve:

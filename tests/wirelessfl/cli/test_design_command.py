@@ -31,10 +31,18 @@ def test_a_design_is_trained_and_compared(capsys):
     assert max(map(len, tables)) <= 80
     command = "run --config design.toml --trust"
     assert f"to train it: wirelessfl {command}\n" in printed.err
+    lines = [line for line in printed.err.splitlines() if line.startswith("hfedavg: pilot ")]
+    assert [line.partition(", ")[0] for line in lines] == [
+        f"hfedavg: pilot {number} of 4" for number in (1, 2, 3, 4)
+    ]
+    assert {line.partition(", ")[2] for line in lines} == {
+        f"H {h}, E {e}" for h in (2, 4) for e in (1, 2)
+    }
     assert main([*SMALL, *own, "--target", "0.3", "--json"]) == 0
     printed = capsys.readouterr()
     facts = json.loads(printed.out)
     assert "4 read" in printed.err
+    assert "hfedavg: pilot " not in printed.err
     assert main(f"{command} --quiet --json --out run".split()) == 0
     found = json.loads(capsys.readouterr().out)["predicted"]
     predicted = {name: pair["predicted"] for name, pair in found.items()}
