@@ -2,22 +2,21 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterator, Mapping, Sequence
-from functools import lru_cache
-from pathlib import Path
+from collections.abc import Mapping, Sequence
 from typing import Any
 
-import numpy as np
-
-from channels.npz import read_npz
-from channels.stored import SETTINGS
-from wirelessfl.base.files import open_stored, reading
 from wirelessfl.runs.folder.directory import NETWORK
 from wirelessfl.runs.folder.fingerprints import digest
+from wirelessfl.runs.folder.given_files import network_values
 from wirelessfl.runs.result import RunResult
 
-NUMBERS = ("bandwidth_hz", "noise_figure_db", "antennas", "antenna_correlation", "k_factor_db")
+NUMBERS = (
+    "bandwidth_hz",
+    "noise_figure_db",
+    "antennas",
+    "antenna_correlation",
+    "fading.k_factor_db",
+)
 """Values of a network that are settings of runs to which none is given."""
 FOLLOWING = (*NUMBERS, "_noise_dbm")
 """Values that are settings, or follow from them."""
@@ -27,8 +26,9 @@ Values = dict[str, Any]
 def settings_of(run: RunResult, task: str | None = None) -> Values:
     """The settings of a run with an effect, and numbers of the network that was given to it."""
     values = stored_values(run)
-    numbers = {name: values[name] for name in NUMBERS if isinstance(values.get(name), int | float)}
-    return {**run.settings_of(task), **numbers}
+    numbers = {name: v for name, v in values.items() if name in NUMBERS and not isinstance(v, str)}
+    named = {name.rpartition(".")[2]: value for name, value in numbers.items()}
+    return {**run.settings_of(task), **named}
 
 
 def network_hash(run: RunResult) -> str | None:
@@ -60,7 +60,7 @@ def stored_values(run: RunResult) -> Values:
         stat = file.stat()
     except OSError:  # its fading is the user's own, or the folder has been deleted
         return {}
-    return dict(_read(file, stat.st_mtime_ns, stat.st_size))
+    return dict(network_values(file, stat.st_mtime_ns, stat.st_size))
 
 
 def _has_network(run: RunResult) -> bool:
@@ -68,26 +68,3 @@ def _has_network(run: RunResult) -> bool:
         return run.config.given.network is not None
     marks = run.tables.get("given")
     return isinstance(marks, Mapping) and marks.get("network") is not None
-
-
-@lru_cache(maxsize=1024)
-def _read(file: Path, changed: int, size: int) -> tuple[tuple[str, Any], ...]:
-    with reading(file, "Restore it."), open_stored(file) as content:
-        arrays = read_npz(content)
-        settings = json.loads(str(arrays.pop(SETTINGS)))
-    return tuple(_flat(settings)) + tuple((name, _value(array)) for name, array in arrays.items())
-
-
-def _flat(settings: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
-    for name, value in settings.items():
-        if isinstance(value, Mapping):
-            yield from ((key if key in NUMBERS else f"{name}.{key}", v) for key, v in value.items())
-        else:
-            yield name, value
-
-
-def _value(array: Any) -> Any:
-    """The value of an array if all its elements are equal, else its hash."""
-    if array.size and array.dtype.kind in "fiu" and (array == array.flat[0]).all():
-        return array.flat[0].item()
-    return digest(array.shape, np.ascontiguousarray(array))

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from functools import partial
+from functools import lru_cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,7 +16,7 @@ from numpy.typing import NDArray
 
 from channels import Network
 from channels.npz import read_npz
-from channels.stored import load_network, network_arrays, why_not_stored
+from channels.stored import SETTINGS, load_network, network_arrays, why_not_stored
 from wirelessfl.base.errors import ConfigError
 from wirelessfl.base.files import open_stored, reading
 from wirelessfl.base.import_paths import path_of
@@ -79,6 +80,29 @@ def stored_network(folder: Path) -> Network | None:
         return None
     with reading(file, "Give network=... again."), open_stored(file) as content:
         return load_network(content)
+
+
+@lru_cache(maxsize=1024)
+def network_values(file: Path, changed: int, size: int) -> tuple[tuple[str, Any], ...]:
+    """Values of the network in a file, by name; of an array the one of all elements, or a hash.
+
+    Raises:
+        ConfigError: the file is damaged.
+    """
+    with reading(file, "Restore it."), open_stored(file) as content:
+        arrays = read_npz(content)
+        settings = json.loads(str(arrays.pop(SETTINGS)))
+    values = {key: _value(array) for key, array in arrays.items()}
+    for name, value in settings.items():
+        parts = value if isinstance(value, Mapping) else {"": value}
+        values |= {f"{name}.{key}".removesuffix("."): part for key, part in parts.items()}
+    return tuple(values.items())
+
+
+def _value(array: NDArray[Any]) -> Any:
+    if array.size and array.dtype.kind in "fiu" and (array == array.flat[0]).all():
+        return array.flat[0].item()
+    return digest(array.shape, np.ascontiguousarray(array))
 
 
 def read_partition(folder: str | Path) -> ClientPartition | dict[str, ClientPartition]:
