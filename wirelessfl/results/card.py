@@ -74,9 +74,8 @@ def card(runs: Runs, folder: Path, *, best: bool = False) -> Path:
     if folder.is_file() or folder.suffix == Path(MODEL).suffix:
         raise ConfigError(f"output is {folder}: with --card, name a folder.")
     check_outside(runs, folder / MODEL)
-    for name, reason in ((CARD, "may be edited"), (MODEL, "may be of another run")):
-        if (folder / name).exists():
-            raise ConfigError(f"{folder} has a {name}, which {reason}: name another folder.")
+    if any((folder / name).exists() for name in (CARD, MODEL)):
+        raise ConfigError(f"{folder} has a {CARD} or a {MODEL}: name another folder.")
     check_writable(folder, "output")
     metadata = write_params(runs, folder / MODEL, best=best)
     rows = [json.loads(metadata["row"])] if best else None
