@@ -72,7 +72,7 @@ class Goal:
     @classmethod
     def of(
         cls,
-        target: float | None,
+        target: Any,
         objective: Any,
         max_seconds: float | None,
         max_client_joules: float | None,
