@@ -18,7 +18,7 @@ from wirelessfl.base.terminal import Terminal, say
 from wirelessfl.base.wording import count_of
 from wirelessfl.runs.folder.directory import Row
 from wirelessfl.runs.observers.console import DIVERGED, Console, metrics_of
-from wirelessfl.runs.summaries import Transition, prediction_rows, predictions
+from wirelessfl.runs.summaries import PREDICTION_HEAD, Transition, prediction_rows, predictions
 
 if TYPE_CHECKING:
     from wirelessfl.runs.result import RunResult
@@ -101,7 +101,7 @@ def _with_validation(
 def predictions_table(predicted: dict[str, dict[str, float | None]]) -> Table:
     """A table with what a design has predicted and what the run has taken."""
     table = Table(title="the design and its run")
-    for heading in ("", "predicted", "realised", "difference"):
+    for heading in PREDICTION_HEAD:
         table.add_column(heading, justify="right" if heading else "left")
     for cells in prediction_rows(predicted):
         table.add_row(*cells)

@@ -36,7 +36,7 @@ def act(arguments: argparse.Namespace) -> int:
     from wirelessfl.base.terminal import rendered
     from wirelessfl.results.load import load
     from wirelessfl.results.overview import draw_partition, overview, size_text
-    from wirelessfl.runs.summaries import prediction_rows
+    from wirelessfl.runs.summaries import PREDICTION_HEAD, prediction_rows
 
     run = load(arguments.run, trust=arguments.trust)
     facts = overview(run, trust=arguments.trust)
@@ -65,8 +65,8 @@ def act(arguments: argparse.Namespace) -> int:
     for summary in facts["summaries"]:
         _print_summary(summary)
     if facts["predicted"]:
-        head = ["", "predicted", "realised", "difference"]
-        say(f"\nthe design and its run:\n{rendered(head, prediction_rows(facts['predicted']))}")
+        table = rendered(list(PREDICTION_HEAD), prediction_rows(facts["predicted"]))
+        say(f"\nthe design and its run:\n{table}")
     if facts["clients"]:
         say("\nwhere the time goes:")
     for line in facts["clients"]:

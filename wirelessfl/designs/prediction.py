@@ -90,9 +90,15 @@ class Prediction(NamedTuple):
     dominant: tuple[Dominant, ...] = ()
 
     @property
-    def numbers(self) -> tuple[float, float, float, float]:
-        """Rounds, seconds, joules per client and accuracy."""
-        return self.rounds.value, self.seconds.value, self.joules.value, self.accuracy
+    def numbers(self) -> tuple[float, ...]:
+        """Rounds, seconds, joules per client and accuracy.
+
+        If all of them are finite, the ends of the intervals of the first three follow.
+        """
+        costs = self.rounds, self.seconds, self.joules
+        ends = [end for cost in costs for end in (cost.low, cost.high)]
+        values = *(cost.value for cost in costs), self.accuracy
+        return (*values, *ends) if np.isfinite(ends).all() else values
 
 
 EVALUATED = 4

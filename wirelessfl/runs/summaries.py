@@ -245,7 +245,8 @@ def predictions(
         rows: its rows.
 
     Returns:
-        ``predicted`` and ``realised`` by name, see ``NAMES``; None if nothing has been predicted.
+        ``predicted`` and ``realised`` by name, see ``NAMES``, and ``low`` and ``high`` where the
+        prediction has an interval; None if nothing has been predicted.
     """
     predicted = settings.get("predicted")
     if predicted is None or len({row.get("task") for row in rows}) != 1:
@@ -259,19 +260,29 @@ def predictions(
     if costs.reached:
         row = costs.row
         realised = [row["round"], row["sim_seconds"], row["joules"], row.get(monitor.field)]
-    return {
+    values, ends = predicted[: len(NAMES)], predicted[len(NAMES) :]
+    pairs: dict[str, dict[str, float | None]] = {
         name: {"predicted": float(value), "realised": value_at_target}
-        for name, value, value_at_target in zip(NAMES, predicted, realised, strict=True)
+        for name, value, value_at_target in zip(NAMES, values, realised, strict=True)
     }
+    for name, low, high in zip(NAMES, ends[::2], ends[1::2], strict=False):
+        pairs[name] |= {"low": float(low), "high": float(high)}
+    return pairs
+
+
+PREDICTION_HEAD = ("", "predicted", "90 % interval", "realised", "difference")
+"""Headings of ``prediction_rows``."""
 
 
 def prediction_rows(pairs: dict[str, dict[str, float | None]]) -> list[list[str]]:
-    """The cells of a table: what, predicted, realised, and their difference."""
+    """The cells of a table: what, predicted and its interval, realised, and the difference."""
     rows = []
     for name, pair in pairs.items():
         predicted, realised = pair["predicted"], pair["realised"]
         assert predicted is not None
-        cells = [TITLES[name], f"{predicted:.4g}"]
+        low, high = pair.get("low"), pair.get("high")
+        known = low is not None and high is not None and low < high
+        cells = [TITLES[name], f"{predicted:.4g}", f"{low:.4g} to {high:.4g}" if known else ""]
         if realised is None:
             cells += ["not reached", ""]
         elif name == "accuracy":

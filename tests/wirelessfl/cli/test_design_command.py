@@ -48,8 +48,15 @@ def test_a_design_is_trained_and_compared(capsys):
     predicted = {name: pair["predicted"] for name, pair in found.items()}
     assert predicted == {name: facts["predicted"][name] for name in predicted}
     assert found["accuracy"]["realised"] >= 0.3
+    assert "low" not in found["accuracy"]
+    for name in ("rounds", "seconds", "joules"):
+        ends = found[name]["low"], found[name]["high"]
+        assert list(ends) == facts["predicted"][f"{name}_interval"]
     assert main("show run".split()) == 0
-    assert "the design and its run" in capsys.readouterr().out
+    table = capsys.readouterr().out.partition("the design and its run")[2]
+    low, high = facts["predicted"]["joules_interval"]
+    assert "90 % interval" in table
+    assert f"{low:.4g} to {high:.4g}" in table
 
 
 @pytest.mark.thorough(every=8)

@@ -9,7 +9,7 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, Self, cast, get_args, get_origin
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 
 from wirelessfl.base.errors import ConfigError
 from wirelessfl.base.import_paths import expanded
@@ -175,6 +175,13 @@ def _count_or(word: str, unit: str, largest: int | None = None) -> BeforeValidat
     return BeforeValidator(check)
 
 
+def _with_ends(numbers: tuple[float, ...] | None) -> tuple[float, ...] | None:
+    """Four predictions, alone or with both ends of the intervals of three of them."""
+    if numbers is not None and len(numbers) not in (4, 10):
+        raise ValueError(f"{len(numbers)} numbers are not predictions: give 4, or 10 with ends")
+    return numbers
+
+
 class RunSection(Section):
     """Seed, device, executor, processes and storage of a run."""
 
@@ -221,11 +228,9 @@ class RunSection(Section):
         False,
         description="store what each round costs each client, in clients.csv",
     )
-    predicted: tuple[float, ...] | None = Field(
+    predicted: Annotated[tuple[float, ...] | None, AfterValidator(_with_ends)] = Field(
         None,
-        min_length=4,
-        max_length=4,
-        description="what a design predicts: global rounds, seconds, joules per client, accuracy; "
-        "shown beside what the run takes",
+        description="what a design predicts: rounds, seconds, joules, accuracy, and ends of "
+        "intervals; shown beside what the run takes",
     )
     out: Path | None = Field(None, description="run directory (default: a new one in runs/)")
