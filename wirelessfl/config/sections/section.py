@@ -230,7 +230,7 @@ class RunSection(Section):
     )
     predicted: Annotated[tuple[float, ...] | None, AfterValidator(_with_ends)] = Field(
         None,
-        description="what a design predicts: rounds, seconds, joules, accuracy, and ends of "
+        description="what a design predicts: rounds, seconds, joules, accuracy, "
         "intervals; shown beside what the run takes",
     )
     out: Path | None = Field(None, description="run directory (default: a new one in runs/)")
