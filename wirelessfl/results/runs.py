@@ -52,8 +52,7 @@ class Runs(Sequence[RunResult]):
         ConfigError: one of them is not a result.
     """
 
-    _filter = ""
-    """Settings by which ``where`` has chosen these runs."""
+    _none = "there are no runs"  # or those that ``where`` has looked for
 
     def __init__(self, runs: Iterable[RunResult]) -> None:
         self._runs = tuple(runs)
@@ -128,7 +127,8 @@ class Runs(Sequence[RunResult]):
             if all(matches(own.get(name), v) for name, v in settings.items())
             and all(test(run) for test in tests)
         )
-        chosen._filter = ", ".join(f"{name}={shown(value)}" for name, value in settings.items())
+        if settings:
+            chosen._none = f"no run has {', '.join(f'{n}={shown(v)}' for n, v in settings.items())}"
         return chosen
 
     def by(self, *names: str) -> dict[Any, Runs]:
@@ -167,8 +167,7 @@ class Runs(Sequence[RunResult]):
             ConfigError: there are no runs, or a name is unknown.
         """
         if not len(self):
-            none = f"no run has {self._filter}" if self._filter else "there are no runs"
-            raise ConfigError(f"{none}: select others.")
+            raise ConfigError(f"{self._none}: select others.")
         return cases_of(list(self), names_of(by, *further) if further else by)
 
     def table(

@@ -251,9 +251,7 @@ class Case:
             notes.append(f"{self.label}: {differing}")
         if self.repeated_seeds and not notes:
             seeds = ", ".join(map(str, self.repeated_seeds))
-            notes.append(
-                f"{self.label}: several runs have seed {seeds}, so the range is not one over seeds"
-            )
+            notes.append(f"{self.label}: its range is not one over seeds: several have {seeds}")
         unfinished = sum(not run.finished for run in self.runs)
         if unfinished:
             notes.append(f"{self.label}: {unfinished} of {len(self.runs)} runs unfinished")

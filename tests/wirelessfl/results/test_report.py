@@ -185,7 +185,7 @@ def test_runs_of_one_seed_are_not_called_seeds(stored, tmp_path, page):
     read = page(load_all(tmp_path / "runs"))
     assert "Thin lines are runs, thick ones their mean: at each point, every run has" in read.text
     assert "over the seeds" not in read.text
-    assert "fedavg: several runs have seed 1, so the range" in read.text
+    assert "fedavg: its range is not one over seeds: several have 1" in read.text
     (case,) = load_all(tmp_path / "runs").cases()
     assert case.repeated_seeds == [1]
     stored("fedprox", [0.1, 0.5])
