@@ -43,8 +43,12 @@ def test_a_design_is_trained_and_compared(capsys):
     facts = json.loads(printed.out)
     assert "4 read" in printed.err
     assert "hfedavg: pilot " not in printed.err
-    assert main(f"{command} --quiet --json --out run".split()) == 0
-    found = json.loads(capsys.readouterr().out)["predicted"]
+    assert main(f"{command} --json --out run".split()) == 0
+    printed = capsys.readouterr()
+    assert "round 1/" in printed.err
+    assert "  validation accuracy 0." in printed.err  # that of the target
+    assert "  accuracy " not in printed.err
+    found = json.loads(printed.out)["predicted"]
     predicted = {name: pair["predicted"] for name, pair in found.items()}
     assert predicted == {name: facts["predicted"][name] for name in predicted}
     assert found["accuracy"]["realised"] >= 0.3

@@ -46,7 +46,7 @@ REFUSALS: list[tuple[str, dict[str, Any], str]] = [
      'beta1=0.5 is a setting of algorithm "fa-nt", "fadamgc", "fedadagrad" or 4 others, and'),
     ("hist", {"local": "scaffold", "beta2": 0.5}, 'beta2=0.5 is a setting of local "fa-nt", '),
     ("hfedavg", {"mask_sizes": "uniform"},
-     'mask_sizes=\'uniform\' is a setting of assigner "partition", and of algorithm "hist"; assigner'),
+     'mask_sizes=\'uniform\' is a setting of assigner "partition", and of algorithm "hist";'),
     ("fedavg", {"cells": 1},
      'cells=1 conflicts with algorithm "fedavg", which is a star with one server: choose'),
     ("fedavg", {"schedule": "buffered", "clients_per_round": 3},

@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from rich.console import Console as RichConsole
     from rich.progress import Progress, TaskID
 
+VALIDATION = {"validation_accuracy": ".3f", "validation_loss": ".2f"}
+"""Metrics that are shown if the target is one of validation data, with their formats."""
 DIVERGED = "diverged"
 """Stands for the metrics of a model whose loss or parameters are not finite."""
 KERNEL = "ZMQInteractiveShell"
@@ -46,11 +48,26 @@ def metrics_of(row: Row, names: Mapping[str, str] | None = None) -> str:
     return "  ".join(f"{name.replace('_', ' ')} {row[name]:{form}}" for name, form in forms.items())
 
 
-def line_of(row: Row, of_total: str = "") -> str:
-    """A row in one line; ``of_total`` follows the round, as in "round 12/30"."""
+def line_of(row: Row, of_total: str = "", names: Mapping[str, str] | None = None) -> str:
+    """A row in one line.
+
+    Args:
+        row: the row.
+        of_total: follows the round, as in "round 12/30".
+        names: see ``metrics_of``.
+    """
     seconds = f"{row['sim_seconds']:.1f} s simulated"
     task = f"{row['task']}  " if "task" in row else ""
-    return f"{task}{session_of(row)}round {row['round']}{of_total}  {metrics_of(row)}  {seconds}"
+    metrics = metrics_of(row, names)
+    return f"{task}{session_of(row)}round {row['round']}{of_total}  {metrics}  {seconds}"
+
+
+def _of_target(config: Config, row: Row) -> Mapping[str, str] | None:
+    """The validation metrics, if the target is one of validation data; None for test metrics."""
+    evaluation = config.evaluation
+    if evaluation.target is None or evaluation.monitor is not None:
+        return None
+    return VALIDATION if "validation_accuracy" in row else None
 
 
 def session_of(row: Row) -> str:
@@ -155,20 +172,21 @@ class Console(Observer):
         scale = self._scales.get(task)
         if scale is None:
             scale = self._scales[task] = _Scale.of(run.config, task, self.label)
+        names = _of_target(run.config if task is None else run.config.tasks[task], row)
         seconds = f"{row['sim_seconds']:.1f} s simulated"
         if self._progress is not None:
             if task not in self._bars:
                 self._bars[task] = self._progress.add_task(
                     scale.label, total=scale.total, note="", unit=scale.unit, of=scale.of_total
                 )
-            note = f"{session_of(row)}{metrics_of(row, {'accuracy': '.3f'})}  {seconds}"
+            first = {"accuracy": ".3f"} if names is None else {"validation_accuracy": ".3f"}
+            note = f"{session_of(row)}{metrics_of(row, first)}  {seconds}"
             self._progress.update(self._bars[task], completed=scale.done(row), note=note)
         elif self._notebook:
-            self._change(
-                f"{scale.label} {_bar(scale, row)}{session_of(row)}{metrics_of(row)}  {seconds}"
-            )
+            metrics = f"{session_of(row)}{metrics_of(row, names)}"
+            self._change(f"{scale.label} {_bar(scale, row)}{metrics}  {seconds}")
         elif self.lines and self.terminal is not None:
-            text = line_of(row, scale.of_total if scale.unit == "round" else "")
+            text = line_of(row, scale.of_total if scale.unit == "round" else "", names)
             text = text if self.label is None else f"{self.label}  {text}"
             self.terminal.print(text, markup=False, highlight=False, soft_wrap=True)
 
