@@ -33,6 +33,8 @@ from wirelessfl.runs.folder.given_code import codes_of
 from wirelessfl.training.workers.processes import cores
 
 DAY = 86400.0
+LEAST_MBPS = 1e-3
+"""Below it, links of servers are probably in another unit."""
 MISNAMED = 0.85
 """Least similarity (difflib's ratio) of names that are probably meant to be equal."""
 
@@ -136,6 +138,8 @@ def _links(case: Examined) -> Iterator[str]:
     for name, rate in rates.items():
         if rate is not None and rate >= MOST_MBPS:
             yield f"{name} is {rate:g}, {rate / 1e6:g} Tbit/s: give Mbit/s, not bit/s."
+        if rate is not None and rate < LEAST_MBPS and name != "rate_mbps":
+            yield f"{name} is {rate:g}, {rate * 1e6:g} bit/s: give Mbit/s."
 
 
 def _threads(case: Examined) -> Iterator[str]:

@@ -39,6 +39,7 @@ def notes_of(algorithm="fedavg", **settings):
         ({"snr_db": 150}, "the mean SNR at the edge server is up to 150 dB"),
         ({"layout": "ring", "distance_m": 2, "path_loss": "log-distance"}, "more than 2 m from"),
         ({"downlink_mbps": 5e7}, "downlink_mbps is 5e+07, 50 Tbit/s: give Mbit/s, not bit/s."),
+        ({"downlink_mbps": 1e-4}, "downlink_mbps is 0.0001, 100 bit/s: give Mbit/s."),
         ({"uplink": "fixed", "rate_mbps": 1e7}, "rate_mbps is 1e+07, 10 Tbit/s"),
         ({"threads": 1 + cores()}, f"but this machine has {cores()} cores"),
         ({"cpu_hz": (1e9, 2e10)}, "Hz, more than 10 GHz, and the energy grows with its square"),
