@@ -208,6 +208,18 @@ def test_wandb_writes_to_relative_folders_wherever_its_service_started(tmp_path,
         assert sum(record.HasField("history") for record in wandb_records(file)) == 5
 
 
+def test_wandb_has_one_folder_after_runs_that_began_in_one_second(tmp_path, monkeypatch):
+    """W&B numbers the folder of the second."""
+    pytest.importorskip("wandb")
+    monkeypatch.setenv("WANDB_MODE", "offline")
+    wirelessfl.run(settings(tmp_path / "run", "wandb"))
+    [folder] = (tmp_path / "run" / "wandb").glob("offline-run-*")
+    folder.rename(folder.with_name(f"{folder.name}-1"))
+    wirelessfl.resume(tmp_path / "run", rounds=5)
+    [file] = tmp_path.glob("run/wandb/offline-run-*/run-*.wandb")
+    assert sum(record.HasField("history") for record in wandb_records(file)) == 6
+
+
 def test_wandb_gets_only_the_rows_that_its_server_lacks(tmp_path, monkeypatch):
     """Online, W&B says after which step a resumed run continues."""
     wandb, logged = pytest.importorskip("wandb"), []

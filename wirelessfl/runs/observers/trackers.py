@@ -236,7 +236,7 @@ class WandB(Observer):
         )
         store_identifier(run.directory, "wandb", identifier)
         if self._run.offline:  # all rows are written again, and `wandb sync` must find them once
-            for folder in (run.directory / "wandb").glob(f"offline-run-*-{identifier}"):
+            for folder in (run.directory / "wandb").glob(f"offline-run-*-{identifier}*"):
                 if folder.resolve() != Path(self._run.dir).resolve().parent:
                     shutil.rmtree(folder)
         self._fields, self._step = set[str](), -1
