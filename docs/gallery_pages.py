@@ -49,7 +49,15 @@ def quiet(gallery_conf: dict[str, Any], name: str) -> None:
 
 
 def name_figures(app: Sphinx, page: nodes.document) -> None:
-    """The text of a figure is the page's first paragraph: the question, and what is seen."""
+    """The text of a figure is the page's first paragraph: the question, and what is seen.
+
+    That of a thumbnail is the name of its example.
+    """
+    for image in page.findall(nodes.image):
+        stem = PurePosixPath(image["uri"]).name
+        if stem.startswith("sphx_glr_plot_") and not image.get("alt"):  # beside its title
+            name = stem.removeprefix("sphx_glr_plot_").partition("_thumb")[0]
+            image["alt"] = f"Thumbnail of the example {name.replace('_', ' ')}"
     for figure in page.findall(imgsgnode):
         section = next(page.findall(nodes.section))
         paragraph = next(node for node in section if isinstance(node, nodes.paragraph))
