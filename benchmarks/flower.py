@@ -56,8 +56,10 @@ class Measured:
             net = LeNet()
             net.load_state_dict(message.content["arrays"].to_torch_state_dict())
             optimizer = torch.optim.SGD(net.parameters(), lr=0.01, momentum=0.9)
-            own = torch.arange(len(self.y))[context.node_config["partition-id"] :: CLIENTS]
-            for batch in torch.split(own[torch.randperm(samples)], 32):
+            samples_of_client = torch.arange(len(self.y))[
+                context.node_config["partition-id"] :: CLIENTS
+            ]
+            for batch in torch.split(samples_of_client[torch.randperm(samples)], 32):
                 optimizer.zero_grad()
                 loss = F.cross_entropy(net(self.x[batch]), self.y[batch])
                 loss.backward()  # type: ignore[no-untyped-call]
@@ -138,9 +140,9 @@ def main() -> None:
             name: 1 + statistics.median((whole - inside) / inside for whole, inside in times)
             for name, times in pairs.items()
         }
-        own = statistics.median(inside for times in pairs.values() for _, inside in times)
+        app_seconds = statistics.median(inside for times in pairs.values() for _, inside in times)
         print(
-            f"{samples} samples, {own / CLIENTS:.3f} s per training: "
+            f"{samples} samples, {app_seconds / CLIENTS:.3f} s per training: "
             f"loop {outside['loop']:.4f}, run {outside['run']:.4f} of the app's own seconds, "
             f"ratio {outside['run'] / outside['loop']:.4f}"
         )

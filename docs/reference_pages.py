@@ -249,11 +249,11 @@ class Names:
 
     def _ancestors(self, cls: type[Any]) -> list[str]:
         """The base classes that are described elsewhere: public ones, and those of others."""
-        own = ("channels", "solvers", "wirelessfl")
+        packages = ("channels", "solvers", "wirelessfl")
         return [
             base.__name__
             for base in cls.__mro__[1:]
-            if id(base) in self.homes or base.__module__.partition(".")[0] not in own
+            if id(base) in self.homes or base.__module__.partition(".")[0] not in packages
         ]
 
 
@@ -323,10 +323,10 @@ def settings_page() -> list[str]:
 
 def explained(key: str) -> str:
     """A link to the section that explains a setting; empty if there is none."""
-    found = [section for section, keys in EXPLAINED.items() if key in keys.split()]
-    if not found:
+    sections = [section for section, keys in EXPLAINED.items() if key in keys.split()]
+    if not sections:
         return ""
-    page, _, anchor = found[0].partition("#")
+    page, _, anchor = sections[0].partition("#")
     text = (Path(__file__).parent / f"{page}.md").read_text(encoding="utf-8")
     headings = re.findall(r"^##+ (.*)$", text, re.MULTILINE)
     slugs = {re.sub(r"[^\w\- ]", "", line.lower()).replace(" ", "-"): line for line in headings}

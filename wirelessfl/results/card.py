@@ -95,7 +95,9 @@ def _text(run: RunResult, rows: Sequence[Mapping[str, Any]], name: str, best: bo
     where += f" in {count_of(cells, 'cell')}" if clients is not None and cells > 1 else ""
     uplink = f", uplink `{short(str(settings['uplink']))}`" if "uplink" in settings else ""
     objects = plain(dict((run.tables or {}).get("given", {}))).items()
-    given = "; given from Python: " + ", ".join(f"{k} {v}" for k, v in objects) if objects else ""
+    objects_text = (
+        "; given from Python: " + ", ".join(f"{k} {v}" for k, v in objects) if objects else ""
+    )
     intro = (
         f"Model `{model}`, trained on `{data}` by federated learning with algorithm "
         f"`{short(settings['algorithm'])}`{where}{uplink}. The wireless network was simulated by "
@@ -116,7 +118,7 @@ def _text(run: RunResult, rows: Sequence[Mapping[str, Any]], name: str, best: bo
 
 ## Settings
 
-Those that differ from the defaults, and the algorithm{given}. As a file,
+Those that differ from the defaults, and the algorithm{objects_text}. As a file,
 `wirelessfl run --config FILE` reads them.
 
 ```toml
@@ -221,8 +223,8 @@ model.eval()
 def _constructor(config: Config) -> tuple[str, str, tuple[int, ...]] | None:
     """Class, call and input shape of a built-in model of known data; None for others."""
     model, facts = MODELS.get(config.named("model")), config.dataset.facts()
-    given = config.given
-    if model is None or facts is None or given.model is not None or given.data is not None:
+    replaced = config.given
+    if model is None or facts is None or replaced.model is not None or replaced.data is not None:
         return None
     accepted = parameters_of(model)
     values = {**vars(facts), **vars(config.model)}

@@ -281,8 +281,12 @@ def prediction_rows(pairs: dict[str, dict[str, float | None]]) -> list[list[str]
         predicted, realised = pair["predicted"], pair["realised"]
         assert predicted is not None
         low, high = pair.get("low"), pair.get("high")
-        known = low is not None and high is not None and low < high
-        cells = [TITLES[name], f"{predicted:.4g}", f"{low:.4g} to {high:.4g}" if known else ""]
+        has_interval = low is not None and high is not None and low < high
+        cells = [
+            TITLES[name],
+            f"{predicted:.4g}",
+            f"{low:.4g} to {high:.4g}" if has_interval else "",
+        ]
         if realised is None:
             cells += ["not reached", ""]
         elif name == "accuracy":

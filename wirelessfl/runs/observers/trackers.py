@@ -200,7 +200,7 @@ class WandB(Observer):
     """Writes every numeric field of each row to Weights & Biases, where the run has one page.
 
     Steps are rounds, which are also the axis of every field. ``seconds/accuracy`` and
-    ``joules/accuracy`` are the accuracy over virtual seconds and over joules; ``loss`` likewise. A
+    ``joules/accuracy`` are the accuracy over virtual seconds and over joules; so is ``loss``. A
     resumed run continues under its identifier in ``trackers.json``, and each row is there once.
     ``WANDB_MODE=offline`` writes to the folder ``wandb`` of the run, for ``wandb sync``.
 
