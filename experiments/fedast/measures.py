@@ -74,13 +74,17 @@ def gain(base: Sequence[float | None], seconds: Sequence[float | None]) -> float
 
 
 def fastest(results: Results, cases: Sequence[Case]) -> Case:
-    """The case with the shortest mean time to all targets; the first case if none reaches them."""
+    """The case with the shortest mean time to all targets; the first case if none reaches them.
+
+    Cases with fewer seeds than the others, such as those of a search, are left out.
+    """
+    most = max(len(results.of(case)) for case in cases)
 
     def seconds(case: Case) -> float:
         end = mean(to_end(results, case))
         return float("inf") if end is None else end
 
-    return min(cases, key=seconds)
+    return min((case for case in cases if len(results.of(case)) == most), key=seconds)
 
 
 def final(
