@@ -10,12 +10,19 @@ from wirelessfl.theory.dynamic_clients import (
     largest_step_size,
 )
 from wirelessfl.theory.fedast import (
-    Corollary1,
     ShiftedExponential,
     arrival_seconds,
     buffer_seconds,
-    fedast_corollary_1,
     synchronous_round_seconds,
+)
+from wirelessfl.theory.fedast_bounds import (
+    BufferedRun,
+    Corollary1,
+    FedASTBound,
+    FedASTStepSizes,
+    fedast_corollary_1,
+    fedast_theorem_1,
+    fedast_theorem_2,
 )
 from wirelessfl.theory.hist import (
     Constants,
@@ -41,8 +48,11 @@ from wirelessfl.theory.ra_fed import (
 )
 
 __all__ = [
+    "BufferedRun",
     "Constants",
     "Corollary1",
+    "FedASTBound",
+    "FedASTStepSizes",
     "GradientNormBound",
     "LargestStepSize",
     "RAFedBound",
@@ -59,6 +69,8 @@ __all__ = [
     "data_deviation",
     "estimate_constants",
     "fedast_corollary_1",
+    "fedast_theorem_1",
+    "fedast_theorem_2",
     "gradient_norm_bound",
     "largest_step_size",
     "mask_size_cap",

@@ -1,4 +1,4 @@
-"""Round durations and the convergence bound of FedAST (Askin et al., UAI 2024, Section 4).
+"""Round durations of FedAST (Askin et al., UAI 2024, Section 4); its bounds: ``fedast_bounds``.
 
 Durations assume clients without queues whose delays are independent and exponential with rate
 lambda. A synchronous server waits for the slowest client of all tasks, about log(sum R) / lambda
@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -111,84 +111,3 @@ class ShiftedExponential:
             )
         with np.errstate(divide="ignore"):
             return np.asarray(self.shift_seconds * (1 - 2 * np.log1p(-values)))
-
-
-@dataclass(frozen=True)
-class Corollary1:
-    """The terms of (5) for one task, without the constants of O(.): they show the scaling only.
-
-    Args:
-        initial_gap: delta L / sqrt(b tau T).
-        client_noise: (1 / sqrt(T b tau) + 1 / (tau T)) (sigma_l^2 + tau sigma_g^2).
-        asynchrony: R / (T b) (sigma_l^2 + tau R sigma_g^2).
-        min_rounds: tau max(36 b, 16 R gamma_max), the smallest T for which the corollary holds.
-        rounds: T.
-    """
-
-    initial_gap: float
-    client_noise: float
-    asynchrony: float
-    min_rounds: int
-    rounds: int
-
-    @property
-    def terms(self) -> dict[str, float]:
-        """The three terms, by name."""
-        kept = ("initial_gap", "client_noise", "asynchrony")
-        return {name: value for name, value in asdict(self).items() if name in kept}
-
-    @property
-    def holds(self) -> bool:
-        """Whether the number of rounds is sufficient for the corollary."""
-        return self.rounds >= self.min_rounds
-
-
-def fedast_corollary_1(
-    *,
-    rounds: int,
-    buffer: int,
-    requests: int,
-    local_steps: int,
-    smoothness: float,
-    gradient_variance: float,
-    heterogeneity: float,
-    initial_gap: float,
-    largest_staleness: int,
-) -> Corollary1:
-    """Corollary 1.1, (5), without the constants of the paper's O(.).
-
-    It bounds the mean over rounds of E||grad f||^2 for one task under the static option, with
-    client step size 1 / (tau L sqrt(T)) and server step size sqrt(tau b).
-
-    Args:
-        rounds: T >= 1, updates of the server's model.
-        buffer: b >= 1, updates per server round.
-        requests: R >= 1, active requests.
-        local_steps: tau >= 1.
-        smoothness: L > 0.
-        gradient_variance: sigma_l^2 >= 0, variance of a client's stochastic gradient
-            (Assumption 2).
-        heterogeneity: sigma_g^2 >= 0, the largest ||grad f_i - grad f||^2 (Assumption 3).
-        initial_gap: delta = f(x^0) - min f, >= 0.
-        largest_staleness: gamma_max >= 0, maximum number of server updates between a request and
-            its return (Assumption 4); it affects only the condition on T.
-    """
-    check_count("rounds", rounds)
-    check_count("buffer", buffer)
-    check_count("requests", requests)
-    check_count("local_steps", local_steps)
-    check_count("largest_staleness", largest_staleness, min_value=0)
-    check_number("smoothness", smoothness, positive=True)
-    check_number("gradient_variance", gradient_variance)
-    check_number("heterogeneity", heterogeneity)
-    check_number("initial_gap", initial_gap)
-    slow = 1 / math.sqrt(rounds * buffer * local_steps)
-    noise = gradient_variance + local_steps * heterogeneity
-    stale = gradient_variance + local_steps * requests * heterogeneity
-    return Corollary1(
-        initial_gap=initial_gap * smoothness * slow,
-        client_noise=(slow + 1 / (local_steps * rounds)) * noise,
-        asynchrony=requests / (rounds * buffer) * stale,
-        min_rounds=local_steps * max(36 * buffer, 16 * requests * largest_staleness),
-        rounds=rounds,
-    )

@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from wirelessfl.theory import (
+    BufferedRun,
     ShiftedExponential,
     arrival_seconds,
     buffer_seconds,
@@ -123,7 +124,7 @@ RUN = {
 
 def test_the_bound_by_hand():
     """Terms and minimum rounds equal exact fractions, with sqrt(T b tau) = 120."""
-    bound = fedast_corollary_1(**RUN)
+    bound = fedast_corollary_1(BufferedRun(**RUN))
     by_hand = {
         "initial_gap": Fraction(15, 120),
         "client_noise": (Fraction(1, 120) + Fraction(1, 3600)) * 29,
@@ -132,8 +133,10 @@ def test_the_bound_by_hand():
     assert bound.terms == pytest.approx({name: float(term) for name, term in by_hand.items()})
     assert bound.min_rounds == 9 * 16 * 6 * 7
     assert not bound.holds
-    assert fedast_corollary_1(**RUN | {"rounds": bound.min_rounds}).holds
-    assert fedast_corollary_1(**RUN | {"largest_staleness": 0}).min_rounds == 9 * 36 * 4
+    assert fedast_corollary_1(BufferedRun(**RUN | {"rounds": bound.min_rounds})).holds
+    assert (
+        fedast_corollary_1(BufferedRun(**RUN | {"largest_staleness": 0})).min_rounds == 9 * 36 * 4
+    )
 
 
 @given(
@@ -146,7 +149,7 @@ def test_the_bound_by_hand():
 def test_the_bound_is_theorem_1_at_its_learning_rates(rounds, buffer, requests, steps, staleness):
     """Terms and condition equal those of (4) at the corollary's step sizes."""
     changes = {"rounds": rounds, "buffer": buffer, "requests": requests, "local_steps": steps}
-    bound = fedast_corollary_1(**RUN | changes | {"largest_staleness": staleness})
+    bound = fedast_corollary_1(BufferedRun(**RUN | changes | {"largest_staleness": staleness}))
     smooth, local, spread, gap = 3.0, 11.0, 2.0, 5.0
     client, server = 1 / (steps * smooth * math.sqrt(rounds)), math.sqrt(steps * buffer)
     theorem = {
@@ -176,8 +179,11 @@ def test_the_bound_is_theorem_1_at_its_learning_rates(rounds, buffer, requests, 
         (lambda: arrival_seconds(arrival=5, requests=4, rate_hz=1), "arrival is 5 with requests=4"),
         (lambda: ShiftedExponential(0), "shift_seconds is 0"),
         (lambda: ShiftedExponential(1).quantile([0.5, 1.1]), r"probability contains 1\.1"),
-        (lambda: fedast_corollary_1(**RUN | {"rounds": 1.5}), r"rounds is 1\.5"),
-        (lambda: fedast_corollary_1(**RUN | {"heterogeneity": -1}), "heterogeneity is -1"),
+        (lambda: fedast_corollary_1(BufferedRun(**RUN | {"rounds": 1.5})), r"rounds is 1\.5"),
+        (
+            lambda: fedast_corollary_1(BufferedRun(**RUN | {"heterogeneity": -1})),
+            "heterogeneity is -1",
+        ),
     ],
 )
 def test_invalid_arguments_are_rejected(call, message):
