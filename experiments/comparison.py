@@ -11,7 +11,7 @@ from typing import Any
 from experiments.labels import AXES, SYMBOLS, WORDS, costs_of, data_name, said, seeds_text, shown
 from experiments.studies import Case, Results
 from wirelessfl.base.figures.curves import LABELS, NOT_RUN, Against, looks, save_figure
-from wirelessfl.results.costs import markdown, reached, spread, with_edge
+from wirelessfl.results.costs import markdown, rank_of, reached, spread, with_edge
 from wirelessfl.results.panels import draw_lines, grid, legend, same_limits
 from wirelessfl.results.selection import NAMES
 
@@ -66,7 +66,7 @@ def table(
             if tests > 1:
                 case = min(tried, key=lambda one: cheapness(results, one, *costs[0], tests))
             else:
-                case = max(tried, key=lambda one: statistics.mean(results.finals(one)))
+                case = max(tried, key=lambda one: rank_of(results.finals(one)))
             row = [*key[: len(names) + 1]]
             if best is not None:
                 text = with_edge(shown(case, best), case[best], [one[best] for one in cases])

@@ -16,7 +16,7 @@ import numpy as np
 
 from channels.arrays import FloatArray
 from wirelessfl.base.errors import ConfigError
-from wirelessfl.base.rows import as_mean_value
+from wirelessfl.base.rows import has_diverged
 from wirelessfl.base.wording import shown
 from wirelessfl.designs.observed import SCORE
 from wirelessfl.engine.rounds.redesign import Redesign, RoundSettings, SoFar
@@ -156,11 +156,11 @@ class FedTune(Redesign):
         for row in rows[1:]:
             costs = costs + (row["round"] - done) * _overheads(row)
             done = row["round"]
-            gain = as_mean_value(row, self.field) - reached
+            gain = 0.0 if has_diverged(row) else row[self.field] - reached
             if done % self.every or gain <= self.least_gain:
                 continue
             yield done, Window(costs / gain, row["clients_per_round"], row["local_steps"])
-            reached, costs = as_mean_value(row, self.field), np.zeros(4)
+            reached, costs = row[self.field], np.zeros(4)
 
 
 def _overheads(row: Mapping[str, Any]) -> FloatArray:

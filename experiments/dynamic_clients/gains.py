@@ -12,6 +12,7 @@ from experiments.dynamic_clients.methods import ALGORITHMS, SHOWN
 from experiments.dynamic_clients.tables import paper_of
 from experiments.studies import Case, Results
 from wirelessfl.base.figures.curves import colour_of, new_figure, save_figure, style
+from wirelessfl.base.figures.marks import hits_of
 from wirelessfl.base.rows import has_diverged
 from wirelessfl.results.costs import markdown, spread
 from wirelessfl.results.panels import legend, same_limits
@@ -154,12 +155,16 @@ def _draw(panel: Axes, y: float, gain: Gain, colour: str, rank: int) -> None:
     """Draw a gain: its mean, its seeds and the paper's value."""
     if gain.paper is not None:
         panel.plot(gain.paper, y, "|", color="0.45", markersize=6, zorder=1.8)
-    mean, size = statistics.mean(gain.seeds), style().small / 1.8
-    fill = colour if rank == 0 else "white"
+    seeds, size = hits_of(gain.seeds), style().small / 1.8
+    if not seeds:
+        at = panel.get_yaxis_transform()
+        panel.plot(0.97, y, LOST, color=colour, markersize=size, zorder=2.5, transform=at)
+        return
+    mean, fill = statistics.mean(seeds), colour if rank == 0 else "white"
     form = LOST if gain.diverged else FORMS[rank]
     panel.plot(mean, y, form, color=colour, markerfacecolor=fill, markersize=size, zorder=2.5)
     dots: dict[str, Any] = {"color": "black", "markersize": 2.2, "markeredgewidth": 0}
-    panel.plot(gain.seeds, [y] * len(gain.seeds), "o", gid="seed", zorder=3, **dots)
+    panel.plot(seeds, [y] * len(seeds), "o", gid="seed", zorder=3, **dots)
 
 
 def _arrange(panel: Axes, names: Sequence[str], named: bool) -> None:

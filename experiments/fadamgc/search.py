@@ -10,7 +10,7 @@ ten points.
 from __future__ import annotations
 
 import itertools
-import statistics
+import math
 import tomllib
 from collections.abc import Sequence
 from pathlib import Path
@@ -21,7 +21,7 @@ from experiments.runs import Planned, Store
 from wirelessfl.base.rows import as_mean_value
 from wirelessfl.config import Config
 from wirelessfl.results.archive import StoredRun
-from wirelessfl.results.costs import EDGE, at_edge, markdown, with_edge
+from wirelessfl.results.costs import EDGE, at_edge, markdown, rank_of, with_edge
 from wirelessfl.results.selection import NAMES
 
 
@@ -97,9 +97,9 @@ class StepSearch(NamedTuple):
 
 
 def score(run: StoredRun) -> float:
-    """Mean validation accuracy over the second half of the rows."""
+    """Mean validation accuracy over the second half of the rows; see ``rank_of``."""
     accuracies = [as_mean_value(row, "validation_accuracy") for row in run.rows]
-    return statistics.mean(accuracies[len(accuracies) // 2 :])
+    return rank_of(accuracies[len(accuracies) // 2 :])
 
 
 def pair_text(pair: Pair, tried: Sequence[Pair]) -> str:
@@ -113,13 +113,18 @@ def search_table(search: StepSearch, store: Store) -> str:
     rows = []
     for method in METHODS:
         scores = search.scores(store, method, search.rounds[1])
-        shown = [f"{p.lr:g} / {p.server_lr:g}: {100 * a:.1f}" for p, a in scores.items()]
+        shown = [f"{p.lr:g} / {p.server_lr:g}: {score_text(a)}" for p, a in scores.items()]
         if scores:
             best = next(iter(scores))
-            shown[0] = f"{pair_text(best, search.pairs)}: {100 * scores[best]:.1f}"
+            shown[0] = f"{pair_text(best, search.pairs)}: {score_text(scores[best])}"
         rows.append([NAMES[method], *shown, *["-"] * (search.kept - len(shown))])
     ranks = [f"rank {rank}" for rank in range(1, search.kept + 1)]
     return markdown(["method", *ranks], rows)
+
+
+def score_text(score: float) -> str:
+    """A score in percent."""
+    return "diverged" if score == -math.inf else f"{100 * score:.1f}"
 
 
 def rates_lines(search: StepSearch, store: Store) -> str:

@@ -7,11 +7,11 @@ from collections.abc import Callable, Sequence
 
 from experiments.comparison import cheapness, most_finished
 from experiments.fadamgc.methods import METHODS
-from experiments.fadamgc.search import Pair, pair_text, score
+from experiments.fadamgc.search import Pair, pair_text, score, score_text
 from experiments.labels import AXES, WORDS, shown
 from experiments.studies import Case, Results
 from wirelessfl.base.rows import as_mean_value
-from wirelessfl.results.costs import markdown, reached
+from wirelessfl.results.costs import best_accuracy, markdown, reached, spread
 from wirelessfl.results.selection import NAMES
 
 TARGETS = {
@@ -119,7 +119,7 @@ def comparison(results: Results) -> str:
         reference = next(iter(fastest(results, ours)), None)
         for case in cases:
             seeds = results.rows(case)
-            best = statistics.mean(max(map(as_mean_value, run)) for run in seeds)
+            best = statistics.mean(map(best_accuracy, seeds))
             published = dataset if dataset in PUBLISHED_ROUNDS else "cifar10"
             rows.append(
                 [
@@ -128,7 +128,7 @@ def comparison(results: Results) -> str:
                     f"{case['lr']:g} / {case['server_lr']:g}",
                     str(len(seeds)),
                     f"{100 * best:.1f}",
-                    " / ".join(f"{100 * as_mean_value(run[-1]):.0f}" for run in seeds),
+                    " / ".join(spread([100 * as_mean_value(run[-1])], 0) for run in seeds),
                     reached(seeds, TARGETS[dataset], "round", "d"),
                     ratio(results, case, reference, "round"),
                     f"{published_ratio(case['algorithm'], published):.2f} ({published})",
@@ -191,7 +191,7 @@ def against(
         rows = []
         for case in results.where():
             seeds = results.rows(case)
-            best = statistics.mean(max(map(as_mean_value, run)) for run in seeds)
+            best = statistics.mean(map(best_accuracy, seeds))
             rows.append(
                 [
                     shown(case, "dataset"),
@@ -224,5 +224,5 @@ def searched(results: Results) -> str:
             pair = Pair(case["lr"], case["server_lr"])
             text = pair_text(pair, tried if rank == 1 else [])
             seeds = str(len(results.of(case)))
-            rows.append([NAMES[method], str(rank), text, seeds, f"{100 * value:.1f}"])
+            rows.append([NAMES[method], str(rank), text, seeds, score_text(value)])
     return markdown(head, rows)

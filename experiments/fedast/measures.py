@@ -90,7 +90,10 @@ def fastest(results: Results, cases: Sequence[Case]) -> Case:
 def final(
     results: Results, case: Case, quantity: str = "accuracy", of: Sequence[str] | None = None
 ) -> list[float]:
-    """For each seed, the mean of ``quantity`` over the last rows of all tasks, or of some."""
+    """For each seed, the mean of ``quantity`` over the last rows of all tasks, or of some.
+
+    It is nan if one of these tasks has diverged.
+    """
     accuracies = []
     for run in results.of(case):
         rows = [row for name in of or names(case) for row in run.rows_of(name)[-LAST:]]

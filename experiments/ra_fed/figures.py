@@ -13,6 +13,7 @@ from experiments.comparison import most_finished
 from experiments.labels import costs_of, data_name, seeds_text
 from experiments.ra_fed.measures import (
     DAGGER,
+    DROP,
     coverage_of,
     diverged,
     final_by_seed,
@@ -39,7 +40,8 @@ from wirelessfl.base.figures.curves import (
     save_figure,
     style,
 )
-from wirelessfl.results.costs import EDGE, at_edge
+from wirelessfl.base.figures.marks import DIVERGED, hits_of
+from wirelessfl.results.costs import EDGE, at_edge, rank_of
 from wirelessfl.results.panels import draw_points, legend, same_limits
 from wirelessfl.results.selection import NAMES
 
@@ -62,7 +64,12 @@ def widths(results: Results, out: Path) -> list[Path]:
     for panel, method in zip(axes, OURS, strict=True):
         look: dict[str, Any] = {"color": colour_of(method), "markersize": style().small / 2}
         for case, seeds in both[method]:
-            y, mean = lines.index(_line(case)), statistics.mean(seeds)
+            y, seeds = lines.index(_line(case)), hits_of(seeds)
+            if not seeds:
+                at = panel.get_yaxis_transform()
+                panel.plot(0.03, y, "x", transform=at, gid=DIVERGED, **look)
+                continue
+            mean = statistics.mean(seeds)
             fill = colour_of(method) if len(seeds) > 1 else "white"
             panel.plot(mean, y, "o", markerfacecolor=fill, **look)
             if len(seeds) > 1:
@@ -82,7 +89,7 @@ def widths(results: Results, out: Path) -> list[Path]:
         panel.set_title(NAMES[method])
     same_limits(axes, x=True, y=False)
     names = ", ".join(NAMES[one] for one in OTHERS)
-    mark = f"{DAGGER}: a seed diverged" if _any(axes) else ""
+    mark = f"{DAGGER}: a seed diverged, or fell by {DROP:g} pp" if _any(axes) else ""
     legend(figure, axes, f"others: {names}", "small dots: seeds", "open: one seed", mark)
     return save_figure(figure, out / "widths")
 
@@ -287,7 +294,7 @@ def _best_step(
     """The case whose step size has the highest mean final accuracy; None without runs."""
     cases = results.where(algorithm=method, capacities=capacities, submodel_scale=factor)
     tried = most_finished(results, cases)
-    return max(tried, key=lambda case: statistics.mean(results.finals(case)), default=None)
+    return max(tried, key=lambda case: rank_of(results.finals(case)), default=None)
 
 
 def _at_edge(results: Results, capacities: tuple[float, ...]) -> bool:

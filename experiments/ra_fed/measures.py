@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import math
 import statistics
 from collections.abc import Sequence
 from typing import Any
 
 from experiments.ra_fed.methods import METHODS, OTHERS, REFERENCE, share
 from experiments.studies import Case, Results
-from wirelessfl.base.rows import as_mean_value, has_diverged
-from wirelessfl.results.costs import final_accuracy
+from wirelessfl.base.rows import has_diverged
+from wirelessfl.results.costs import best_accuracy, final_accuracy, rank_of
 
 Rows = Sequence[dict[str, Any]]
 SAME = ("dataset", "split", "alpha", "shards", "model")
@@ -18,8 +19,7 @@ SAME = ("dataset", "split", "alpha", "shards", "model")
 
 def best(results: Results, case: Case) -> float:
     """Best accuracy of any test in percent, mean over the seeds."""
-    seeds = results.rows(case)
-    return 100 * statistics.mean(max(map(as_mean_value, rows)) for rows in seeds)
+    return 100 * statistics.mean(map(best_accuracy, results.rows(case)))
 
 
 DAGGER = "†"
@@ -31,8 +31,7 @@ DROP = 15.0
 def diverged(results: Results, case: Case) -> int:
     """Number of seeds that diverged, or whose final accuracy is far below their best."""
     return sum(
-        any(map(has_diverged, rows))
-        or final_accuracy(rows) <= 100 * max(map(as_mean_value, rows)) - DROP
+        any(map(has_diverged, rows)) or final_accuracy(rows) <= 100 * best_accuracy(rows) - DROP
         for rows in results.rows(case)
     )
 
@@ -83,9 +82,14 @@ def panels(results: Results) -> dict[tuple[Any, ...], list[Case]]:
 def gains(
     results: Results, method: str, others: Sequence[str] = OTHERS
 ) -> list[tuple[Case, float]]:
-    """Final accuracy of a method minus the best of the others, in points; see ``gains_by_seed``."""
+    """Final accuracy of a method minus the best of the others, in points; see ``gains_by_seed``.
+
+    Diverged seeds are left out. Where all of them diverged, it is minus infinity, for medians and
+    signs.
+    """
     by_seed = gains_by_seed(results, method, others)
-    return [(case, statistics.mean(seeds)) for case, seeds in by_seed]
+    finite = [(case, [s for s in seeds if not math.isnan(s)]) for case, seeds in by_seed]
+    return [(case, statistics.mean(seeds) if seeds else -math.inf) for case, seeds in finite]
 
 
 def gains_by_seed(
@@ -94,8 +98,8 @@ def gains_by_seed(
     """Final accuracy of a method minus that of the best other one, for each setting and seed.
 
     A setting is a panel and a capacity for which all methods have runs; only common seeds count.
-    The best other method has the highest mean over these seeds. Full submodels are omitted, because
-    all methods then train the same model.
+    The best other method has the highest mean over these seeds, and has not diverged. Full
+    submodels are omitted, because all methods then train the same model.
     """
     rows = []
     for cases in panels(results).values():
@@ -109,7 +113,7 @@ def gains_by_seed(
             seeds = [seed for seed in mine if all(seed in one for one in theirs)]
             if not seeds:
                 continue
-            best = max(theirs, key=lambda one: statistics.mean(one[seed] for seed in seeds))
+            best = max(theirs, key=lambda one: rank_of([one[seed] for seed in seeds]))
             rows.append((present[0], [mine[seed] - best[seed] for seed in seeds]))
     return rows
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import statistics
 
 from experiments.ra_fed.measures import (
@@ -112,7 +113,8 @@ def numbers(results: Results) -> dict[str, str]:
         for width in dict.fromkeys(share(case) for case, _ in of_best):
             values = [gain for case, gain in of_best if share(case) == width]
             texts[f"{method}, {width}"] = f"{statistics.median(values):+.1f}"
-        texts[f"{method}, least"] = f"{min(gain for _, gain in of_best):+.1f}"
+        finite = [gain for _, gain in of_best if math.isfinite(gain)]
+        texts[f"{method}, least"] = f"{min(finite):+.1f}"
         texts[f"{method}, most"] = f"{max(gain for _, gain in of_best):+.1f}"
     return texts
 

@@ -10,7 +10,7 @@ from scipy import stats
 
 from experiments.evidence import final
 from wirelessfl.results.archive import StoredRun
-from wirelessfl.results.costs import accuracies
+from wirelessfl.results.costs import accuracies, best_accuracy, rank_of
 from wirelessfl.results.intervals import (
     CostToTarget,
     Effect,
@@ -51,6 +51,25 @@ def test_differences_are_paired_by_seed():
     effect = difference("x", {1: 80.0, 2: 70.0, 3: 1.0}, {2: 60.0, 1: 75.0, 4: 0.0}, 2.0)
     assert effect.values == (5.0, 10.0)
     assert str(effect) == "x: +7.5 (-24.3 to +39.3, 2 seeds)"
+
+
+def test_diverged_seeds_are_left_out_counted_and_favour_nobody():
+    """The value of seed 1 is in no mean; an outcome in favour of the diverged method is none."""
+    sound = {1: 80.0, 2: 81.0, 3: 82.0, 4: 80.0}
+    lower = {seed: value - 30 for seed, value in sound.items()}
+    lost = {1: math.nan}
+    effect = difference("", sound, lower | lost, 2.0)
+    assert effect.values == (30.0, 30.0, 30.0)
+    assert (effect.count, effect.diverged) == ("3 seeds, 1 diverged", (0, 1))
+    assert outcome_of(effect) == "agrees"
+    assert outcome_of(difference("", sound | lost, lower, 2.0)) == "undecided"
+    assert outcome_of(difference("", lower | lost, sound, 2.0)) == "opposite"
+    assert outcome_of(difference("", lower, sound | lost, 2.0)) == "undecided"
+    assert outcome_of(difference("", sound, sound | lost, 2.0, equal=True)) == "undecided"
+    few = difference("", sound, lower | lost | {2: math.nan}, 2.0)
+    assert outcome_of(few) == "undecided"
+    none = difference("", sound, dict.fromkeys(sound, math.nan), 2.0)
+    assert (none.value, outcome_of(none)) == ("diverged", "undecided")
 
 
 def test_ratios_of_costs_are_bounded_by_unreached_targets():
@@ -182,12 +201,17 @@ def test_costs_and_finals_are_read_from_rows():
     assert cost_to(held_out, 0.5).of("round") == CostToTarget(3.0, True)
 
 
-def test_tests_of_diverged_models_reach_nothing_and_count_as_zero():
+def test_diverged_models_reach_nothing_and_have_no_accuracy():
     found = [(0.1, 1.0), (0.5, 1.0), (0.95, None), (0.95, None)]
     rows = [{"accuracy": a, "loss": x, "round": i} for i, (a, x) in enumerate(found)]
     assert cost_to(rows, 0.5).of("round") == CostToTarget(1.0, True, 0.0)
     assert cost_to(rows, 0.6).of("round") == CostToTarget(3.0, False)
     assert cost_to(rows, 0.2, tests=2).of("round") == CostToTarget(1.0, True, 0.0)
     assert cost_to(rows, 0.4, tests=2).of("round") == CostToTarget(3.0, False)
-    assert final(StoredRun({}, rows, {}, {}, 0.0)) == pytest.approx(100 * 0.5 / 3)
-    assert accuracies([rows], [1, 2]) == "50.0 / 0.0"
+    assert math.isnan(final(StoredRun({}, rows, {}, {}, 0.0)))
+    assert best_accuracy(rows) == 0.5
+    sound = [row | {"loss": 1.0} for row in rows]
+    assert final(StoredRun({}, sound, {}, {}, 0.0)) == pytest.approx(80)
+    assert accuracies([rows], [1, 2, 9]) == "50.0 / diverged / -"
+    assert accuracies([rows, sound], [2]) == "95.0 (1 of 2 seeds diverged)"
+    assert rank_of([80, 90]) == 85 > rank_of([99, math.nan])

@@ -17,7 +17,16 @@ from wirelessfl.base.figures.curves import (
     new_figure,
     save_figure,
 )
-from wirelessfl.base.figures.marks import BOUND, DOT, ONE, AtLeast, finish, marks_of
+from wirelessfl.base.figures.marks import (
+    BOUND,
+    DIVERGED,
+    DOT,
+    ONE,
+    AtLeast,
+    explained,
+    finish,
+    marks_of,
+)
 from wirelessfl.results import panels
 
 
@@ -70,6 +79,21 @@ def test_points_are_means_with_seeds_bounds_and_marks():
     panels.legend(figure, [panel], "digits", "", "2 seeds")
     said = "▲: target not reached; arrow up: at least, as some seeds do not reach it"
     assert facts(figure) == f"digits; 2 seeds; dots: seeds; {said}"
+
+
+def test_diverged_seeds_are_crosses_at_the_bottom_and_in_no_mean():
+    _, (points, bars) = new_figure(columns=2)
+    panels.draw_points(points, {1: [10, math.nan], 2: [math.nan, math.nan], 3: [30, 40]}, "x", 0)
+    draw_bars(bars, {"hist": {"a": [10, math.nan], "b": [math.nan]}}, "accuracy")
+    means = lines(points)["x"][1]
+    assert means == pytest.approx([10, math.nan, 35], nan_ok=True)
+    for panel, at in ((points, [1, 2]), (bars, [0, 1])):
+        crosses = marks_of(panel, DIVERGED)
+        assert [line.get_xdata()[0] for line in crosses] == at
+        assert {line.get_marker() for line in crosses} == {"x"}
+        assert not marks_of(panel, NOT_REACHED)
+        assert "diverged" in " ".join(explained(panel.figure))
+    assert [bar.get_height() for bar in bars.patches[:2]] == [10, 0]
 
 
 @pytest.mark.parametrize("scale", ["linear", "log"])

@@ -121,13 +121,8 @@ def has_diverged(row: Row) -> bool:
 
 
 def as_mean_value(row: Row, field: str = "accuracy") -> float:
-    """An accuracy or loss of a row in means and curves.
-
-    If the model has diverged, its accuracy counts as 0, and its loss is nan.
-    """
-    if not has_diverged(row):
-        return float(row[field])
-    return 0.0 if field.endswith("accuracy") else math.nan
+    """An accuracy or loss of a row in means and curves; nan if the model has diverged."""
+    return math.nan if has_diverged(row) else float(row[field])
 
 
 MIB_PER_ELEMENT = BITS_PER_ELEMENT / 8 / 2**20

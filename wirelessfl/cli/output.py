@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from types import MappingProxyType
@@ -118,7 +119,7 @@ def transitions_table(changes: Sequence[Transition]) -> Table:
         rounds = change.rounds_to_recover
         table.add_row(
             str(change.session),
-            *(format(number, ".3f") for number in numbers),
+            *(DIVERGED if math.isnan(number) else format(number, ".3f") for number in numbers),
             "never" if rounds is None else str(rounds),
         )
     return table

@@ -11,7 +11,7 @@ import numpy as np
 
 from channels.arrays import BoolArray, FloatArray, IntArray
 from wirelessfl.base.errors import ConfigError
-from wirelessfl.base.rows import as_mean_value
+from wirelessfl.base.rows import has_diverged
 from wirelessfl.base.wording import shown
 from wirelessfl.config.stored import settings_by_flag
 from wirelessfl.models.submodels import mean_reciprocal
@@ -145,7 +145,7 @@ class Pilot:
             edge_rounds=int(settings.get("edge_rounds", 1)),
             clients=float(settings.get("clients_per_round") or settings["clients"]),
             rounds=np.array([row["round"] for row in rows]),
-            scores=np.array([as_mean_value(row, SCORE) for row in rows]),
+            scores=np.array([0.0 if has_diverged(row) else row[SCORE] for row in rows]),
             largest=_largest(settings) if largest is None else largest,
             noise=0.0 if noise is None else noise,
             wall_seconds=float(wall),

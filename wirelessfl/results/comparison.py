@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
@@ -187,14 +188,14 @@ def _effects(
 
 
 def _finals(case: Case, measured: str, tests: int) -> dict[int, float]:
-    """Final accuracy in percent, or loss, by seed."""
+    """Final accuracy in percent, or loss, by seed; nan for a run that diverged."""
     values = {
         seed: last_value(rows, measured, tests)
         for seed, rows in zip(case.seeds, case.rows, strict=True)
         if rows
     }
     scale = 100 if measured == "accuracy" else 1
-    return {seed: scale * value for seed, value in values.items() if value is not None}
+    return {seed: math.nan if v is None else scale * v for seed, v in values.items()}
 
 
 def _costs(

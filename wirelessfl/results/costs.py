@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import math
 import statistics
 from collections.abc import Iterable, Sequence
 from typing import Any
 
 from wirelessfl.base.figures.marks import AtLeast, mean_or_bound, missed
-from wirelessfl.base.rows import as_mean_value
+from wirelessfl.base.rows import as_mean_value, has_diverged
 from wirelessfl.runs.targets import cost_to
 
 MISSING = "not reached"
@@ -29,9 +30,20 @@ LAST = 5
 def final_accuracy(rows: Sequence[dict[str, Any]], count: int = LAST) -> float:
     """Mean test accuracy of the last ``count`` tests in percent, without the initial model's.
 
-    Tests of a diverged model count as 0.
+    A model that diverged in one of them has no final accuracy: nan.
     """
     return 100 * statistics.mean(map(as_mean_value, rows[1:][-count:]))
+
+
+def best_accuracy(rows: Iterable[dict[str, Any]]) -> float:
+    """The highest accuracy of a test in [0, 1], of a model that has not diverged."""
+    return max(float(row["accuracy"]) for row in rows if not has_diverged(row))
+
+
+def rank_of(finals: Sequence[float]) -> float:
+    """Mean over the seeds, by which settings are chosen; minus infinity if a seed diverged."""
+    mean = statistics.mean(finals)
+    return -math.inf if math.isnan(mean) else mean
 
 
 def reached(
@@ -93,17 +105,33 @@ def with_edge(text: str, best: Any, tried: Iterable[Any]) -> str:
 
 
 def accuracies(seeds: Sequence[list[dict[str, Any]]], marks: Sequence[int]) -> str:
-    """Mean accuracy in percent after each of these rounds."""
+    """Mean accuracy in percent after each of these rounds, see ``spread``."""
     shown = []
     for mark in marks:
-        values = [as_mean_value(row) for rows in seeds for row in rows if row["round"] == mark]
-        shown.append(f"{100 * statistics.mean(values):.1f}" if values else "-")
+        rows = [row for seed in seeds for row in seed if row["round"] == mark]
+        finite = [100 * as_mean_value(row) for row in rows if not has_diverged(row)]
+        mean = f"{statistics.mean(finite):.1f}" if finite else "-" if not rows else ""
+        shown.append(_counted(mean, len(rows) - len(finite), len(rows)))
     return " / ".join(shown)
 
 
 def spread(values: Sequence[float], places: int = 1) -> str:
-    """Format mean and, for several values, sample standard deviation; a dash for no values."""
-    if not values:
-        return "-"
-    mean = f"{statistics.mean(values):.{places}f}"
-    return mean if len(values) == 1 else f"{mean} ± {statistics.stdev(values):.{places}f}"
+    """Format mean and, for several values, sample standard deviation; a dash for no values.
+
+    Values of diverged seeds (nan) are counted instead.
+
+    >>> spread([80.0, 82.0]), spread([80.0, 82.0, math.nan]), spread([math.nan])
+    ('81.0 ± 1.4', '81.0 ± 1.4 (1 of 3 seeds diverged)', 'diverged')
+    """
+    finite = [value for value in values if not math.isnan(value)]
+    text = f"{statistics.mean(finite):.{places}f}" if finite else "-" if not values else ""
+    if len(finite) > 1:
+        text += f" ± {statistics.stdev(finite):.{places}f}"
+    return _counted(text, len(values) - len(finite), len(values))
+
+
+def _counted(mean: str, diverged: int, seeds: int) -> str:
+    """A mean with the number of diverged seeds, which it leaves out."""
+    if not diverged:
+        return mean
+    return f"{mean} ({diverged} of {seeds} seeds diverged)" if mean else "diverged"

@@ -46,6 +46,8 @@ class Effect:
             compared run did not reach its target.
         at_most: the same for upper bounds.
         unknown: number of seeds without a value, because no compared run reached its target.
+        diverged: numbers of seeds that are left out because the run diverged which the claim says
+            has the larger, and the smaller value.
         rounding: standard deviation of a value that the intervals between tests cause.
         among: number of competitors, of which the best with these same seeds is compared.
         empty: why there are no values.
@@ -62,6 +64,7 @@ class Effect:
     at_least: bool = False
     at_most: bool = False
     unknown: int = 0
+    diverged: tuple[int, int] = (0, 0)
     rounding: float = 0.0
     among: int = 1
     empty: str = "runs missing"
@@ -117,7 +120,8 @@ class Effect:
         if self.exact:
             return "computed"
         seeds = f"{len(self.values)} seed{'' if len(self.values) == 1 else 's'}"
-        return seeds + f", {self.unknown} without a value" * bool(self.unknown)
+        seeds += f", {self.unknown} without a value" * bool(self.unknown)
+        return seeds + f", {sum(self.diverged)} diverged" * any(self.diverged)
 
     @property
     def value(self) -> str:
@@ -166,14 +170,18 @@ def difference(
 
     Args:
         name: see ``Effect``.
-        more: a value by seed, which the claim says is larger.
+        more: a value by seed, which the claim says is larger; nan for a run that diverged, which is
+            left out and counted.
         less: a value by seed.
         least: the least difference that counts.
         equal: whether the claim is that both are equal.
         shown: see ``Effect``.
     """
-    values = tuple(more[seed] - less[seed] for seed in more if seed in less)
-    return Effect(name, values, least, shown, equal)
+    pairs = [(more[seed], less[seed]) for seed in more if seed in less]
+    values = tuple(high - low for high, low in pairs if not math.isnan(high - low))
+    lost = sum(math.isnan(high) for high, _ in pairs), sum(math.isnan(low) for _, low in pairs)
+    empty = "diverged" if any(lost) else Effect.empty
+    return Effect(name, values, least, shown, equal, diverged=lost, empty=empty)
 
 
 def ratio(

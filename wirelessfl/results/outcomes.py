@@ -12,6 +12,9 @@ undecided             none of these, or a seed has no value because no target wa
 not tested            fewer than three seeds, or runs are missing
 ====================  ==========================================================================
 
+Seeds of runs that diverged have no accuracy. If the others decide for the method that diverged, or
+for no difference, or are fewer than three, the claim is undecided.
+
 If the claim is that there is no difference, an interval within -``d`` and ``d`` agrees, and one
 beyond is opposite; if it is that a cost does not increase, only the upper side counts. Criteria
 are symmetric otherwise: each outcome needs the whole interval.
@@ -108,10 +111,19 @@ def outcome_of(effect: Effect | Signs) -> Outcome:
             return "not tested"
         low, high = effect.interval
         return "agrees" if low > 0.5 else "opposite" if high < 0.5 else "undecided"
-    if len(effect.values) + effect.unknown < (1 if effect.exact else MIN_SEEDS):
+    least_seeds, lost = 1 if effect.exact else MIN_SEEDS, sum(effect.diverged)
+    if len(effect.values) + effect.unknown + lost < least_seeds:
         return "not tested"
-    if effect.unknown or not effect.values:
+    if effect.unknown or not effect.values or len(effect.values) < least_seeds:
         return "undecided"
+    decided = _decided(effect)
+    more, less = effect.diverged
+    towards = {"agrees": more, "smaller": more, "opposite": less}.get(decided, lost)
+    return "undecided" if towards or (lost and effect.equal) else decided
+
+
+def _decided(effect: Effect) -> Outcome:
+    """What the values of an effect say."""
     low, high = effect.interval_of(1 - (1 - LEVEL) / effect.among)
     least = effect.least
     size = least if effect.size is None else effect.size
@@ -131,7 +143,9 @@ def outcome_of(effect: Effect | Signs) -> Outcome:
 
 def excluded(effect: Effect | Signs) -> str:
     """What the interval of an undecided effect still shows; empty for nothing."""
-    if isinstance(effect, Signs) or effect.equal or effect.unknown or not effect.values:
+    if isinstance(effect, Signs) or effect.equal or effect.unknown or any(effect.diverged):
+        return ""
+    if not effect.values:
         return ""
     low, high = effect.interval_of(1 - (1 - LEVEL) / effect.among)
     if low > 0:

@@ -20,9 +20,11 @@ from wirelessfl.base.figures.curves import (
     use_style,
 )
 from wirelessfl.base.figures.marks import (
+    DIVERGED,
     ONE,
     AtLeast,
     counted_seeds,
+    diverged,
     draw_bound,
     draw_seeds,
     entries,
@@ -135,6 +137,7 @@ def draw_points(
     Up to five seeds are dots, more a range. If some seeds have no value, the place has an open
     marker at a lower bound of the mean, with an arrow. Places without any value are arrows in a
     band at the top, and those without runs are marked "not run"; lines are interrupted there.
+    Seeds that diverged (nan) are crosses at the bottom, and do not count in means.
 
     Args:
         panel: axes to draw on.
@@ -164,9 +167,13 @@ def draw_points(
         elif len(seeds[x]) == 1:
             panel.plot(x + shift, mean, marker, gid=ONE, visible=False, **white)
     for x in points:
+        lost = any(map(diverged, points[x] or ()))
+        if lost:
+            mark(panel, x + shift, DIVERGED, colour)
         if x not in means:
             panel.update_datalim([(x + shift, 0.0)], updatey=False)
-            mark(panel, x + shift, NOT_RUN if points[x] is None else NOT_REACHED, colour)
+            if not lost:
+                mark(panel, x + shift, NOT_RUN if points[x] is None else NOT_REACHED, colour)
     panel.autoscale_view()
 
 
@@ -273,10 +280,12 @@ def plotted_against(
 def _drawn(
     rows: Sequence[dict[str, Any]], target: float | None, cost: str, monitor: Monitor, tests: int
 ) -> float | None:
-    """The final value of a run, or its cost until the target."""
+    """The final value of a run (nan if it diverged), or its cost until the target."""
     if target is None:
         value = last_value(rows, monitor.field, tests)
-        return 100 * value if value is not None and is_accuracy(monitor.field) else value
+        if value is None:
+            return math.nan
+        return 100 * value if is_accuracy(monitor.field) else value
     until = cost_to(rows, target, tests, monitor).of(COSTS[cost][0])
     return until.cost if until.reached else AtLeast(until.cost)
 

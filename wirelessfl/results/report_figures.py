@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from wirelessfl.base.figures.curves import COLOURS, DASHES, curve_of, looks, over_seeds
+from wirelessfl.base.figures.curves import COLOURS, DASHES, curve_of, looks, mean_of, over_seeds
 from wirelessfl.base.figures.style import contrast, method_of, mixed
 from wirelessfl.base.packages import bokeh
 from wirelessfl.base.rows import is_accuracy, numeric_fields, title_of
@@ -173,7 +173,7 @@ def _means(
         for field in fields:
             x, y = over_seeds(case.title, axis, [_curve(rows, axis, field) for rows in seeds])
             kept = thinned(len(x))
-            columns[axis], columns[f"{axis} {field}"] = x[kept], y.mean(0)[kept]
+            columns[axis], columns[f"{axis} {field}"] = x[kept], mean_of(y)[kept]
     longest = max(map(len, columns.values()))
     return {
         name: np.pad(v.astype(np.float32), (0, longest - len(v)), constant_values=np.nan)

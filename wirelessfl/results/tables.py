@@ -14,7 +14,7 @@ from typing import Any
 from wirelessfl.air.links import EQUAL_SHARES, costly
 from wirelessfl.base.errors import ConfigError
 from wirelessfl.base.rows import (
-    as_mean_value,
+    has_diverged,
     is_accuracy,
     measured_field,
     numeric_fields,
@@ -51,8 +51,9 @@ class Table:
         headings: heading of each column, by key.
         rows: one dict per group, in order: settings that distinguish groups, by flag name, or as
             ``rounds_setting`` beside a column of that name; numbers of ``runs``,
-            of ``unfinished`` runs and of those that ``reached`` the target; and means, with lowest
-            and highest values in ``*_low`` and ``*_high``, None without a value. If only some runs
+            of ``unfinished`` and ``diverged`` runs and of those that ``reached`` the target; and
+            means, with lowest and highest values in ``*_low`` and ``*_high``, None without a value.
+            Accuracy and loss are those of the runs that have not diverged. If only some runs
             reach the target, means of costs are lower bounds: the other runs count with their
             whole costs, and the highest cost is unknown, None.
         means: keys of the columns with means.
@@ -71,8 +72,9 @@ class Table:
 
     def _cell(self, row: dict[str, Any], key: str) -> str:
         value = row[key]
-        if key == "runs" and row["unfinished"]:
-            return f"{value} ({row['unfinished']} unfinished)"
+        if key == "runs":
+            states = [f"{row[s]} {s}" for s in ("unfinished", "diverged") if row[s]]
+            return f"{value}" + f" ({', '.join(states)})" * bool(states)
         if key == "reached":
             return f"{value} of {row['runs']}"
         if key not in self.means:
@@ -258,11 +260,12 @@ def check_target(target: float, monitor: Monitor) -> None:
 
 
 def last_value(rows: Sequence[dict[str, Any]], field: str, tests: int) -> float | None:
-    """Mean of a field over the last rows, without the initial model's; None if it has no value."""
+    """Mean of a field over the last rows, without the initial model's; None if it has no value.
+
+    An accuracy has none if the model has diverged.
+    """
     last = (rows[1:] or rows)[-tests:]
-    if is_accuracy(field):
-        return statistics.mean(as_mean_value(row, field) for row in last)
-    values = [row.get(field) for row in last]
+    values = [None if is_accuracy(field) and has_diverged(row) else row.get(field) for row in last]
     numbers = [float(value) for value in values if value is not None]
     return statistics.mean(numbers) if len(numbers) == len(values) else None
 
@@ -274,6 +277,7 @@ def _row(
     seeds = [rows for rows in case.rows if rows]
     row: dict[str, Any] = {"task": case.task} if tasks else {}
     row |= {"runs": len(case.runs), "unfinished": sum(not run.finished for run in case.runs)}
+    row["diverged"] = sum(last_value(rows, measured, tests) is None for rows in seeds)
     row |= _spread(measured, [last_value(rows, measured, tests) for rows in seeds])
     if monitor.field != measured:
         row |= _spread("final", [last_value(rows, monitor.field, tests) for rows in seeds])

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import math
 import statistics
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
+
+import numpy as np
 
 from wirelessfl.air.links import EQUAL_SHARES
 from wirelessfl.base.rows import as_mean_value, has_diverged
@@ -23,14 +26,14 @@ class Transition:
 
     Args:
         session: the later session, from 1.
-        before: final accuracy of the earlier session on its labels, in [0, 1]. As in all means, a
-            test of a diverged model counts as 0.
+        before: final accuracy of the earlier session on its labels, in [0, 1]. A diverged model
+            has no accuracy: this and the next two are nan if one of their models has diverged.
         mean_accuracy: mean accuracy over the first evaluated rounds of the later session.
         drop: ``before`` minus the lowest accuracy of the initial model and the first rounds;
             negative if all of these accuracies are higher.
         rounds_to_recover: rounds until the accuracy is at least ``before`` minus the tolerance; 0
-            if the initial model reaches this accuracy, None if no evaluated round does. Diverged
-            models do not.
+            if the initial model reaches this accuracy, None if no evaluated round does, or the
+            earlier session has diverged. Diverged models do not.
     """
 
     session: int
@@ -83,7 +86,7 @@ def transitions(
                 session,
                 before,
                 statistics.mean(trained),
-                before - min(as_mean_value(row) for row in start),
+                before - float(np.min([as_mean_value(row) for row in start])),
                 next(enough, None),
             )
         )
@@ -204,12 +207,16 @@ def summary_of_tasks(
 
 
 def _after_transitions(rows: list[Row]) -> float | None:
-    """Mean accuracy in the first 10 rounds of all sessions but the first; None if unknown."""
+    """Mean accuracy in the first 10 rounds of all sessions but the first; None if unknown.
+
+    Also if one of their models has diverged.
+    """
     try:
         changes = transitions(rows, first=10, tolerance=0.01)
     except ValueError:
         return None
-    return _mean([one.mean_accuracy for one in changes]) if changes else None
+    means = [None if math.isnan(one.mean_accuracy) else one.mean_accuracy for one in changes]
+    return _mean(means) if changes else None
 
 
 def _value(row: Row, key: str) -> float | None:

@@ -164,11 +164,16 @@ def test_groups_that_mix_settings_are_noted(stored, tmp_path):
 
 
 def test_diverged_runs_reach_nothing(stored, tmp_path):
-    """The accuracy of a model that is not finite counts as 0."""
+    """They are counted, and means are those of the other seeds."""
     rows = [row | {"loss": None} for row in rows_of([0.1, 0.9])]
     stored("fedavg", [], rows=rows)
     (row,) = load_all(tmp_path / "runs").table(target=0.5).rows
-    assert (row["accuracy"], row["reached"], row["rounds"]) == (0.0, 0, None)
+    assert (row["accuracy"], row["reached"], row["rounds"]) == (None, 0, None)
+    stored("fedavg", [0.1, 0.7], seed=2)
+    table = load_all(tmp_path / "runs").table(target=0.5)
+    (row,) = table.rows
+    assert (row["accuracy"], row["diverged"], row["reached"]) == (0.7, 1, 1)
+    assert "2 (1 diverged)" in str(table)
 
 
 def test_comparison_paired_by_seed(two_algorithms):

@@ -15,6 +15,7 @@ import wirelessfl
 from tests.drawn import lines
 from wirelessfl import observers
 from wirelessfl.base.figures.curves import draw_curves, new_figure
+from wirelessfl.base.figures.marks import DIVERGED, marks_of
 from wirelessfl.base.rows import as_mean_value, has_diverged
 from wirelessfl.cli.output import closing_table
 from wirelessfl.runs.engine import drop_exploded, evaluation_fields
@@ -161,7 +162,7 @@ def test_each_row_counts_by_itself():
         assert has_diverged(row)
         assert row["accuracy"] == 0.9
         assert score(row) < 0
-        assert as_mean_value(row) == 0
+        assert math.isnan(as_mean_value(row))
         assert math.isnan(as_mean_value(row, "loss"))
         assert max((row, sound, row), key=score) is sound
     assert not has_diverged(sound)
@@ -196,25 +197,35 @@ def session_row(session, number, accuracy, loss=1.0):
 
 
 def test_a_diverged_session_does_not_recover():
-    """Its tests count as 0; a session that starts anew afterwards counts again."""
+    """It has no accuracy; a session that starts anew afterwards has one again."""
     rows = [session_row(0, n, 0.5) for n in range(3)]
     rows += [session_row(1, n, 0.9, None) for n in range(3)]
     rows += [session_row(2, n, 0.8) for n in range(3)]
     lost, found = transitions(rows)
     assert lost.rounds_to_recover is None
-    assert (lost.before, lost.mean_accuracy, lost.drop) == (0.5, 0, 0.5)
-    assert (found.before, found.mean_accuracy, found.rounds_to_recover) == (0, 0.8, 0)
+    assert lost.before == 0.5
+    assert math.isnan(lost.mean_accuracy)
+    assert math.isnan(lost.drop)
+    assert math.isnan(found.before)
+    assert math.isnan(found.drop)
+    assert (found.mean_accuracy, found.rounds_to_recover) == (0.8, None)
 
 
-def test_curves_of_diverged_runs_fall_to_zero_and_their_losses_end():
+def test_curves_of_diverged_runs_end_with_a_mark():
+    """Their mean goes on with the other seeds."""
     rows = [
         {"round": n, "accuracy": 0.9, "loss": None if n > 1 else 0.5, "validation_accuracy": 0.7}
         for n in range(4)
     ]
-    for what, drawn in (("accuracy", 90), ("validation_accuracy", 70)):
-        _, axes = new_figure(1)
-        draw_curves(axes[0], {"run": [rows]}, "round", what=what)
-        assert lines(axes[0])["run"][1] == pytest.approx([drawn, drawn, 0, 0])
-    _, axes = new_figure(1)
-    draw_curves(axes[0], {"run": [rows]}, "round", what="loss")
-    assert lines(axes[0])["run"][1] == pytest.approx([0.5, 0.5, math.nan, math.nan], nan_ok=True)
+    for what, drawn in (("accuracy", 90), ("validation_accuracy", 70), ("loss", 0.5)):
+        _, (panel,) = new_figure(1)
+        draw_curves(panel, {"run": [rows]}, "round", what=what)
+        ended = [drawn, drawn, math.nan, math.nan]
+        assert lines(panel)["run"][1] == pytest.approx(ended, nan_ok=True)
+        (cross,) = marks_of(panel, DIVERGED)
+        assert (cross.get_xdata()[0], cross.get_ydata()[0]) == (1, drawn)
+        assert [text.get_text() for text in panel.get_legend().get_texts()] == ["run", "diverged"]
+    sound = [row | {"accuracy": 0.5, "loss": 1.0} for row in rows]
+    _, (panel,) = new_figure(1)
+    draw_curves(panel, {"run": [rows, sound]}, "round")
+    assert lines(panel)["run"][1] == pytest.approx([70, 70, 50, 50])

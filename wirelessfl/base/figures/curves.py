@@ -10,6 +10,7 @@ import numpy as np
 
 from channels.arrays import FloatArray
 from wirelessfl.base.figures.marks import (
+    DIVERGED,
     NOT_REACHED,
     NOT_RUN,
     AtLeast,
@@ -18,6 +19,7 @@ from wirelessfl.base.figures.marks import (
     entries,
     finish,
     mark,
+    marks_of,
 )
 from wirelessfl.base.figures.style import (
     COLOURS,
@@ -126,8 +128,9 @@ def draw_curves(
 
     Curves have the colours of their methods, see ``looks``. Where the numbers of seeds differ, the
     legend gives them, and curves of one seed are thin.
-    A diverged model has the accuracy 0 and no loss, so its curve of losses ends there. Rows without
-    the fields are left out; a label without such rows has an entry in the legend that says so.
+    A diverged model has no accuracy and no loss: a cross marks the last value of its seed, and the
+    mean is that of the others. Rows without the fields are left out; a label without such rows has
+    an entry in the legend that says so.
 
     Args:
         axes: axes to draw on.
@@ -172,7 +175,10 @@ def draw_curves(
             continue
         ends.append(x[-1])
         y = y * (100 if accuracy else 1)
-        drawn = y.mean(0)
+        drawn = mean_of(y)
+        for seed in y:
+            for end_of in np.flatnonzero(np.isnan(seed[1:]) & np.isfinite(seed[:-1])):
+                _mark_end(axes, x[end_of], seed[end_of], by_label[label]["color"])
         if target is not None and (hit := np.flatnonzero(drawn >= 100 * target)).size:
             hits.append(x[hit[0]])
         look = by_label[label] | {"marker": "", "gid": counted_seeds([len(seeds)])}
@@ -185,7 +191,7 @@ def draw_curves(
             look |= {"markersize": style().small / 2.2, "markeredgewidth": 0}
         axes.plot(x, drawn, label=label, **look)
         if len(seeds) > 1:
-            axes.fill_between(x, y.min(0), y.max(0), color=look["color"], alpha=SHADE, linewidth=0)
+            axes.fill_between(x, *_range(y), color=look["color"], alpha=SHADE, linewidth=0)
     if target is not None:
         axes.axhline(100 * target, color="0.5", linewidth=0.8, linestyle=":")
     if against == "round":
@@ -201,9 +207,28 @@ def draw_curves(
     axes.set_ylabel(title_of(what), fontsize=style().text)
     if legend:
         shown_by = entries([axes])
+        if crosses := marks_of(axes, DIVERGED):
+            shown_by[DIVERGED] = crosses[0]
         axes.legend(
             shown_by.values(), shown_by.keys(), fontsize=style().small, frameon=False, loc="best"
         )
+
+
+def mean_of(seeds: FloatArray) -> FloatArray:
+    """The mean over the seeds, [seeds, abscissae], of those with a value; nan if there are none."""
+    counts = np.isfinite(seeds).sum(0)
+    return np.where(counts > 0, np.nansum(seeds, 0) / np.maximum(counts, 1), np.nan)
+
+
+def _range(seeds: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """The least and the largest value over the seeds, which are nan where no seed has one."""
+    return np.fmin.reduce(seeds), np.fmax.reduce(seeds)
+
+
+def _mark_end(axes: Axes, x: float, y: float, colour: str) -> None:
+    """Mark the last value before a seed diverges."""
+    look = {"markersize": style().small / 1.4, "markeredgewidth": 1.4, "zorder": 4}
+    axes.plot([x], [y], "x", color=colour, gid=DIVERGED, **look)
 
 
 def _crop(axes: Axes) -> None:

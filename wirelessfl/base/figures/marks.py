@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-NOT_REACHED, NOT_RUN = "not reached", "not run"
+NOT_REACHED, NOT_RUN, DIVERGED = "not reached", "not run", "diverged"
 BOUND, DOT, ONE, BAND, SEEDS = "bound", "seed", "one seed", "band", "seeds"
 """What artists with these gids show."""
 DOTS = 5
@@ -32,6 +32,8 @@ EM, LINE, SPACING = 0.58, 1.2, 0.5
 of the size of the text."""
 HANDLE = 4.5
 """Width of a legend's handle and margins, in units of the size of the text."""
+PLACED = {NOT_REACHED: ("^", 1 - HIGH / 2), DIVERGED: ("x", 0.03)}
+"""Markers of places without a value, and their height as a share of the axis."""
 TALL = 0.35
 """Share of a figure's height up to which a legend takes its room from the panels."""
 DARK = "0.25"
@@ -47,12 +49,22 @@ def missed(value: float | None) -> bool:
     return value is None or isinstance(value, AtLeast)
 
 
+def diverged(value: float | None) -> bool:
+    """Whether a seed's value is nan: its run has diverged, and has no accuracy."""
+    return value is not None and math.isnan(value)
+
+
+def hits_of(values: Sequence[float | None]) -> list[float]:
+    """The values of the seeds that have one: they reach the target, or have not diverged."""
+    return [float(v) for v in values if v is not None and not missed(v) and not diverged(v)]
+
+
 def mean_or_bound(values: Sequence[float | None]) -> float | None:
     """The mean over the seeds; if some miss the target, a lower bound; None if all do.
 
-    A seed without a value counts as the largest value of the others.
+    A seed without a value counts as the largest value of the others; diverged ones do not count.
     """
-    hits = [float(value) for value in values if value is not None and not missed(value)]
+    hits, values = hits_of(values), [value for value in values if not diverged(value)]
     if not hits:
         return None
     return statistics.mean(max(hits) if value is None else float(value) for value in values)
@@ -72,7 +84,7 @@ def draw_seeds(
     """
     from matplotlib.transforms import ScaledTranslation
 
-    hits = [float(value) for value in values if value is not None and not missed(value)]
+    hits = hits_of(values)
     if len(values) < 2 or not hits:
         return
     look: dict[str, Any] = {"color": colour, "zorder": 3}
@@ -105,19 +117,20 @@ def mark(axes: Axes, x: float, text: str, colour: str = DARK) -> None:
     """Mark a place of the horizontal axis that has no value.
 
     A target that is not reached is an arrow in the band that ``finish`` draws at the top of the
-    axis. Several marks at the same place stand side by side, centred on it.
+    axis, and a diverged run a cross at its bottom. Several marks at the same place stand side by
+    side, centred on it.
 
     Args:
         axes: axes to draw on.
         x: the place.
-        text: ``NOT_REACHED`` or ``NOT_RUN``.
+        text: ``NOT_REACHED``, ``NOT_RUN`` or ``DIVERGED``.
         colour: colour of the arrow.
     """
-    if text == NOT_REACHED:
-        look: dict[str, Any] = {"color": colour, "markeredgewidth": 0}
-        look |= {"markersize": style().small / 1.4}
-        at = axes.get_xaxis_transform()
-        axes.plot([x], [1 - HIGH / 2], "^", transform=at, clip_on=False, gid=NOT_REACHED, **look)
+    if text in PLACED:
+        form, height = PLACED[text]
+        look: dict[str, Any] = {"color": colour, "markeredgewidth": 0 if form == "^" else 1.4}
+        look |= {"markersize": style().small / 1.4, "gid": text, "clip_on": False, "zorder": 4}
+        axes.plot([x], [height], form, transform=axes.get_xaxis_transform(), **look)
     else:
         axes.annotate(
             text,
@@ -145,11 +158,12 @@ def _side_by_side(axes: Axes, x: float) -> None:
     figure = axes.get_figure()
     assert figure is not None
     apart = SHIFT * style().small
-    arrows = [line for line in marks_of(axes) if line.get_xdata()[0] == x]
-    for i, arrow in enumerate(arrows):
-        shift = (i - (len(arrows) - 1) / 2) * apart / 72
-        moved = ScaledTranslation(shift, 0, figure.dpi_scale_trans)
-        arrow.set_transform(axes.get_xaxis_transform() + moved)
+    for text in PLACED:
+        marks = [line for line in marks_of(axes, text) if line.get_xdata()[0] == x]
+        for i, line in enumerate(marks):
+            shift = (i - (len(marks) - 1) / 2) * apart / 72
+            moved = ScaledTranslation(shift, 0, figure.dpi_scale_trans)
+            line.set_transform(axes.get_xaxis_transform() + moved)
     annotations = (annotation for annotation in axes.texts if isinstance(annotation, Annotation))
     texts = [
         annotation
@@ -160,9 +174,9 @@ def _side_by_side(axes: Axes, x: float) -> None:
         annotation.xyann = (i - (len(texts) - 1) / 2) * apart, 3
 
 
-def marks_of(axes: Axes) -> list[Any]:
-    """The arrows of targets that are not reached."""
-    return [line for line in axes.get_lines() if line.get_gid() == NOT_REACHED]
+def marks_of(axes: Axes, text: str = NOT_REACHED) -> list[Any]:
+    """The arrows of targets that are not reached, or the crosses of diverged runs."""
+    return [line for line in axes.get_lines() if line.get_gid() == text]
 
 
 def finish(figure: Figure) -> None:
@@ -310,6 +324,7 @@ def explained(figure: Figure) -> list[str]:
         *["dots: seeds"] * (DOT in gids),
         *["▲: target not reached"] * (NOT_REACHED in gids),
         *["arrow up: at least, as some seeds do not reach it"] * arrows,
+        *["×: diverged seeds, in no mean"] * (DIVERGED in gids),
         *["n: seeds"] * (len(set(map(frozenset, counts.values()))) > 1),
         *["open: one seed"] * (differ and bool(single)),
     ]
@@ -334,7 +349,8 @@ def draw_bars(
     Args:
         axes: axes to draw on.
         bars: the seeds' values by series and group; None for a seed that does not reach the target,
-            or ``AtLeast`` with the cost at which it ended. A bar of which only some seeds reach it
+            or ``AtLeast`` with the cost at which it ended; nan for one that diverged, which is a
+            cross at the bottom and not in the mean. A bar of which only some seeds reach it
             is pale, with an arrow: a lower bound of the mean. If no seed does, the place has an
             arrow in a band at the top; if the group is absent, it is marked "not run".
         label: label of the vertical axis.
@@ -358,10 +374,13 @@ def draw_bars(
             seeds = by_group.get(group, ())
             x = j + (i - (len(bars) - 1) / 2) * width
             height = mean_or_bound(seeds)
+            if any(map(diverged, seeds)):
+                mark(axes, x, DIVERGED, "0.2")
             (bar,) = axes.bar(x, height or 0.0, width, color=colour, gid=gid)
             bar.set(edgecolor="white", linewidth=0.5)
-            if height is None:
+            if height is None and not any(map(diverged, seeds)):
                 mark(axes, x, NOT_REACHED if group in by_group else NOT_RUN, colour)
+            if height is None:
                 continue
             draw_seeds(axes, x, seeds, "0.2", beside=False)
             if any(map(missed, seeds)):
