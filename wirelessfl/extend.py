@@ -59,7 +59,7 @@ Schedules: when things happen
     Started, Arrived, Returned, Ready, Transmitted, Lost, Measured, Reached
     Present, Joined, Tick, Exhausted, Deadline
     Decision          what a scheduler answers, a list of:
-    Give, Merge, Open, Begin, Close, Ask, Transmit, Aggregate, Cancel, Measure, Wake, Report
+    Give, Merge, Open, Begin, Close, Ask, Transmit, Aggregate, Drop, Cancel, Measure, Wake, Report
     Save, Stop
 
 Selection and assignment: who takes part
@@ -232,6 +232,7 @@ from wirelessfl.engine.events import Cancel as Cancel
 from wirelessfl.engine.events import Close as Close
 from wirelessfl.engine.events import Deadline as Deadline
 from wirelessfl.engine.events import Decision as Decision
+from wirelessfl.engine.events import Drop as Drop
 from wirelessfl.engine.events import Event as Event
 from wirelessfl.engine.events import Exhausted as Exhausted
 from wirelessfl.engine.events import Give as Give

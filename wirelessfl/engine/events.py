@@ -293,6 +293,14 @@ class Aggregate:
     staleness: list[int]
 
 
+@dataclass(slots=True)
+class Drop:
+    """Drop the update of ``request`` of ``task``, which has arrived; it will not be merged."""
+
+    task: int
+    request: int
+
+
 @dataclass(frozen=True)
 class Cancel:
     """End ``task``: clients drop its requests and get no new ones."""
@@ -351,6 +359,7 @@ Decision = (
     | Ask
     | Transmit
     | Aggregate
+    | Drop
     | Cancel
     | Measure
     | Wake

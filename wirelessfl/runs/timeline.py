@@ -67,17 +67,19 @@ class Timeline:
     def summary(self) -> list[dict[str, Any]]:
         """Per task, numbers of spans by outcome, number of merges, and their staleness."""
         lines = []
+        stale = ("too stale",) if any(span.how == "too stale" for span in self.spans) else ()
+        kinds = ("done", "lost", "cancelled", *stale, "under way")
         for task, name in enumerate(self.tasks):
             how = Counter(span.how for span in self.spans if span.task == task)
             merges = [merge for merge in self.merges if merge.task == task]
-            stale = [number for merge in merges for number in merge.staleness]
+            ages = [number for merge in merges for number in merge.staleness]
             lines.append(
                 {
                     "task": name,
-                    **{kind: how[kind] for kind in ("done", "lost", "cancelled", "under way")},
+                    **{kind: how[kind] for kind in kinds},
                     "merges": len(merges),
-                    "staleness_mean": sum(stale) / len(stale) if stale else 0.0,
-                    "staleness_max": max(stale, default=0),
+                    "staleness_mean": sum(ages) / len(ages) if ages else 0.0,
+                    "staleness_max": max(ages, default=0),
                 }
             )
         return lines

@@ -96,7 +96,7 @@ FIELDS: dict[str, Callable[[Run], bool]] = {
     "mask_overlap": lambda run: (
         run["algorithm"] == "hist" or run["assigner"] == "partition"
     ),  # else it needs masks of a partition
-    "requests": tasks,
+    **dict.fromkeys(("requests", "max_staleness", "update_weights"), tasks),
     "staleness_exponent": lambda run: run["schedule"] == "buffered",
     "reuse_factor": lambda run: not tasks(run) or run["schedule"] != "buffered",
     **dict.fromkeys(

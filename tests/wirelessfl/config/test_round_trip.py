@@ -59,6 +59,7 @@ VALUES: Mapping[str, Any] = {
     "overlap": 0.5,
     "unseen_labels": 1,
     "loss_candidates": 7,
+    "max_staleness": 2,
 }
 """Values of settings for which none can be derived from the default."""
 NEEDS: Mapping[str, Mapping[str, Any]] = {

@@ -71,6 +71,11 @@ MORE = {
         | {"task": TWO, "rounds": 4}, option="D", floor=2, period=0.1, spread_updates=3, requests=6,
         buffer=5, eval_seconds=0.17, max_seconds=2.4,
     ),
+    "stale updates": one(
+        "fedast", **BUFFERED | {"task": TWO, "rounds": 12, "eval_every": 1}, **EXPONENTIAL,
+        option="D", floor=2, period=0.3, drop_out=0.2, max_staleness=1, update_weights="version",
+    ),
+    "stale updates of clients with state": one("scaffold", **ASYNCHRONOUS, max_staleness=1),
     "queued transmissions": one(
         "fedast", **OVER_THE_AIR, task=("digits,hidden=20,name=a", "digits,hidden=20"),
         beamformer="random", requests=6, buffer=2, cpu_hz=(5e8, 2e9), cycles_per_step=1e6,
@@ -97,6 +102,8 @@ HAPPENS = {
     "cut-off of groups": "late",
     "cut-off of tasks": "late",
     "resumed-sessions": "dropped",
+    "stale updates": "too_stale",
+    "stale updates of clients with state": "too_stale",
 }
 """Fields that must exceed zero in some row, so that a case is what its name says."""
 

@@ -33,6 +33,27 @@ MEASURED = (
     ),
 )
 """What option D needs to measure the spread of updates."""
+ONE_BY_ONE = Fits(
+    lambda run, owner: owner.max_staleness is None or run.uplink.gives != "sum",
+    'conflicts with uplink "{run.uplink.title}", which gives only sums of updates: choose uplink '
+    '"tdma", "ofdma" or "fixed"',
+)
+"""What the server needs to drop single updates."""
+BY_VERSION = (
+    Fits(
+        lambda run, owner: (
+            owner.update_weights != "version" or run.settings.algorithm.rule.sends_changes
+        ),
+        'scales updates, but clients of algorithm "{run.title}" send models: choose update_weights '
+        '"buffer", or an algorithm such as "fedast"',
+    ),
+    Fits(
+        lambda run, owner: owner.update_weights != "version" or run.uplink.gives != "sum",
+        'scales single updates, but uplink "{run.uplink.title}" gives only their sum: choose '
+        'update_weights "buffer", or uplink "tdma", "ofdma" or "fixed"',
+    ),
+)
+"""What weights of single updates need."""
 MAX_REQUESTS = 10**6
 """Maximum number of requests of a task: each is an object at a client or in its queue."""
 
@@ -91,6 +112,24 @@ class Buffered(Schedule):
         ),
         (CLIENT_REQUESTS, SEVERAL_TASKS),
     ] = 8
+    max_staleness: Annotated[
+        int | None,
+        Field(
+            ge=0,
+            description="drop updates of greater staleness on arrival (default: merge all)",
+        ),
+        CLIENT_REQUESTS,
+        ONE_BY_ONE,
+    ] = None
+    update_weights: Annotated[
+        Literal["buffer", "version"],
+        Field(
+            description="weight of an update in a merge: 1 / b (buffer), or 1 / number of requests "
+            "sent with the same version of the model (version)"
+        ),
+        CLIENT_REQUESTS,
+        BY_VERSION,
+    ] = "buffer"
 
     def default_rounds(self, rounds: int, senders: int) -> int:
         """Number of merges with as many updates as ``rounds`` rounds of all senders."""
@@ -110,6 +149,11 @@ class Buffered(Schedule):
     def measured(self) -> int | None:
         """V for option D; None for option S."""
         return self.spread_updates if self.option == "D" else None
+
+    @property
+    def by_version(self) -> bool:
+        """Whether updates have the weights of Remark 7."""
+        return self.update_weights == "version"
 
     def scheduler(self, tasks: Sequence[Self], scope: Scope) -> Scheduler:
         """Create the server of Algorithm 2, or the cloud of asynchronous cells."""
@@ -134,6 +178,7 @@ class Buffered(Schedule):
             period=self.period if self.option == "D" else None,
             floor=self.floor,
             gathering=scope.senders,
+            max_staleness=self.max_staleness,
             report_every=scope.every,
             ticks=scope.ticks,
         )

@@ -17,6 +17,7 @@ from wirelessfl.engine.events import (
     Cancel,
     Deadline,
     Decision,
+    Drop,
     Event,
     Lost,
     Measure,
@@ -77,6 +78,8 @@ class BufferedScheduler:
             satisfy sum (b_m - 1) < ``gathering``, so that some task can always collect b_m
             updates; this also holds after the requests of an ended task are reallocated. New
             requests are then issued only at merges. None if each update is uploaded separately.
+        max_staleness: maximum staleness of merged updates: older ones are dropped when they
+            arrive, and replaced as merged ones are. None for no maximum.
         report_every: merges of a task between its rows; None for no such rows.
         ticks: whether rows are written at fixed simulated times.
     """
@@ -89,11 +92,12 @@ class BufferedScheduler:
         floor: int = 1,
         answers_at_merge: bool = False,
         gathering: int | None = None,
+        max_staleness: int | None = None,
         report_every: int | None = 1,
         ticks: bool = False,
     ) -> None:
         self.plans = tuple(plans)
-        self.floor, self.gathering = floor, gathering
+        self.floor, self.gathering, self.max_staleness = floor, gathering, max_staleness
         self.answers_at_merge = answers_at_merge or gathering is not None
         self.report_every, self.ticks = report_every, ticks
         self.budget = sum(plan.requests for plan in plans)
@@ -145,12 +149,19 @@ class BufferedScheduler:
         if not self.answers_at_merge:
             self._less(task, 1)
         self.updates += 1
-        task.held.append(event.request)
-        task.stale.append(task.version - event.version)
+        stale = task.version - event.version
+        decisions: list[Decision] = []
+        if self.max_staleness is not None and stale > self.max_staleness:
+            task.too_stale += 1
+            decisions.append(Drop(event.task, event.request))
+        else:
+            task.held.append(event.request)
+            task.stale.append(stale)
         if self.period and self.updates % self.period == 0:
             self._waiting = event
-            return [Measure(tuple(i for i, other in enumerate(self.tasks) if not other.ended))]
-        return self._buffered(event.task, task)
+            running = tuple(i for i, other in enumerate(self.tasks) if not other.ended)
+            return [*decisions, Measure(running)]
+        return [*decisions, *self._buffered(event.task, task)]
 
     def _buffered(self, number: int, task: TaskCounts) -> list[Decision]:
         """Merge the buffer if it is full, and issue the requests that replace its updates."""
@@ -270,6 +281,8 @@ class BufferedScheduler:
             "updates": self.updates,
             "lost": task.lost,
         }
+        if self.max_staleness is not None:
+            status["too_stale"] = task.too_stale
         task.merged = task.staleness = task.stalest = 0
         return Report(task.version, number, status)
 
@@ -307,6 +320,7 @@ class TaskCounts:
         staleness: sum of the staleness of these updates.
         stalest: maximum staleness of these updates.
         lost: number of updates lost so far.
+        too_stale: number of updates dropped so far because of their staleness.
     """
 
     requests: int
@@ -321,6 +335,7 @@ class TaskCounts:
     staleness: int = 0
     stalest: int = 0
     lost: int = 0
+    too_stale: int = 0
 
 
 def dealt(weights: Sequence[float], budget: int, floor: int) -> list[int]:

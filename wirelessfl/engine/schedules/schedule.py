@@ -82,6 +82,11 @@ class Schedule(Choice, ABC):
         """V, number of latest updates of a task whose spread is measured; None to measure none."""
         return None
 
+    @property
+    def by_version(self) -> bool:
+        """Whether an update's weight in a merge is 1 / number of requests of its version."""
+        return False
+
     @returns(implementing(Scheduler))
     @abstractmethod
     def scheduler(self, tasks: Sequence[Self], scope: Scope) -> Scheduler:

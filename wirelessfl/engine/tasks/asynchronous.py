@@ -14,6 +14,7 @@ from wirelessfl.engine.events import (
     Ask,
     Cancel,
     Decision,
+    Drop,
     Event,
     Lost,
     Measure,
@@ -87,7 +88,7 @@ class Asynchronous(TaskHandler):
             )
 
     def carry_out(self, decision: Decision) -> Event | None:
-        """Issue requests, transmit, merge, cancel, or measure the spread."""
+        """Issue requests, transmit, merge, drop, cancel, or measure the spread."""
         match decision:
             case Ask():
                 self._asked.append(decision)
@@ -101,6 +102,10 @@ class Asynchronous(TaskHandler):
                 if self.records is not None:
                     now = self.requests.clock.now
                     self.records.merges.append(Merged(task, now, tuple(staleness)))
+            case Drop(task, number):
+                self.models[task].drop(number)
+                if self.records is not None:  # the latest span is that of this update
+                    self.records.spans[-1] = self.records.spans[-1]._replace(how="too stale")
             case Cancel(task):
                 self._asked = [ask for ask in self._asked if ask.task != task]
                 self.requests.cancel(task)

@@ -36,6 +36,9 @@ class TaskModel:
     def gave_up(self, number: int) -> None:
         """Drop a request whose update has missed the cut-off."""
 
+    def drop(self, number: int) -> None:
+        """Drop an update that has returned."""
+
     def air_load(self, requests: Sequence[int]) -> Load:
         """Load of a simultaneous transmission by the clients of these requests."""
         return Load(elements=np.full(len(requests), self.elements))
@@ -92,7 +95,7 @@ class TaskModel:
 
 
 class Span(NamedTuple):
-    """A client's work on a request; ``how`` is done, lost, cancelled or under way."""
+    """A client's work on a request; ``how`` is done, lost, cancelled, too stale or under way."""
 
     task: int
     client: int

@@ -61,6 +61,9 @@ class TaskLearner(Learner, TaskModel):
         gives_up: whether requests may be dropped because they miss a cut-off.
         lr_share: maps the version of the received model to a factor of the rule's step size.
         spread_updates: V, number of latest updates whose spread is measured; None to measure none.
+        by_version: whether an update's weight in a merge is 1 / |A| instead of 1 / b, with the
+            number |A| of requests that received the same version of the model (Askin et al., UAI
+            2024, Remark 7).
         title: name of the task in messages.
     """
 
@@ -76,6 +79,7 @@ class TaskLearner(Learner, TaskModel):
         gives_up: bool = False,
         lr_share: Callable[[int], float] = unchanged,
         spread_updates: int | None = None,
+        by_version: bool = False,
         title: str = "task",
     ) -> None:
         super().__init__(server, stream, title, evaluation)
@@ -92,6 +96,8 @@ class TaskLearner(Learner, TaskModel):
         """Requests whose updates have returned and are not merged yet."""
         self.spread_updates = spread_updates
         self.recent: deque[State] = deque(maxlen=spread_updates or 0)
+        self.sent: dict[int, int] | None = {} if by_version else None
+        """Number of requests of each version that clients may still return."""
         self.errors: dict[int, float] = {}
         """Compression error of each version that clients of pending requests have received."""
         self._whole = Submodels.whole(self.spec, 1)
@@ -136,6 +142,8 @@ class TaskLearner(Learner, TaskModel):
     def issue(self, request: Request) -> None:
         """Send the current model to a client."""
         client, version = request.client, request.version
+        if self.sent is not None:
+            self.sent[version] = self.sent.get(version, 0) + 1
         first = self.steps_done[client]
         self.steps_done[client] += self.local.steps.of(client)
         if request.lost_after is None:  # otherwise the update will be lost: do not train
@@ -153,6 +161,8 @@ class TaskLearner(Learner, TaskModel):
         self.back.clear()
         self.recent.clear()
         self.errors.clear()
+        if self.sent is not None:
+            self.sent.clear()
 
     def came_back(self, number: int) -> None:
         """Record that a request's update has arrived; it is computed only when it is needed."""
@@ -165,6 +175,15 @@ class TaskLearner(Learner, TaskModel):
             return
         client, _ = self.issued.pop(number)
         if self.deferred.drop(number):
+            self.begun.discard(client)
+
+    def drop(self, number: int) -> None:
+        """Drop an update that has returned; its client keeps the state that its training left."""
+        self.back.remove(number)
+        client, _ = self.issued.pop(number)
+        if self.deferred.keeps_state:
+            self.deferred.take((number,))
+        elif self.deferred.drop(number):
             self.begun.discard(client)
 
     def air_load(self, requests: Sequence[int]) -> Load:
@@ -207,10 +226,14 @@ class TaskLearner(Learner, TaskModel):
         stale = np.array(staleness, dtype=np.int64)
         merge = self._round(np.array(clients), submodels, draw, staleness=stale)
         merge.open(0)
-        for row, update in enumerate(updates):
-            merge.add(slice(row, row + 1), update)
+        for row, (update, version) in enumerate(zip(updates, versions, strict=True)):
+            sent = len(updates) if self.sent is None else self.sent[version]
+            merge.add(slice(row, row + 1), self._scaled(update, sent / len(updates)))
         merge.end(self._error(versions))
         self._finish(merge)
+        if self.sent is not None:
+            pending = {version for _, version in self.issued.values()}
+            self.sent = {v: count for v, count in self.sent.items() if v in pending}
 
     def train_round(
         self, clients: IntArray, chosen: IntArray | None = None, *, draw: ChannelDraw | None = None
@@ -274,8 +297,12 @@ class TaskLearner(Learner, TaskModel):
 
     def _in_steps(self, update: State, version: int) -> State:
         """The update at full step size: Delta times a factor that all updates share."""
-        share, name = self.lr_share(version), self.server.rule.payloads[0].name
-        return update if share == 1.0 else {**update, name: update[name] / share}
+        return self._scaled(update, self.lr_share(version))
+
+    def _scaled(self, update: State, divisor: float) -> State:
+        """The update with its change of the model divided by ``divisor``."""
+        name = self.server.rule.payloads[0].name
+        return update if divisor == 1.0 else {**update, name: update[name] / divisor}
 
     @torch.no_grad()
     def losses(self, clients: IntArray) -> FloatArray:
@@ -309,6 +336,7 @@ class TaskLearner(Learner, TaskModel):
             "back": self.back,
             "issued": [[number, *request] for number, request in self.issued.items()],
             "errors": [*self.errors.items()],
+            "sent": None if self.sent is None else [*self.sent.items()],
         }
 
     def restore(self, tensors: dict[str, Tensor], state: Mapping[str, Any]) -> None:
@@ -322,4 +350,5 @@ class TaskLearner(Learner, TaskModel):
         self.begun = set(map(operator.index, tensors["begun"].tolist()))  # no other numbers
         self.back = list(state["back"])
         self.errors = dict(state["errors"])
+        self.sent = None if self.sent is None else dict(state["sent"])
         self.issued = {number: (client, version) for number, client, version in state["issued"]}

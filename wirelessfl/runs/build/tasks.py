@@ -195,6 +195,7 @@ def _learner(
         gives_up=task.training.cutoff_seconds is not None,
         lr_share=task.lr_schedule.shares(task.training.rounds),
         spread_updates=task.schedule.measured,
+        by_version=task.schedule.by_version,
         title=seconds.title,
     )
 

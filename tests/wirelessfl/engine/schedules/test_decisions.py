@@ -5,9 +5,12 @@ import json
 import pytest
 
 from wirelessfl.engine.events import (
+    Aggregate,
     Arrived,
     Ask,
     Cancel,
+    Drop,
+    Measure,
     Measured,
     Reached,
     Ready,
@@ -97,6 +100,41 @@ def test_rows_have_the_staleness_of_all_merges_since_the_previous_row():
     pairs = [merges[first] + merges[first + 1] for first in range(0, len(merges), 2)]
     assert [row["staleness_max"] for row in rows] == [max(pair) for pair in pairs]
     assert [row["staleness_mean"] for row in rows] == [sum(pair) / 4 for pair in pairs]
+
+
+@pytest.mark.parametrize("restored", [False, True])
+def test_stale_updates_are_dropped_and_replaced(restored):
+    """R = 4, b = 2, at most one merge old: request 3 of version 0 arrives after two merges."""
+    schedule = BufferedScheduler([TaskPlan(4, 2, 99)], max_staleness=1, report_every=1)
+    schedule.decide(Started())
+    assert schedule.decide(Returned(0, 0, 0)) == [Ask(0, 1)]
+    merged = [schedule.decide(Returned(number, 0, 0)) for number in (1, 2, 4)]
+    assert [decided[0] for decided in (merged[0], merged[2])] == [
+        Aggregate(0, [0, 1], [0, 0]),
+        Aggregate(0, [2, 4], [1, 1]),
+    ]
+    if restored:
+        state = json.loads(json.dumps(schedule.snapshot()))
+        schedule = BufferedScheduler([TaskPlan(4, 2, 99)], max_staleness=1, report_every=1)
+        schedule.restore(state)
+    assert schedule.decide(Returned(3, 0, 0)) == [Drop(0, 3), Ask(0, 1)]
+    assert schedule.decide(Returned(5, 0, 1)) == [Ask(0, 1)]
+    decided = schedule.decide(Returned(6, 0, 2))
+    assert decided[0] == Aggregate(0, [5, 6], [1, 0])
+    (status,) = (what.status for what in decided if isinstance(what, Report))
+    assert (status["too_stale"], status["updates"], status["staleness_max"]) == (1, 7, 1)
+    assert (status["requests"], status["lost"]) == (4, 0)
+
+
+def test_a_dropped_update_counts_towards_the_next_reallocation():
+    """The update that completes a period is dropped, and the measurement follows."""
+    plans = [TaskPlan(2, 1, 99), TaskPlan(2, 1, 99)]
+    schedule = BufferedScheduler(plans, period=3 / 8, max_staleness=0, report_every=None)
+    schedule.decide(Started())
+    schedule.decide(Returned(0, 0, 0))
+    schedule.decide(Returned(1, 1, 0))
+    assert schedule.decide(Returned(2, 0, 0)) == [Drop(0, 2), Measure((0, 1))]
+    assert schedule.decide(Measured((1.0, 1.0))) == [Ask(0, 1)]
 
 
 @pytest.mark.parametrize(

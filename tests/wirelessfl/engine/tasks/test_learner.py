@@ -6,7 +6,7 @@ arrives.
 """
 
 import heapq
-from collections import deque
+from collections import Counter, deque
 from types import SimpleNamespace
 
 import numpy as np
@@ -103,11 +103,14 @@ def accuracy(data, layers):
     return float((found == data.test_labels).double().mean())
 
 
-def asynchronous(data, ran, weigh, *, clients, requests, buffer, merges, drop_out=0.0):
+def asynchronous(
+    data, ran, weigh, *, clients, requests, buffer, merges, drop_out=0.0, max_staleness=np.inf
+):
     """Reference loop of buffered asynchronous training, which trains one request at a time.
 
-    ``weigh`` maps the clients and staleness of a buffer's updates to their weights. Returns the
-    model, the rows, and all updates in order of arrival.
+    ``weigh`` maps the clients and staleness of a buffer's updates to their weights; None for 1 /
+    number of requests of the version. Returns the model, the rows, and all updates in order of
+    arrival.
     """
     stream = Stream(SEED)
     places = stream.child("requests", "clients").generator(0).random(1024)
@@ -118,6 +121,7 @@ def asynchronous(data, ran, weigh, *, clients, requests, buffer, merges, drop_ou
     free, steps = [0.0] * clients, [0] * clients
     layers, asked, lost, back = ran.layers, 0, 0, []
     coming, held, rows, version = [], [], [], 0
+    dropped, issued = 0, Counter()
 
     def ask(now):
         nonlocal asked
@@ -129,6 +133,7 @@ def asynchronous(data, ran, weigh, *, clients, requests, buffer, merges, drop_ou
         free[client] = max(free[client], now) + seconds  # after the requests in its queue
         heapq.heappush(coming, (free[client], number, client, gone, version, layers, steps[client]))
         steps[client] += STEPS
+        issued[version] += 1
         asked += 1
 
     for _ in range(requests):
@@ -139,10 +144,17 @@ def asynchronous(data, ran, weigh, *, clients, requests, buffer, merges, drop_ou
         if not gone:
             update = trained(data, ran.client_samples[client], client, model, first)
             back.append(update)
-            held.append((client, version - sent, update))
+            if version - sent <= max_staleness:
+                held.append((client, version - sent, update))
+            else:
+                dropped += 1
         if len(held) == buffer:
             who, stale, updates = zip(*held, strict=True)
-            weights, held = weigh(np.array(who), np.array(stale)), []
+            if weigh is None:
+                weights = [1 / issued[version - age] for age in stale]
+            else:
+                weights = weigh(np.array(who), np.array(stale))
+            held = []
             layers = [
                 layer + SERVER_LR * sum(w * u for w, u in zip(weights, own, strict=True))
                 for layer, own in zip(layers, zip(*updates, strict=True), strict=True)
@@ -158,6 +170,7 @@ def asynchronous(data, ran, weigh, *, clients, requests, buffer, merges, drop_ou
                     "lost": lost,
                     "accuracy": accuracy(data, layers),
                     "sent": asked,
+                    **({} if max_staleness == np.inf else {"too_stale": dropped}),
                 }
             )
         ask(now)
@@ -229,6 +242,20 @@ def test_clients_train_the_models_they_received(ran, toy, algorithm, drop_out, f
     assert versions_together(run.jobs) > 2
     assert any(job.clients.tolist() != list(range(len(job.clients))) for job in run.jobs)
     assert any(len(set(job.first_steps.tolist())) > 2 for job in run.jobs)
+    assert_same(run, layers, rows)
+
+
+@pytest.mark.parametrize("drop_out", [0.0, 0.3])
+def test_stale_updates_are_dropped_and_others_weighted_by_their_version(ran, toy, drop_out):
+    """Dropped updates are sent and replaced, but not merged; lost ones count in their version."""
+    size = {"clients": 5, "requests": 7, "buffer": 2}
+    flags = {"max_staleness": 2, "update_weights": "version"}
+    run = ran("fedast", **size, **flags, rounds=14, drop_out=drop_out)
+    layers, rows, back = asynchronous(
+        toy, run, None, **size, merges=14, drop_out=drop_out, max_staleness=2
+    )
+    assert rows[-1]["too_stale"] == len(back) - 2 * 14 > 5
+    assert max(row["staleness_max"] for row in rows) == 2
     assert_same(run, layers, rows)
 
 

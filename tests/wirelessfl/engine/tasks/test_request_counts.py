@@ -1,5 +1,7 @@
 """Requests and returned updates are counted per task; byte counts are derived from them."""
 
+from collections import Counter
+
 from channels.streams import Stream
 from wirelessfl.air.delays import Delays
 from wirelessfl.engine.events import Ask, Cancel, Deadline, Started
@@ -8,6 +10,7 @@ from wirelessfl.engine.schedules import BufferedScheduler, Clock, TaskPlan
 from wirelessfl.engine.tasks.asynchronous import Asynchronous
 from wirelessfl.engine.tasks.handler import Records, TaskModel
 from wirelessfl.engine.tasks.requests import Requests
+from wirelessfl.runs.timeline import Timeline
 
 
 class Listed(Delays):
@@ -18,10 +21,10 @@ class Listed(Delays):
 
 
 class Watched(TaskModel):
-    """Records the requests that are issued, with their tasks, and those that return."""
+    """Records the requests that are issued, with their tasks, that return, and are dropped."""
 
     def __init__(self):
-        self.issued, self.back = [], []
+        self.issued, self.back, self.dropped = [], [], []
 
     def issue(self, request):
         self.issued.append((request.task, request.number))
@@ -29,10 +32,14 @@ class Watched(TaskModel):
     def came_back(self, number):
         self.back.append(number)
 
+    def drop(self, number):
+        self.dropped.append(number)
+
 
 def handler_of(tasks, clock, records=None):
     models = [Watched() for _ in range(tasks)]
-    return Asynchronous(models, Requests(clock, Listed(), 6, Stream(3), records=records)), models
+    requests = Requests(clock, Listed(), 6, Stream(3), records=records)
+    return Asynchronous(models, requests, records), models
 
 
 def test_requests_and_updates_are_counted_per_task():
@@ -53,6 +60,24 @@ def test_requests_and_updates_are_counted_per_task():
         assert handler.returned[task] == len(done) == len(model.back) > 5
         assert set(model.back) <= {number for _, number in model.issued}
     assert len({*handler.issued}) == len({*handler.returned}) == 3
+
+
+def test_stale_updates_are_sent_and_dropped():
+    """An update that is too old has returned, its span says so, and the merges have none."""
+    clock, records = Clock(), Records([])
+    handler, (model,) = handler_of(1, clock, records)
+    schedule = BufferedScheduler([TaskPlan(9, 1, 40)], max_staleness=6, report_every=None)
+    clock.after(0.0, Started())
+    clock.at(20.0, Deadline())
+    simulate(schedule, handler, clock, lambda report: None, lambda: None)
+    how = Counter(span.how for span in records.spans)
+    assert how["too stale"] == schedule.tasks[0].too_stale == len(model.dropped) > 3
+    assert how["done"] == len(records.merges) > 10
+    assert handler.returned == [how["done"] + how["too stale"]]
+    assert set(model.dropped) < set(model.back)
+    assert max(merge.staleness[0] for merge in records.merges) == 6
+    (line,) = Timeline(["digits"], 6, 20.0, records.spans, records.merges).summary()
+    assert (line["done"], line["too stale"]) == (how["done"], how["too stale"])
 
 
 def test_requests_of_a_task_that_ends_at_the_same_time_are_not_sent():
