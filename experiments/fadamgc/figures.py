@@ -109,7 +109,8 @@ def collapses(name: str, target: float) -> Draw:
                 )
             )
             for number, (rows, cost, final) in enumerate(seeds):
-                collapsed = cost is not None and final < 100 * COLLAPSED * target
+                kept = final >= 100 * COLLAPSED * target  # not of a run that diverged: nan
+                collapsed = cost is not None and not kept
                 marker = ">" if cost is None else "x" if collapsed else "o"
                 x = rows[-1]["round"] if cost is None else cost
                 y = place + SPREAD * ((number + 0.5) / len(seeds) - 0.5)
@@ -123,7 +124,7 @@ def collapses(name: str, target: float) -> Draw:
         panel.set_xlabel(f"rounds to {100 * target:g} %")
         crosses = (
             "numbers: step sizes of clients / server; markers: seeds; "
-            "cross: the accuracy collapses afterwards"
+            "cross: the accuracy collapses afterwards, or the run diverges"
         )
         legend(figure, [panel], data_name(cases), crosses)
         return save_figure(figure, out / name)

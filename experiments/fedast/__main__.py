@@ -13,15 +13,24 @@ from experiments.fedast import bars, curves, sweeps, tables
 from experiments.fedast.tasks import complete
 from experiments.fedast.timelines import timelines
 from experiments.paper import Experiment, Paper
+from experiments.studies import Results
 from wirelessfl.results.costs import LAST
 
 
-def _four_tasks(study: str, against_sync: int, against_static: int) -> dict[str, Experiment]:
-    """Times of FedAST (D) compared with Sync-ST, and with FedAST (S)."""
+def _different(study: str, number: int, against: str) -> dict[str, Experiment]:
+    """Two figures of different tasks: FedAST (D)'s curves beside another method's, and times."""
+    table = tables.times(tables.against_sync if against == "sync-st" else tables.against_static)
+    first, second = f"fig{number}", f"fig{number + 1}"
     return {
-        f"fig{against_sync}": Experiment(study, tables.times(tables.against_sync)),
-        f"fig{against_static}": Experiment(study, tables.times(tables.against_static)),
+        first: Experiment(study, table, curves.of_tasks(first, against)),
+        second: Experiment(study, table, bars.of_tasks(second, against)),
     }
+
+
+def _fig16(results: Results, out: Path) -> list[Path]:
+    """Figure 16: curves (a) and bars (b)."""
+    draws = curves.of_counts("fig16a"), bars.of_identical_tasks("fig16b")
+    return [file for draw in draws for file in draw(results, out)]
 
 
 MIXED = {"mnist": 0.93, "fashion-mnist": 0.72}
@@ -30,34 +39,34 @@ whose main one takes longer than the runs."""
 REACHED = {"fashion-mnist": 0.8}
 """Below the main target, which not all runs hold over several tests."""
 
-ENDED = ("mnist",)
-"""At scale small, runs end at their targets, which FedAST-NoBuffer also reaches on this data."""
-
 EXPERIMENTS = {
-    "comparison": Experiment("comparison", tables.times(), bars.of_methods("comparison")),
-    "shakespeare": Experiment("shakespeare", tables.finals, curves.of_methods("shakespeare")),
-    **_four_tasks("heterogeneous", 7, 24),
+    "fig2": Experiment("fig2", tables.finals, curves.of_methods("fig2")),
+    "fig3": Experiment("fig3", tables.active, sweeps.active("fig3")),
+    "fig4": Experiment("fig4", tables.finals, curves.of_methods("fig4")),
     "fig5": Experiment("fig5", tables.identical, bars.of_identical_tasks("fig5")),
-    "fig4": Experiment("fig4", tables.finals, curves.of_methods("fig4", ENDED)),
+    **_different("heterogeneous", 6, "sync-st"),
     "fig8": Experiment("fig8", tables.buffers(MIXED), sweeps.buffers("fig8", MIXED)),
     "fig9": Experiment("fig9", tables.buffers(), sweeps.buffers("fig9")),
-    "fig3": Experiment("fig3", tables.active, sweeps.active("fig3")),
-    "fig2": Experiment("fig2", tables.finals, curves.of_methods("fig2")),
     **{
-        f"fig{n}": Experiment(f"fig{n}", tables.awaited("main"), sweeps.awaited(f"fig{n}"))
-        for n in (10, 11, 12)
+        name: Experiment(name, tables.awaited("lower", "main"), sweeps.awaited(name, MIXED))
+        for name in ("fig10", "fig11", "fig12")
     },
-    "fig16": Experiment("fig16", tables.identical, bars.of_identical_tasks("fig16")),
+    "fig13": Experiment("fig3", tables.active, sweeps.active("fig13", "loss")),
+    "fig14": Experiment("fig4", tables.finals, curves.of_methods("fig14", "loss")),
+    "fig15": Experiment("fig5", tables.identical, curves.of_counts("fig15")),
+    "fig16": Experiment("fig16", tables.identical, _fig16),
+    **_different("higher", 17, "sync-st"),
+    **_different("lower", 19, "sync-st"),
+    **_different("higher", 21, "static"),
+    **_different("heterogeneous", 23, "static"),
+    **_different("lower", 25, "static"),
+    "comparison": Experiment("comparison", tables.times(), bars.of_methods("comparison")),
+    "shakespeare": Experiment("shakespeare", tables.finals, curves.of_methods("shakespeare")),
     "concurrency": Experiment(
         "concurrency",
         tables.sustained(REACHED, LAST),
         bars.of_identical_tasks("concurrency", REACHED, LAST),
     ),
-    "awaited": Experiment(
-        "awaited", tables.awaited("lower", "main"), sweeps.awaited("awaited", MIXED)
-    ),
-    **_four_tasks("higher", 18, 22),
-    **_four_tasks("lower", 20, 26),
 }
 PAPER = Paper("fedast", Path(__file__).with_name("settings"), EXPERIMENTS, complete)
 

@@ -6,37 +6,82 @@ import math
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from experiments.fedast.costs import identical
-from experiments.fedast.measures import to_mean, to_target
+from experiments.fedast.costs import costs, identical
+from experiments.fedast.measures import compared, to_end, to_mean, to_target
 from experiments.fedast.tables import pairs
-from experiments.fedast.tasks import SHOWN, Goal, kind_of, label, names, target
+from experiments.fedast.tasks import Goal, label, names, target, title
 from experiments.labels import seeds_text
 from experiments.paper import Draw
 from experiments.studies import Results
-from wirelessfl.base.figures.curves import draw_bars, save_figure, style
-from wirelessfl.results.intervals import ratio
+from wirelessfl.base.figures.curves import colour_of, draw_bars, new_figure, save_figure, style
+from wirelessfl.results.intervals import Costs, ratio
 from wirelessfl.results.panels import grid, legend
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 METHODS = ("FedAST", "Sync-ST")
+ALL = "all"
+"""The time until the last task reaches its target."""
 
 
 def of_methods(name: str) -> Draw:
-    """Mean seconds to the target for every method, one panel per task."""
+    """Mean seconds to the target, one bar per method and one panel per task."""
 
     def draw(results: Results, out: Path) -> list[Path]:
         cases = results.where()
         tasks = names(cases[0])
-        figure, axes = grid(len(tasks))
+        figure, axes = grid(len(tasks), height=3.4)
         for panel, task in zip(axes, tasks, strict=True):
+            seeds = {label(case): to_target(results, case, task) for case in cases}
+            draw_bars(panel, {"": seeds}, "simulated time to target (s)")
+            for bar, method in zip(panel.patches, seeds, strict=True):
+                bar.set_facecolor(colour_of(method))
+            panel.set_xticks(range(len(seeds)), [_lines(method) for method in seeds], rotation=90)
+            panel.margins(y=0.1)
             goal = f"{100 * target(cases[0], task):.0f} %"
-            seeds = {label(case): {goal: to_target(results, case, task)} for case in cases}
-            draw_bars(panel, seeds, "simulated time to target (s)")
-            panel.set_title(f"{SHOWN[kind_of(task)]}, target {goal}")
-            panel.set_xticks([])
+            panel.set_title(f"{title(cases[0], task)}, target {goal}")
         legend(figure, axes, seeds_text(results, cases))
+        return save_figure(figure, out / name)
+
+    return draw
+
+
+def _lines(method: str) -> str:
+    """A long name of a method on two lines."""
+    return method.replace(" without ", "\nwithout ")
+
+
+def of_tasks(name: str, against: str) -> Draw:
+    """Figures 7, 18, 20, 22, 24 and 26: mean seconds to each target, and to the last of them.
+
+    Above the bars stand the other method's seconds divided by those of FedAST (D).
+
+    Args:
+        name: name of the file.
+        against: see ``compared``.
+    """
+
+    def draw(results: Results, out: Path) -> list[Path]:
+        cases = compared(results, against)
+        tasks = names(cases[0])
+        figure, (panel,) = new_figure(columns=1, height=2.8)
+        groups = [f"{title(cases[0], n)}\n{100 * target(cases[0], n):.0f} %" for n in tasks]
+        ends = {label(c): [to_target(results, c, n) for n in tasks] for c in cases}
+        seeds = {
+            label(case): dict(zip(groups, ends[label(case)], strict=True))
+            | {ALL: to_end(results, case)}
+            for case in cases
+        }
+        draw_bars(panel, seeds, "simulated time to target (s)", [*groups, ALL])
+        panel.margins(y=0.25)
+        if len(cases) > 1:
+            ours, other = cases[0], cases[-1]
+            for place, some in enumerate([*([n] for n in tasks), tasks]):
+                pair = (costs(results, case, some) for case in (other, ours))
+                _write_ratio(panel, place, *pair)
+        words = f"numbers: {label(cases[-1])} / {label(cases[0])}, 95 % interval"
+        legend(figure, [panel], words * (len(cases) > 1), seeds_text(results, cases))
         return save_figure(figure, out / name)
 
     return draw
@@ -71,9 +116,9 @@ def of_identical_tasks(name: str, goal: Goal = None, tests: int = 1) -> Draw:
             draw_bars(panel, seeds, "simulated time to target (s)", groups)
             panel.margins(y=0.25)
             for place, count in enumerate(mine):
-                _write_ratio(panel, place, results, kind, count, goal, tests)
+                _write_ratio(panel, place, *identical(results, kind, count, goal, tests))
             case = next(case for cases in mine.values() for case in cases if case is not None)
-            text = f"{SHOWN[kind]}, target {100 * target(case, names(case)[0], goal):.0f} %"
+            text = f"{title(case, kind)}, target {100 * target(case, names(case)[0], goal):.0f} %"
             panel.set_title(text)
             panel.set_xlabel("number of identical tasks")
         averaged = f"target for the mean of {tests} evaluations" * (tests > 1)
@@ -85,11 +130,8 @@ def of_identical_tasks(name: str, goal: Goal = None, tests: int = 1) -> Draw:
     return draw
 
 
-def _write_ratio(
-    panel: Axes, place: int, results: Results, kind: str, count: int, goal: Goal, tests: int
-) -> None:
+def _write_ratio(panel: Axes, place: int, slow: Costs, fast: Costs) -> None:
     """Write the ratio of two methods' seconds above their bars, if all seeds reach the target."""
-    slow, fast = identical(results, kind, count, goal, tests)
     ends = [*slow.values(), *fast.values()]
     effect = ratio("", slow, fast, 1.0)
     if not effect.values or not all(end.reached for end in ends):

@@ -214,14 +214,20 @@ def buffers(
 
 
 def awaited(
-    evidence: Evidence, *, study: str, chosen: int, of: str, least: float, targets: Goal
+    evidence: Evidence,
+    *,
+    studies: Sequence[str],
+    chosen: int,
+    of: str,
+    least: float,
+    targets: Goal,
 ) -> list[Effect]:
     """k = ``chosen`` against the extremes in Sync-ST (Figures 10 to 12), for each task.
 
     ``accuracy`` at the end is larger than with the smallest k; with the largest k, the ``seconds``
     to the target are more, and the ``rounds`` fewer.
     """
-    results, effects = evidence.study(study), []
+    results, effects = evidence.study(tuple(studies)), []
     for task in dict.fromkeys(kinds(case)[0] for case in results.study.cases):
         cases = [case for case in results.study.cases if kinds(case)[0] == task]
         small, *_, large = sorted(cases, key=lambda case: int(case["first"]))

@@ -87,6 +87,21 @@ def fastest(results: Results, cases: Sequence[Case]) -> Case:
     return min((case for case in cases if len(results.of(case)) == most), key=seconds)
 
 
+def compared(results: Results, against: str) -> list[Case]:
+    """FedAST (D), and the ``sync-st`` with the best division of clients or the ``static`` option.
+
+    Args:
+        results: results of the study.
+        against: ``sync-st`` or ``static``.
+    """
+    cases = results.where()
+    ours = [case for case in cases if case["option"] == "D"]
+    if against == "static":
+        return [*ours, *(case for case in cases if case["option"] == "S")]
+    divided = [case for case in cases if case["algorithm"] == "sync-st" and case["first"] != 0]
+    return [*ours, *([fastest(results, divided)] if divided else [])]
+
+
 def final(
     results: Results, case: Case, quantity: str = "accuracy", of: Sequence[str] | None = None
 ) -> list[float]:
@@ -117,7 +132,7 @@ def staleness(results: Results, case: Case) -> tuple[float, int] | None:
 
 
 def curves(results: Results, case: Case, of: Sequence[str] | None = None) -> list[Rows]:
-    """For each seed, accuracy against simulated time: means over the tasks.
+    """For each seed, accuracy and loss against simulated time: means over the tasks.
 
     A finished task keeps its last value until all tasks of its run have finished.
 
@@ -131,13 +146,13 @@ def curves(results: Results, case: Case, of: Sequence[str] | None = None) -> lis
 
 def _held(run: StoredRun, tasks: list[str]) -> Rows:
     times = np.unique([row["sim_seconds"] for row in run.rows if row["task"] in tasks])
-    values = []
-    for task in tasks:
-        rows = run.rows_of(task)
-        at = np.searchsorted([row["sim_seconds"] for row in rows], times, "right") - 1
-        values.append(np.array([as_mean_value(row) for row in rows])[at])
-    means = np.mean(values, axis=0)
-    return [
-        {"sim_seconds": float(time), "accuracy": float(accuracy)}
-        for time, accuracy in zip(times, means, strict=True)
-    ]
+    held = [{"sim_seconds": float(time)} for time in times]
+    for field in ("accuracy", "loss"):
+        values = []
+        for task in tasks:
+            rows = run.rows_of(task)
+            at = np.searchsorted([row["sim_seconds"] for row in rows], times, "right") - 1
+            values.append(np.array([as_mean_value(row, field) for row in rows])[at])
+        for row, mean in zip(held, np.mean(values, axis=0), strict=True):
+            row[field] = float(mean)
+    return held

@@ -9,21 +9,12 @@ from typing import TYPE_CHECKING
 
 from experiments.fedast.measures import final, to_target
 from experiments.fedast.tables import ratio
-from experiments.fedast.tasks import (
-    SHOWN,
-    Goal,
-    is_central,
-    kind_of,
-    kinds,
-    label,
-    names,
-    target,
-    targets,
-)
+from experiments.fedast.tasks import Goal, is_central, kinds, label, names, target, targets, title
 from experiments.labels import seeds_text
 from experiments.paper import Draw
 from experiments.studies import Results
 from wirelessfl.base.figures.curves import colour_of, new_figure, save_figure, whole_ticks
+from wirelessfl.base.rows import is_accuracy, title_of
 from wirelessfl.results.panels import draw_points, grid, legend, same_limits
 
 if TYPE_CHECKING:
@@ -33,8 +24,9 @@ CHOSEN = 30
 """k in the paper's experiments."""
 
 
-def active(name: str) -> Draw:
-    """Figure 3: final accuracy against the ratio of active clients, by data set."""
+def active(name: str, what: str = "accuracy") -> Draw:
+    """Figures 3 and 13: final accuracy or loss against the ratio of active clients, by data set."""
+    percent = 100 if is_accuracy(what) else 1
 
     def draw(results: Results, out: Path) -> list[Path]:
         models = list(dict.fromkeys(kinds(case)[0] for case in results.where()))
@@ -44,29 +36,27 @@ def active(name: str) -> Draw:
             lines = list(dict.fromkeys(label(c) for c in cases if not is_central(c)))
             for place, line in enumerate(lines):
                 points = {
-                    ratio(c): [100 * v for v in final(results, c)]
+                    ratio(c): [percent * v for v in final(results, c, what)]
                     for c in cases
                     if label(c) == line
                 }
                 draw_points(panel, points, line, place)
             for case in cases:
                 if is_central(case):
-                    height = 100 * statistics.mean(final(results, case))
+                    height = percent * statistics.mean(final(results, case, what))
                     look = {"color": colour_of(label(case)), "linestyle": "--"}
                     panel.axhline(height, label=label(case), **look)
-            panel.set_title(_tasks_title(kind, max(len(names(case)) for case in cases)))
+            count = max(len(names(case)) for case in cases)
+            data = title(cases[0], kind)
+            panel.set_title(f"{data}, one task" if count == 1 else f"mean of {count} {data} tasks")
             panel.set_xlabel("active requests / clients")
             _log_places(panel, sorted({ratio(c) for c in cases if not is_central(c)}))
-            panel.set_ylabel("final accuracy (%)")
+            panel.set_ylabel(f"final {title_of(what).removeprefix('test ')}")
         same_limits(axes)
         legend(figure, axes, _seeds(results))
         return save_figure(figure, out / name)
 
     return draw
-
-
-def _tasks_title(kind: str, count: int) -> str:
-    return f"{SHOWN[kind]}, one task" if count == 1 else f"mean of {count} {SHOWN[kind]} tasks"
 
 
 def buffers(name: str, goal: Goal = None) -> Draw:
@@ -87,7 +77,7 @@ def buffers(name: str, goal: Goal = None) -> Draw:
                 ends[at] = accuracies if finished else None
                 seconds[at] = to_target(results, case, task, goal=goal) if finished else None
             for panel, points in zip(axes, (ends, seconds), strict=True):
-                draw_points(panel, points, SHOWN[kind_of(task)], place)
+                draw_points(panel, points, title(cases[0], task), place)
         for panel, text in zip(
             axes, ("final accuracy (%)", "simulated time to target (s)"), strict=True
         ):
@@ -122,7 +112,7 @@ def awaited(name: str, goal: Goal = None) -> Draw:
             ]
             for panel, values in zip(axes, columns, strict=True):
                 points = dict(zip([float(case["first"]) for case in mine], values, strict=True))
-                draw_points(panel, points, SHOWN[kind], place)
+                draw_points(panel, points, title(mine[0], kind), place)
         texts = ("simulated seconds to target", "rounds to target", "final accuracy (%)")
         places = sorted({int(case["first"]) for case in cases})
         for panel, text in zip(axes, texts, strict=True):
@@ -131,7 +121,7 @@ def awaited(name: str, goal: Goal = None) -> Draw:
             panel.set_ylabel(text)
             _log_places(panel, places)
         goals = {kinds(c)[0]: f"{100 * target(c, names(c)[0], goal):.0f} %" for c in cases}
-        note = ", ".join(f"{SHOWN[kind]} to {text}" for kind, text in goals.items())
+        note = ", ".join(f"{title(cases[0], kind)} to {text}" for kind, text in goals.items())
         legend(figure, axes, note, _seeds(results), f"dotted line: k = {CHOSEN} of the paper")
         return save_figure(figure, out / name)
 

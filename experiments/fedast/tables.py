@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 
 from experiments.fedast.costs import identical as seconds_of
 from experiments.fedast.measures import (
+    fastest,
     final,
     gain,
     staleness,
@@ -13,7 +14,7 @@ from experiments.fedast.measures import (
     to_mean,
 )
 from experiments.fedast.measures import to_target as times_of
-from experiments.fedast.tasks import SHOWN, Goal, is_central, kind_of, kinds, label, names, target
+from experiments.fedast.tasks import Goal, is_central, kinds, label, names, target, title
 from experiments.studies import Case, Results
 from wirelessfl.results.costs import cost_text, markdown
 from wirelessfl.results.intervals import ratio as ratio_of
@@ -62,7 +63,7 @@ def percent(value: float | None) -> str:
 
 def task_title(case: Case, name: str, goal: Goal = None) -> str:
     """The data set of a task and its target."""
-    return f"{SHOWN[kind_of(name)]} {100 * target(case, name, goal):.0f} %"
+    return f"{title(case, name)} {100 * target(case, name, goal):.0f} %"
 
 
 def stale(results: Results, case: Case) -> str:
@@ -77,6 +78,8 @@ def times(case_filter: CaseFilter = everything) -> Callable[[Results], str]:
     def table(results: Results) -> str:
         cases = [case for case in results.where() if case_filter(case)]
         bases = [c for c in cases if c["algorithm"] == "sync-st" and c["first"] != 0]
+        if case_filter is against_sync and bases:
+            bases = [fastest(results, bases)]
         bases += [case for case in cases if case_filter is against_static and case["option"] == "S"]
         if not cases:
             return markdown(["method"], [])
@@ -182,7 +185,7 @@ def finals(results: Results) -> str:
         rows.append(
             [
                 label(case),
-                " + ".join(SHOWN[kind_of(name)] for name in names(case)),
+                " + ".join(title(case, name) for name in names(case)),
                 str(len(ends)),
                 shown(ends),
                 *_final(results, case),
@@ -207,7 +210,7 @@ def active(results: Results) -> str:
         central = is_central(case)
         rows.append(
             [
-                SHOWN[kinds(case)[0]],
+                title(case, kinds(case)[0]),
                 label(case),
                 "-" if central else f"{ratio(case):.3f}",
                 "-" if central else str(case["buffer"] or 1),
@@ -260,7 +263,7 @@ def awaited(*levels: str) -> Callable[[Results], str]:
                 for level in levels
                 for quantity in COSTS.values()
             ]
-            task = f"{SHOWN[kind_of(name)]}, {goals} %"
+            task = f"{title(case, name)}, {goals} %"
             rows.append([str(case["first"]), task, *costs, _final(results, case)[0]])
         return markdown([*head, "final accuracy (%)"], rows)
 

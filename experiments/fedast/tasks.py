@@ -212,6 +212,13 @@ def kinds(case: Case) -> tuple[str, ...]:
     return tuple(dict.fromkeys(map(kind_of, names(case))))
 
 
+def title(case: Case, name: str) -> str:
+    """The data set that a task trains on; at scale smoke, also that which digits replace."""
+    kind = kind_of(name)
+    table = next(table for table in case["task"] if kind_of(table["name"]) == kind)
+    return SHOWN[kind] if table["dataset"] == kind else f"digits for {SHOWN[kind]}"
+
+
 def target(case: Case, name: str, goal: Goal = None) -> float:
     """The target of a task, see ``Goal``."""
     table = next(table for table in case["task"] if table["name"] == name)
@@ -224,7 +231,7 @@ def target(case: Case, name: str, goal: Goal = None) -> float:
 
 def targets(case: Case, goal: Goal = None) -> str:
     """The targets of a case's tasks, as in ``targets: MNIST 93 %, Fashion-MNIST 82 %``."""
-    goals = {SHOWN[kind_of(name)]: target(case, name, goal) for name in names(case)}
+    goals = {title(case, name): target(case, name, goal) for name in names(case)}
     listing = ", ".join(f"{kind} {100 * accuracy:.0f} %" for kind, accuracy in goals.items())
     return f"target{'s' if len(goals) > 1 else ''}: {listing}"
 

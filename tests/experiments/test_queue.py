@@ -47,7 +47,7 @@ def few(tmp_path, monkeypatch):
 
 def test_the_queue_of_some_studies(tmp_path, capsys):
     """In the order of the queue, with the runs that they share with other studies."""
-    names = ["hist/table2", "fedast/awaited"]
+    names = ["hist/table2", "fedast/fig12"]
     found = entries("small", tmp_path, tmp_path / "scratch", names=names)
     assert {entry.name for entry in found} == set(names)
     assert [entry.run.rank for entry in found] == sorted(entry.run.rank for entry in found)

@@ -109,8 +109,8 @@ def accuracies(seeds: Sequence[list[dict[str, Any]]], marks: Sequence[int]) -> s
     shown = []
     for mark in marks:
         rows = [row for seed in seeds for row in seed if row["round"] == mark]
-        finite = [100 * as_mean_value(row) for row in rows if not has_diverged(row)]
-        mean = f"{statistics.mean(finite):.1f}" if finite else "-" if not rows else ""
+        finite = [as_mean_value(row) for row in rows if not has_diverged(row)]
+        mean = f"{100 * statistics.mean(finite):.1f}" if finite else "-" if not rows else ""
         shown.append(_counted(mean, len(rows) - len(finite), len(rows)))
     return " / ".join(shown)
 

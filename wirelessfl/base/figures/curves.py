@@ -227,7 +227,7 @@ def _range(seeds: FloatArray) -> tuple[FloatArray, FloatArray]:
 
 def _mark_end(axes: Axes, x: float, y: float, colour: str) -> None:
     """Mark the last value before a seed diverges."""
-    look = {"markersize": style().small / 1.4, "markeredgewidth": 1.4, "zorder": 4}
+    look: dict[str, Any] = {"markersize": style().small / 1.4, "markeredgewidth": 1.4, "zorder": 4}
     axes.plot([x], [y], "x", color=colour, gid=DIVERGED, **look)
 
 

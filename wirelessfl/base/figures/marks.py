@@ -131,6 +131,9 @@ def mark(axes: Axes, x: float, text: str, colour: str = DARK) -> None:
         look: dict[str, Any] = {"color": colour, "markeredgewidth": 0 if form == "^" else 1.4}
         look |= {"markersize": style().small / 1.4, "gid": text, "clip_on": False, "zorder": 4}
         axes.plot([x], [height], form, transform=axes.get_xaxis_transform(), **look)
+        if text == DIVERGED:
+            axes.set_ymargin(HIGH)  # room below the values
+            axes.autoscale_view()
     else:
         axes.annotate(
             text,
