@@ -14,6 +14,7 @@ from tests.wirelessfl.results.conftest import rows_of
 from wirelessfl import load, load_all
 from wirelessfl.base.errors import ConfigError
 from wirelessfl.base.figures.curves import STYLES
+from wirelessfl.base.figures.marks import DIVERGED, marks_of
 from wirelessfl.results import Runs
 from wirelessfl.results.comparison import compare
 from wirelessfl.runs.plots import plotted
@@ -277,3 +278,25 @@ def test_a_long_legend_leaves_room_for_the_panel():
     (legend,) = figure.legends
     assert legend.get_window_extent().y0 >= box.y1
     assert legend.get_window_extent().width < figure.bbox.width
+
+
+@pytest.mark.parametrize("lost", [1, 2])
+def test_diverged_seeds_are_counted_in_comparisons(stored, tmp_path, lost):
+    """Effects and means are those of the others, or there are none."""
+    for seed in (1, 2):
+        stored("fedavg", [0.1, 0.6], seed=seed)
+        rows = rows_of([0.1, 0.9])
+        if seed <= lost:
+            rows[1]["loss"] = None
+        stored("fedprox", [], rows=rows, seed=seed)
+    runs = load_all(tmp_path / "runs")
+    groups = {name: runs.where(algorithm=name) for name in ("fedavg", "fedprox")}
+    found = compare(groups)
+    effect = found.effects["fedprox"]["accuracy, in points"]
+    assert effect.values == pytest.approx([30.0] * (2 - lost))
+    assert sum(effect.diverged) == lost
+    assert ("1 seed, 1 diverged" if lost == 1 else "in points: diverged") in str(found)
+    assert f"2 ({lost} diverged)" in str(found)
+    json.dumps(found.to_dict(), allow_nan=False)
+    (panel,) = runs.plot_against("algorithm").axes
+    assert len(marks_of(panel, DIVERGED)) == 1
