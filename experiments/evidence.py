@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any, TypeVar
@@ -29,6 +29,7 @@ class Evidence:
         scale: scale of its studies.
         read: the studies that have been read, by name.
         tables: texts of the tables that have been made, by experiment.
+        used: the runs that measures have asked for, by key of the case.
     """
 
     paper: Paper
@@ -36,6 +37,7 @@ class Evidence:
     scale: Scale = "small"
     read: dict[str, Results] = field(default_factory=dict)
     tables: dict[str, str] = field(default_factory=dict)
+    used: dict[str, list[StoredRun]] = field(default_factory=dict)
 
     @classmethod
     def of(cls, paper: Paper) -> Evidence:
@@ -47,7 +49,8 @@ class Evidence:
         if isinstance(name, tuple):
             return Results.joined([self.study(one) for one in name])
         if name not in self.read:
-            self.read[name] = self.paper.study(name, self.scale).results(self.store)
+            results = self.paper.study(name, self.scale).results(self.store)
+            self.read[name] = replace(results, used=self.used)
         return self.read[name]
 
     @cached_property

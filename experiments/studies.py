@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import tomllib
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal, get_args
@@ -44,6 +44,17 @@ class Case:
 
     def __contains__(self, name: object) -> bool:  # without it, `in` counts integers forever
         return name in self.settings
+
+    def matches(self, settings: Settings) -> bool:
+        """Whether it has these settings; a list holds alternatives."""
+        return all(
+            self[name] in value if isinstance(value, list) else self[name] == value
+            for name, value in settings.items()
+        )
+
+    def with_seeds(self, seeds: Sequence[int]) -> Case:
+        """The case with further seeds."""
+        return replace(self, seeds=tuple(dict.fromkeys((*self.seeds, *seeds))))
 
     @property
     def key(self) -> str:
@@ -115,6 +126,9 @@ class Study:
     ) -> Study:
         """Load the study defined by a settings file.
 
+        Each ``[[further]]`` of the file adds ``seeds`` to the cases with the settings ``where``, of
+        which a list holds alternatives.
+
         Args:
             file: its path; its stem is the name of the study. ``common.toml`` in the same folder,
                 if present, holds settings shared by all studies of the folder.
@@ -141,6 +155,9 @@ class Study:
             for values in itertools.product(*(settings[k] for k in lists)):
                 one = complete(settings | dict(zip(lists, values, strict=True)), scale)
                 cases.append(Case(one, seeds, rank))
+        for more in text.get("further", []):
+            seeds = tuple(more["seeds"])
+            cases = [c.with_seeds(seeds) if c.matches(more["where"]) else c for c in cases]
         return cls(file.stem, tuple(cases))
 
     @classmethod
@@ -186,21 +203,35 @@ class Study:
 
 @dataclass(frozen=True, eq=False)  # hashable, so that what is computed from it can be kept
 class Results:
-    """The finished runs of a study, by case."""
+    """The finished runs of a study, by case.
+
+    Args:
+        study: the study.
+        runs: its runs, by place of the case.
+        used: receives the runs that ``of`` returns, by key of the case; None to keep no record.
+    """
 
     study: Study
     runs: dict[int, list[StoredRun]]
+    used: dict[str, list[StoredRun]] | None = None
 
     @classmethod
     def joined(cls, several: Sequence[Results]) -> Results:
         """The runs of several studies as one, see ``Study.joined``."""
         study = Study.joined([one.study for one in several])
-        runs = {case.key: one.of(case) for one in several for case in one.study.cases}
-        return cls(study, {i: runs[case.key] for i, case in enumerate(study.cases)})
+        pairs = (
+            (case.key, one.runs[i]) for one in several for i, case in enumerate(one.study.cases)
+        )
+        runs = dict(pairs)
+        by_case = {i: runs[case.key] for i, case in enumerate(study.cases)}
+        return cls(study, by_case, several[0].used)
 
     def of(self, case: Case) -> list[StoredRun]:
         """The stored runs of a case, by seed."""
-        return self.runs[self.study.cases.index(case)]
+        runs = self.runs[self.study.cases.index(case)]
+        if self.used is not None:
+            self.used[case.key] = runs
+        return runs
 
     def rows(self, case: Case) -> list[list[dict[str, Any]]]:
         """The rows of each finished seed."""
