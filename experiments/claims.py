@@ -103,10 +103,11 @@ class Change:
 
 @dataclass(frozen=True)
 class Assessed:
-    """A claim with its effects."""
+    """A claim with its effects, and how long a further seed of all its runs would take."""
 
     claim: Claim
     effects: tuple[Effect | Signs, ...]
+    seconds: float = 0.0
 
     @cached_property
     def found(self) -> Outcome:
@@ -216,10 +217,11 @@ def assess(name: str, evidence: Evidence | None = None) -> list[Assessed]:
     assessed = []
     for claim in claims_of(paper.folder):
         effects: Sequence[Effect | Signs] = ()
+        evidence.used.clear()
         if not claim.untestable:
             measure: Measure = getattr(measures, claim.measure)
             effects = measure(evidence, **claim.criterion)
-        assessed.append(Assessed(claim, tuple(effects)))
+        assessed.append(Assessed(claim, tuple(effects), evidence.seconds))
     return assessed
 
 

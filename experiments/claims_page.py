@@ -11,6 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from experiments import undecided
 from experiments.blocks import DOCS, FIGURES, VALUE, with_values
 from experiments.claims import (
     FIDELITIES,
@@ -27,6 +28,8 @@ from wirelessfl.results.costs import markdown
 from wirelessfl.results.intervals import HIDDEN, Effect
 from wirelessfl.results.outcomes import Signs, outcome_of
 
+UNDECIDED = "claims-undecided.md"
+"""What would decide the undecided claims, in docs/results."""
 HANG: dict[str, Any] = {"subsequent_indent": "  ", "break_on_hyphens": False}
 
 
@@ -130,7 +133,8 @@ def page(by_paper: Mapping[str, Sequence[Assessed]]) -> str:
 
 def toctree(names: Iterable[str]) -> str:
     """The pages of the papers' claims, for the navigation of the site."""
-    files = "".join(f"{page_of(name).removesuffix('.md')}\n" for name in names)
+    pages = [*map(page_of, names), UNDECIDED]
+    files = "".join(f"{one.removesuffix('.md')}\n" for one in pages)
     return f"```{{toctree}}\n:hidden:\n\n{files}```\n"
 
 
@@ -194,6 +198,7 @@ def files(
     """
     tables = [*tables]
     pages = {page_of(name): paper_page(name, rows, tables) for name, rows in by_paper.items()}
+    pages |= {UNDECIDED: undecided.page(by_paper)}
     texts = {"claims.md": page(by_paper), "claims.json": details(by_paper), **pages}
     return {RESULTS / file: text for file, text in texts.items()}
 
@@ -248,7 +253,8 @@ the least effect that counts (in [claims.json](claims.json)) decide:
   no difference, in either. It reads **contradicted** only in the published setting and for
   theorems.
 - **undecided**: enough seeds, but the interval shows none of these. Where it excludes 0 or the
-  claim, this is said. If the effects of one claim differ, their outcomes are counted.
+  claim, this is said. If the effects of one claim differ, their outcomes are counted. [What would
+  decide these](claims-undecided.md).
 - **not tested**: fewer than three seeds, or runs are missing.
 
 *Fidelity* says how near the runs are: the published setting, other (or unpublished)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import statistics
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -52,6 +53,13 @@ class Evidence:
             results = self.paper.study(name, self.scale).results(self.store)
             self.read[name] = replace(results, used=self.used)
         return self.read[name]
+
+    @property
+    def seconds(self) -> float:
+        """How long a further seed of all cases in ``used`` would take."""
+        return sum(
+            statistics.mean(run.seconds for run in runs) for runs in self.used.values() if runs
+        )
 
     @cached_property
     def numbers(self) -> dict[str, str]:

@@ -9,13 +9,10 @@ from __future__ import annotations
 
 import math
 import statistics
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from importlib import import_module
 
 from experiments.claims import TITLES, Assessed
-from experiments.evidence import Evidence
-from experiments.papers import papers
 from wirelessfl.results.costs import markdown
 from wirelessfl.results.intervals import HIDDEN, Effect
 from wirelessfl.results.outcomes import DECIDED, Outcome, Signs, outcome, outcome_of
@@ -84,37 +81,37 @@ def need(claim: str, effects: Sequence[Effect | Signs], seconds: float) -> Need:
     return Need(claim, have, None, None, 0.0, reason)
 
 
-def needs(name: str, assessed: Sequence[Assessed]) -> list[Need]:
-    """What would decide the undecided claims of a paper, the cheapest first.
-
-    Args:
-        name: name of the paper.
-        assessed: its claims.
-    """
-    measures = import_module(f"experiments.{name}.claims")
-    evidence = Evidence.of(papers()[name])
-    result = []
-    for one in assessed:
-        if one.outcome == "undecided":
-            evidence.used.clear()
-            getattr(measures, one.claim.measure)(evidence, **one.claim.criterion)
-            seconds = sum(
-                statistics.mean(run.seconds for run in runs)
-                for runs in evidence.used.values()
-                if runs
-            )
-            result.append(need(one.claim.id, one.effects, seconds))
+def needs(assessed: Sequence[Assessed]) -> list[Need]:
+    """What would decide the undecided of these claims, the cheapest first."""
+    undecided = [one for one in assessed if one.outcome == "undecided"]
+    result = [need(one.claim.id, one.effects, one.seconds) for one in undecided]
     return sorted(result, key=lambda one: (one.seeds is None, one.hours))
 
 
-def table(by_paper: dict[str, Sequence[Assessed]]) -> str:
+def page(by_paper: Mapping[str, Sequence[Assessed]]) -> str:
+    """The text of docs/results/claims-undecided.md."""
+    return INTRODUCTION + table(by_paper)
+
+
+INTRODUCTION = """# What would decide the undecided claims
+
+With further seeds, the interval of an effect narrows around its mean. The table says with how many,
+beyond those that the claim has, all its effects show the same outcome, if their means and standard
+deviations stay as they are; and how many hours the further runs take, if they take as long as the
+stored ones, one thread each. Means move when seeds are added, so claims that need many seeds may
+well end otherwise. [How claims are decided](claims.md).
+
+"""
+
+
+def table(by_paper: Mapping[str, Sequence[Assessed]]) -> str:
     """What would decide the undecided claims of all papers, as a Markdown table."""
     rows = []
     for name, assessed in by_paper.items():
-        for one in needs(name, assessed):
+        for one in needs(assessed):
             more = "-" if one.seeds is None else str(one.seeds - one.have)
             hours = "-" if one.seeds is None else f"{one.hours:.2g}"
-            end = one.reason or f"{one.outcome}, if mean and deviation stay"
+            end = one.reason or str(one.outcome)
             rows.append([one.id, TITLES[name], str(one.have), more, hours, end])
     head = ["claim", "paper", "seeds", "further seeds", "CPU hours", "outcome then"]
     return markdown(head, rows)

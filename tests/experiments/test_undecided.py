@@ -1,16 +1,15 @@
 """What would decide an undecided claim."""
 
 import statistics
-from types import SimpleNamespace
+from dataclasses import replace
 
 import pytest
 
-from experiments import undecided
-from experiments.claims import claims_of
+from experiments.claims import assess
 from experiments.evidence import Evidence
 from experiments.papers import papers
 from experiments.studies import Study
-from experiments.undecided import need, with_seeds
+from experiments.undecided import need, needs, with_seeds
 from wirelessfl.results.intervals import Effect
 from wirelessfl.results.outcomes import Signs, outcome
 
@@ -56,16 +55,17 @@ def test_what_no_number_of_seeds_decides():
 def test_cost_is_that_of_the_runs_that_the_claim_compares():
     """Claim 8b compares two cases of study ``cap``."""
     paper = papers()["hist"]
-    (claim,) = (one for one in claims_of(paper.folder) if one.id == "8b")
-    results = Evidence.of(paper).study("cap")
+    evidence = Evidence.of(paper)
+    (claim,) = (one for one in assess("hist", evidence) if one.claim.id == "8b")
+    results = evidence.study("cap")
     seconds = [
         statistics.mean(run.seconds for run in results.of(case))
         for case in results.where(slowdown=3)
         if case["mask_sizes"] == "uniform" or case["size_cap"] == 1.5
     ]
     assert len(seconds) == 2
-    one = SimpleNamespace(claim=claim, outcome="undecided", effects=[SPREAD])
-    (result,) = undecided.needs("hist", [one])
+    assert claim.seconds == pytest.approx(sum(seconds))
+    (result,) = needs([replace(claim, effects=(SPREAD,))])
     assert result.hours == pytest.approx(15 * sum(seconds) / 3600)
 
 
