@@ -126,8 +126,8 @@ class Study:
     ) -> Study:
         """Load the study defined by a settings file.
 
-        Each ``[[further]]`` of the file adds ``seeds`` to the cases with the settings ``where``, of
-        which a list holds alternatives.
+        Each ``[[further]]`` of the file adds ``seeds`` to the cases of scale ``small`` with the
+        settings ``where``, of which a list holds alternatives.
 
         Args:
             file: its path; its stem is the name of the study. ``common.toml`` in the same folder,
@@ -155,7 +155,7 @@ class Study:
             for values in itertools.product(*(settings[k] for k in lists)):
                 one = complete(settings | dict(zip(lists, values, strict=True)), scale)
                 cases.append(Case(one, seeds, rank))
-        for more in text.get("further", []):
+        for more in text.get("further", []) if scale == "small" else []:
             seeds = tuple(more["seeds"])
             cases = [c.with_seeds(seeds) if c.matches(more["where"]) else c for c in cases]
         return cls(file.stem, tuple(cases))

@@ -78,3 +78,4 @@ def test_further_seeds_of_a_settings_file(tmp_path):
     )
     seeds = [case.seeds for case in Study.load(file, "small").cases]
     assert seeds == [(1, 2, 3), (1, 2), (1, 2, 3)]
+    assert {case.seeds for case in Study.load(file, "paper").cases} == {(1, 2)}
