@@ -323,6 +323,7 @@ SESSIONS = {
     "previous": one("fedavg", **LABELS, warm_start="previous", overlap=0.4, eval_every=2),
     "fresh": one("fedavg", **LABELS, warm_start="fresh", shared_labels="both", overlap=0.4),
     "average": one("fedavg", **LABELS | {"sessions": 5}, warm_start="average", pilot_sessions=2),
+    "kept-momentum": one("fedacg", **LABELS, server_momentum="keep"),
     "continuous": one("fedavg", **LABELS, warm_start="continuous", tested_labels="all"),
     "continuous-logits": one(
         "fedavg", **LABELS, warm_start="continuous", distillation="logits", kl_weight=0.5

@@ -145,6 +145,11 @@ class Algorithm(ClientRule, Method):
         return ()
 
     @property
+    def server_memory(self) -> frozenset[str]:
+        """Names of server state other than the model and the means in ``recounted``."""
+        return frozenset(self.initial(torch.zeros(1))) - {"params", *self.recounted}
+
+    @property
     def remembers(self) -> tuple[str, ...]:
         """Names of the vectors [P] that the server stores for each client, initially zero."""
         return ()

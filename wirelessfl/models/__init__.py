@@ -25,6 +25,7 @@ if TYPE_CHECKING:
         GroupNormCNN,
         LeNet5,
         ResNet18,
+        ResNet34,
     )
     from wirelessfl.models.built_in.dense import FCNN, MLP, LinearClassifier
     from wirelessfl.models.built_in.gpt2_lora import GPT2LoRA
@@ -41,6 +42,7 @@ MODELS: Mapping[str, BuiltIn] = {
     "fedast-cnn": BuiltIn(f"{__name__}.built_in.convolutional", "FedASTCNN"),
     "gn-cnn": BuiltIn(f"{__name__}.built_in.convolutional", "GroupNormCNN"),
     "resnet18": BuiltIn(f"{__name__}.built_in.convolutional", "ResNet18"),
+    "resnet34": BuiltIn(f"{__name__}.built_in.convolutional", "ResNet34"),
     "lstm": BuiltIn(f"{__name__}.built_in.text", "LSTM"),
     "text-mean": BuiltIn(f"{__name__}.built_in.text", "TextMean", default_tokenizer="words"),
     "gpt2-lora": BuiltIn(f"{__name__}.built_in.gpt2_lora", "GPT2LoRA"),
@@ -157,6 +159,7 @@ __all__ = [
     "LeNet5",
     "LinearClassifier",
     "ResNet18",
+    "ResNet34",
     "StreamDropout",
     "TextMean",
     "build_model",

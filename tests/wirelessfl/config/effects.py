@@ -18,6 +18,8 @@ SHARED = {"csi_error": ("failures", "uplink")}
 STARS = {name for name, cls in algorithm_classes().items() if cls.topology == "star"}
 NARROW = {"ra-fed", "ram-fed", "heterofl", "fedrolex", "fedavg-small"}
 WITH_STATE = {"scaffold", "scaffold-m", "fadamgc", "fa-nt", "local-adam", "moon", "ram-fed"}
+MEMORY = {"fedacg", "fedadam", "fedyogi", "fedadagrad", "fedams", "fedavg-m", "scaffold-m"}
+"""Algorithms whose server has momentum or moments."""
 TRACKING = {"scaffold", "scaffold-m", "fadamgc", "fa-nt"}
 WITHOUT_MEAN = {"fedasync", "fedbuff"}
 CLIENTS = {"requests", "fixed_buffer", "option", "spread_updates", "period", "floor"}
@@ -73,6 +75,7 @@ SECTIONS: dict[str, Callable[[Run], bool]] = {
     "tracking_clients": lambda run: run["algorithm"] in TRACKING and run["schedule"] == "rounds",
     "sessions": lambda run: run["schedule"] == "rounds",
     "tested_labels": lambda run: run["sessions"] is not None,
+    "server_momentum": lambda run: run["sessions"] is not None and run["algorithm"] in MEMORY,
     "patience": lambda run: not run["sessions"],
     "client_joules": lambda run: run["schedule"] == "rounds",
     "cutoff_seconds": lambda run: run["uplink"] != "aircomp",

@@ -8,7 +8,7 @@ from tests.executors import ANY_MODULE
 from tests.wirelessfl.training.jobs import job_for, plain_loop, training_data, updates
 from wirelessfl.base.errors import ConfigError
 from wirelessfl.config import Config
-from wirelessfl.models import ResNet18, build_model
+from wirelessfl.models import ResNet18, ResNet34, build_model
 from wirelessfl.training.objective import Objective
 from wirelessfl.training.trial import check_model, why_not_vmapped
 
@@ -33,6 +33,19 @@ def test_it_has_the_published_number_of_parameters(norm):
     assert sum(p.numel() for p in model.parameters()) == counted
     assert not list(model.buffers())
     assert round(4 * counted / 1e6, 1) == 44.7
+
+
+def test_resnet34_has_the_published_layers():
+    """Parameters by hand, and 34 convolutions and linear layers besides the shortcuts."""
+    pairs = [(3, 64), *[(64, 64)] * 6, (64, 128), *[(128, 128)] * 7]
+    pairs += [(128, 256), *[(256, 256)] * 11, (256, 512), *[(512, 512)] * 5]
+    shortcuts = 64 * 128 + 128 * 256 + 256 * 512
+    norms = 2 * (sum(o for _, o in pairs) + 128 + 256 + 512)
+    counted = sum(9 * i * o for i, o in pairs) + shortcuts + norms + 512 * 10 + 10
+    assert len(pairs) + 1 == 34
+    model = build_model("resnet34", (3, 64, 64), 10, dropout=0, stream=Stream(1))
+    assert sum(p.numel() for p in model.parameters()) == counted == 21_282_122
+    assert ResNet34((3, 64, 64), 4, width=4)(torch.rand(2, 3, 64, 64)).shape == (2, 4)
 
 
 @pytest.mark.parametrize("size", [32, 64])

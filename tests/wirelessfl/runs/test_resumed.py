@@ -28,7 +28,7 @@ from wirelessfl.runs.folder.directory import RunDirectory
 OTHERS = (
     *("fadamgc", "fa-nt", "fedams", "local-adam", "hist-scaffold-m", "patience", "select-age"),
     *("stop-at-target", "validation-fraction", "select-round-robin", "vmap-replay"),
-    *("continuous", "proposed", "trace", "arrivals-seconds", "sessions-ram-fed"),
+    *("continuous", "kept-momentum", "proposed", "trace", "arrivals-seconds", "sessions-ram-fed"),
     *("fedast-static", "fedast-published-times", "sync-bayes-st", "sync-ucb-st"),
     *("buffered-fedadam-poly", "ram-fed-fastest", "own-network"),
 )

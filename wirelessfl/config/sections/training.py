@@ -251,6 +251,13 @@ BUILT_IN = Needs(
 )
 
 
+MEMORY = Needs(
+    lambda run, _: run.settings.algorithm.rule.server_memory,
+    'conflicts with algorithm "{run.title}", whose server has no momentum or moments: choose '
+    "fedacg, fedadam or another algorithm with server state",
+)
+
+
 class SessionsSection(Section):
     """Sessions of ``rounds`` rounds each; clients join and leave between them."""
 
@@ -259,4 +266,8 @@ class SessionsSection(Section):
     )
     tested_labels: Annotated[Literal["present", "all"], SESSIONS[1]] = Field(
         "present", description="test samples: only labels of present clients, or all"
+    )
+    server_momentum: Annotated[Literal["reset", "keep"], SESSIONS, MEMORY] = Field(
+        "reset",
+        description="momentum and moments of the server when a session begins: reset, or keep",
     )

@@ -80,12 +80,17 @@ class Server:
         self.present.remove(client)
         self._present_weights -= self.weights.sums(np.array([client]))  # exact: whole numbers
 
-    def begin(self, params: torch.Tensor) -> None:
+    def begin(self, params: torch.Tensor, *, keep: bool = False) -> None:
         """Restart from ``params`` [P] with the present clients, which keep their states.
 
-        The server's moments are reset; its means over clients are recomputed.
+        The server's means over clients are recomputed. Its momentum and moments are reset, or kept
+        unless they have diverged.
         """
+        before = {**self.cloud, **self.nodes}
         self.cloud, self.nodes = self._initial(params)
+        if keep and all(bool(before[n].isfinite().all()) for n in self.rule.server_memory):
+            for state in (self.cloud, self.nodes):
+                state |= {name: before[name] for name in state.keys() & self.rule.server_memory}
         self.recount()
 
     def recount(self) -> None:

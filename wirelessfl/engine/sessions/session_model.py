@@ -83,6 +83,8 @@ class SessionModel:
         labels: labels of the present clients.
         possible: maps a session to the labels that its clients can have; None for all.
         trial_stream: random stream of trial rounds.
+        keep_momentum: whether the server's momentum and moments outlive a session. Trial rounds
+            always start without them, because they measure the present clients alone.
     """
 
     def __init__(
@@ -95,10 +97,11 @@ class SessionModel:
         labels: HeldLabels,
         possible: Callable[[int], Collection[int] | None],
         trial_stream: Stream,
+        keep_momentum: bool = False,
     ) -> None:
         self.training, self.warm_start, self.spec = training, warm_start, spec
         self.draw, self.labels, self.possible = draw, labels, possible
-        self.trial_stream = trial_stream
+        self.trial_stream, self.keep_momentum = trial_stream, keep_momentum
         self.past = Past()
         self.gradient: torch.Tensor | None = None
         """Change of the pilot model [P] in the session's trial rounds."""
@@ -150,7 +153,7 @@ class SessionModel:
             self.gradient, self._trial = self._trial.server.cloud["params"] - start, None
         opening = self.opening()
         begun = self.warm_start.initial(opening)
-        self.server.begin(begun.params)
+        self.server.begin(begun.params, keep=self.keep_momentum)
         self.weights = begun.weights
         self._teach(opening.latest)
 

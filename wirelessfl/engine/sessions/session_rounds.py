@@ -113,6 +113,7 @@ class SessionRounds(OneModel):
         warm_start: returns the initial model of each session.
         draw: maps a number to a newly drawn model.
         labels: labels of the present clients.
+        keep_momentum: as for ``SessionModel``.
     """
 
     def __init__(
@@ -125,6 +126,7 @@ class SessionRounds(OneModel):
         *,
         draw: Callable[[int], torch.Tensor],
         labels: HeldLabels,
+        keep_momentum: bool = False,
     ) -> None:
         super().__init__(planner, training, clock)
         self.attendance = attendance
@@ -145,6 +147,7 @@ class SessionRounds(OneModel):
             labels=labels,
             possible=attendance.labels,
             trial_stream=self.trial_planner.stream,
+            keep_momentum=keep_momentum,
         )
         self._departed = False
         """Whether a client has left since the last recount of the means over client states."""

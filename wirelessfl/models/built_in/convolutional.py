@@ -1,4 +1,4 @@
-"""Convolutional networks of images, from LeNet-5 to ResNet-18."""
+"""Convolutional networks of images, from LeNet-5 to ResNet-34."""
 
 from __future__ import annotations
 
@@ -181,6 +181,10 @@ class ResNet18(nn.Module):
         width: channels of the first stage, even; 64 for ResNet-18, fewer for a smaller network.
     """
 
+    title = "resnet18"
+    depths = (2, 2, 2, 2)
+    """Blocks of each stage."""
+
     def __init__(
         self, input_shape: Sequence[int], classes: int, *, norm: Norm = "group", width: int = 64
     ) -> None:
@@ -188,20 +192,22 @@ class ResNet18(nn.Module):
         shape = tuple(input_shape)
         if len(shape) != 3 or shape[1:] not in _SIZES:
             raise ConfigError(
-                f"model resnet18 needs images of 32x32 or 64x64, but the data set has samples of "
-                f"shape {shape}: choose cifar10, cifar100 or tinyimagenet, or model fcnn."
+                f"model {self.title} needs images of 32x32 or 64x64, but the data set has samples "
+                f"of shape {shape}: choose cifar10, cifar100 or tinyimagenet, or model fcnn."
             )
         if norm not in get_args(Norm):
             raise ConfigError(f'norm is {norm!r}: choose "group" or "batch".')
         if width < RESNET_GROUPS or width % RESNET_GROUPS:
-            raise ConfigError(f"width is {width}: give a multiple of {RESNET_GROUPS} for resnet18.")
+            raise ConfigError(
+                f"width is {width}: give a multiple of {RESNET_GROUPS} for {self.title}."
+            )
         self.conv = _convolution(shape[0], width, _SIZES[shape[1:]])
         self.norm = _normalisation(width, norm)
         self.relu = nn.ReLU()
         blocks: list[nn.Module] = []
         channels = width
-        for stage in range(4):
-            for block in range(2):
+        for stage, depth in enumerate(self.depths):
+            for block in range(depth):
                 stride = 2 if stage > 0 and block == 0 else 1
                 blocks.append(BasicBlock(channels, width << stage, stride, norm))
                 channels = width << stage
@@ -214,6 +220,21 @@ class ResNet18(nn.Module):
         # Not adaptive pooling, whose gradient is not deterministic on GPUs.
         logits: Tensor = self.fc(x.mean((2, 3)))
         return logits
+
+
+class ResNet34(ResNet18):
+    """ResNet-34: ``ResNet18`` with 3, 4, 6 and 3 blocks; 21,282,122 parameters with ten classes.
+
+    Arguments are those of ``ResNet18``.
+    """
+
+    title = "resnet34"
+    depths = (3, 4, 6, 3)
+
+    def __init__(
+        self, input_shape: Sequence[int], classes: int, *, norm: Norm = "group", width: int = 64
+    ) -> None:
+        super().__init__(input_shape, classes, norm=norm, width=width)
 
 
 class BasicBlock(nn.Module):

@@ -56,6 +56,7 @@ def build_sessions(config: Config, objects: GivenObjects, shards: Shards) -> Set
         warm_start,
         draw=drawn_models(config, model, parts.stream),
         labels=held,
+        keep_momentum=config.sessions.server_momentum == "keep",
     )
     labels = held if config.sessions.tested_labels == "present" else None
     tested = PresentOnly(model.data, parts.training.server, labels)

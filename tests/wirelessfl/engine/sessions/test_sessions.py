@@ -319,3 +319,47 @@ def test_few_clients_are_examined_if_labels_are_common():
         held.left([client])
     assert held.held == tuple(range(10))
     assert len(asked) < 500
+
+
+def test_servers_momentum_at_a_new_session_by_hand(config, toy):
+    """FedACG with one full-batch step a round: m is 0 or the last one when session 1 begins."""
+    module, decay = FCNN((12,), 4, hidden=(10,)), 0.5
+    flags = FLAGS | {"sessions": 2, "rounds": 2, "local_steps": 1, "batch_size": 1000}
+    results = {}
+    for choice in ("reset", "keep"):
+        settings = config("fedacg", **flags, acceleration=decay, beta=0.0, server_momentum=choice)
+        setup = build(settings, data=toy, model=module)
+        spec, params = setup.model.objective.spec, setup.training.server.cloud["params"]
+        momentum = torch.zeros_like(params)
+        for round_number in range(4):
+            if round_number == 2 and choice == "reset":
+                momentum = torch.zeros_like(params)
+            clients = range(round_number // 2, 8, 2)
+            ahead = params + decay * momentum
+            after = full_batch_round(setup.training, spec, module, toy, ahead, clients, 0.1)
+            momentum = decay * momentum + after - ahead
+            params = params + momentum
+        result = wirelessfl.run(settings, data=toy, model=module)
+        results[choice] = torch.cat([value.reshape(-1) for value in result.params.values()])
+        torch.testing.assert_close(results[choice], params, rtol=1e-4, atol=1e-6)
+    assert (results["keep"] - results["reset"]).abs().max() > 1e-3
+
+
+def test_momentum_of_servers_without_state_is_refused(config):
+    """FedAvg's server has none, and SCAFFOLD's mean is recomputed in each session anyway."""
+    for algorithm in ("fedavg", "scaffold"):
+        with pytest.raises(ConfigError, match=r"server_momentum.*no momentum or moments"):
+            config(algorithm, **FLAGS, server_momentum="keep")
+
+
+def test_a_diverged_momentum_is_not_kept(config, toy):
+    """The server starts afresh, and trial copies never have the momentum."""
+    server = build(config("fedadam", **FLAGS), data=toy).training.server
+    params = server.cloud["params"].clone()
+    server.nodes["first"] = torch.ones_like(server.nodes["first"])
+    server.begin(params, keep=True)
+    assert bool((server.nodes["first"] == 1).all())
+    server.nodes["second"] = server.nodes["second"] * torch.inf
+    server.begin(params, keep=True)
+    assert not bool(server.nodes["first"].any())
+    assert bool(server.nodes["second"].isfinite().all())
