@@ -13,6 +13,12 @@ METHODS = ("fedavg-m", "scaffold-m", "fedadam", "fedams", "local-adam", "fa-nt",
 """Methods in the order of the paper's tables."""
 SELECTIVE = ("fa-nt", "fadamgc")
 """Methods for which half of the sampled clients track in the paper's image experiments."""
+EPSILON = 1e-8
+"""Of all Adam optimisers, Section 6. FedAdam adds it to the root of the second moment, which starts
+at its square; FedAMS bounds the second moment itself, by its square. The other methods' default."""
+SERVER_ADAM = {"fedadam": EPSILON, "fedams": 1e-16}
+"""The server's ``eps`` at scale paper. The defaults 1e-3 and 1e-6 are those of these methods' own
+papers, which the studies at scale small have."""
 
 
 def with_tracking(settings: dict[str, Any]) -> dict[str, Any]:
@@ -26,12 +32,17 @@ def complete(settings: dict[str, Any], scale: str) -> dict[str, Any]:
     """Add the step sizes for the method and data set, and the number of tracking clients.
 
     Step sizes that a study states take precedence. Those of a data set precede those of a
-    number of local steps.
+    number of local steps. At scale paper the server's Adam has the paper's epsilon, and a local
+    epoch replaces the number of local steps.
     """
+    if "local_epochs" in settings:
+        settings = {name: value for name, value in settings.items() if name != "local_steps"}
+    if scale == "paper" and settings["algorithm"] in SERVER_ADAM:
+        settings = {"eps": SERVER_ADAM[settings["algorithm"]]} | settings
     if {"lr", "server_lr"} <= settings.keys():
         return with_tracking(settings)
     rates = tomllib.loads((SETTINGS / "rates.toml").read_text(encoding="utf-8"))[scale]
-    names = settings["dataset"], f"K = {settings['local_steps']}", "any"
+    names = settings["dataset"], f"K = {settings.get('local_steps')}", "any"
     by_method = next((rates[name] for name in names if name in rates), {})
     if settings["algorithm"] not in by_method:
         raise ConfigError(

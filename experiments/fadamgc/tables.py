@@ -123,7 +123,7 @@ def comparison(results: Results) -> str:
             published = dataset if dataset in PUBLISHED_ROUNDS else "cifar10"
             rows.append(
                 [
-                    f"{dataset} {100 * TARGETS[dataset]:.0f} %, {steps}",
+                    f"{dataset} {100 * TARGETS[dataset]:.0f} %, {steps or '1 epoch'}",
                     NAMES[case["algorithm"]],
                     f"{case['lr']:g} / {case['server_lr']:g}",
                     str(len(seeds)),

@@ -1,7 +1,5 @@
 """FedAST: tables and figures at scale smoke; settings of scale paper."""
 
-import tomllib
-
 import pytest
 
 from experiments.fedast import bars, curves, measures, sweeps, tables, tasks
@@ -253,40 +251,6 @@ def test_settings_of_scale_paper_are_the_published_ones():
                 assert [c.training.clients_per_round for c in configs] == [100, 84, 48, 68]
             else:
                 assert [(s.active, s.merged) for s in schedules] == [(96, 3)] * 3 + [(96, 6)]
-
-
-def test_settings_of_scale_paper_are_those_of_the_table():
-    """The most specific entry of paper.toml applies to each, and no entry is idle."""
-    entries = tomllib.loads((PAPER.folder / "paper.toml").read_text(encoding="utf-8"))["setting"]
-    used = set()
-    for study in PAPER.studies("paper"):
-        for case in study.cases:
-            configs = case.config(case.seeds[0]).tasks
-            for table in case["task"]:
-                rule = configs[table["name"]].algorithm
-                settings = {"server_lr": rule.server_lr, **case.settings, **table}
-                settings |= {"study": study.name, "seeds": list(case.seeds)}
-                for name in settings.keys() - {"task", "name", "dataset", "algorithm", "study"}:
-                    place = applicable(entries, name, settings)
-                    expected = entries[place].get("ours", entries[place].get("value"))
-                    values = expected if isinstance(expected, list) else [expected]
-                    value = settings[name]
-                    assert value == expected or value in values, (study.name, name, value)
-                    used.add(place)
-    assert used == set(range(len(entries)))
-    assert all("reason" in entry for entry in entries if "ours" in entry)
-
-
-def applicable(entries, name, settings):
-    """The only most specific entry of a setting."""
-    by_place = {
-        place: len(entry.get("where", {}))
-        for place, entry in enumerate(entries)
-        if entry["name"] == name
-        and all(settings.get(key) == value for key, value in entry.get("where", {}).items())
-    }
-    (place,) = [one for one, count in by_place.items() if count == max(by_place.values())]
-    return place
 
 
 def test_settings_of_the_other_figures():
