@@ -24,7 +24,7 @@ VALUES = {
     "downlink_mbps": 5.0, "backhaul_mbps": 5.0, "edge_rounds": 2, "max_seconds": 9.0,
     "clients_per_round": 30, "client_joules": 2.5, "local_epochs": 1.5, "cutoff_seconds": 2.5,
     "loss_candidates": 7, "tracking_clients": 30, "sessions": 4, "eval_every": 2,
-    "eval_seconds": 1.0, "target": 0.5, "metric": ("macro-f1",),
+    "eval_seconds": 1.0, "eval_samples": 5, "target": 0.5, "metric": ("macro-f1",),
     "augment": "tests.gate.given:noisy", "monitor": "loss", "patience": 3, "track": "tensorboard",
     "predicted": (40.0, 9.0, 0.5, 0.8), "chunk": 4, "padding": 0.1, "replay": "off", "workers": 1,
     "threads": 1, "out": "folder", "data_dir": "folder", "tokenizer": "gpt2", "max_length": 16,

@@ -220,3 +220,19 @@ def test_curves_of_validation_accuracy_are_drawn(config, toy):
     held = [100 * row["validation_accuracy"] for row in result.rows]
     assert line.get_ydata().tolist() == pytest.approx(held)
     assert axes.get_ylabel() == "validation accuracy (%)"
+
+
+def test_evaluation_on_part_of_the_test_set(config, toy):
+    """Seven of the test samples, the same in every run of the seed; accuracies are sevenths."""
+    setups = [build(config("fedavg", eval_samples=7, seed=s), data=toy) for s in (1, 1, 2)]
+    one, again, other = (setup.model.evaluation(None).test for setup in setups)
+    assert torch.equal(one.inputs, again.inputs)
+    assert not torch.equal(one.inputs, other.inputs)
+    rows = [int((toy.test_inputs == x).flatten(1).all(1).nonzero()[0]) for x in one.inputs]
+    assert rows == sorted(set(rows))
+    assert len(rows) == 7
+    assert torch.equal(one.labels, toy.test_labels[rows])
+    row = wirelessfl.run(config("fedavg", eval_samples=7, rounds=1), data=toy).rows[-1]
+    assert 7 * row["accuracy"] == pytest.approx(round(7 * row["accuracy"]))
+    large = build(config("fedavg", eval_samples=10**6), data=toy).model
+    assert torch.equal(large.test_inputs, toy.test_inputs)

@@ -200,6 +200,12 @@ class EvaluationSection(Section):
         ge=0,
         description="rounds at the start of each session that are always evaluated",
     )
+    eval_samples: int | None = Field(
+        None,
+        ge=1,
+        description="test samples that are evaluated, a sample drawn once by the seed (default: "
+        "all, also if there are fewer)",
+    )
     target: float | None = Field(
         None,
         description="target accuracy (on validation samples, if any), or value of --monitor: the "

@@ -337,6 +337,7 @@ def build_model_of(
         notes += probabilities(objective, widened(inputs[:TRIED]))
     if data.lossy:
         notes.append(f"data set {data.name}: {data.verification}.")
+    tested = _tested(config.evaluation.eval_samples, len(data.test_labels), stream)
     return TrainedModel(
         algorithm=config.algorithm.rule,
         data=data,
@@ -345,8 +346,8 @@ def build_model_of(
         module=module,
         objective=objective,
         start=start.to(device),
-        test_inputs=data.test_inputs.to(device),
-        test_labels=data.test_labels.to(device),
+        test_inputs=data.test_inputs[tested].to(device),
+        test_labels=data.test_labels[tested].to(device),
         validation=_validation(data, held, device),
         measures=measures,
         executor=executor,
@@ -356,6 +357,14 @@ def build_model_of(
         notes=notes,
         of_clients=executor.evaluated if isinstance(executor, TrainerExecutor) else None,
     )
+
+
+def _tested(count: int | None, total: int, stream: Stream) -> slice | torch.Tensor:
+    """Which test samples are evaluated, in their order: all of them, or a random sample."""
+    if count is None or count >= total:
+        return slice(None)
+    drawn = stream.child("evaluated samples").generator().permutation(total)[:count]
+    return torch.from_numpy(np.sort(drawn))
 
 
 def _validation(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from threading import Timer
 from typing import TYPE_CHECKING
 
 from wirelessfl.base.import_paths import short
@@ -24,6 +25,8 @@ DIVERGED = "diverged"
 """Stands for the metrics of a model whose loss or parameters are not finite."""
 KERNEL = "ZMQInteractiveShell"
 """Class of IPython's shell in the kernel of a notebook."""
+SILENT_SECONDS = 5.0
+"""After this time without a first row, a line says what the run does."""
 WIDTH = 24
 """Characters of a bar in a notebook."""
 
@@ -141,6 +144,7 @@ class Console(Observer):
     _bars: dict[str | None, TaskID] = field(default_factory=dict, init=False, repr=False)
     _progress: Progress | None = field(default=None, init=False, repr=False)
     _length: int = field(default=0, init=False, repr=False)
+    _waiting: Timer | None = field(default=None, init=False, repr=False)
 
     def begin(self, run: Running) -> None:
         """Show the bars; those of a resumed run begin at its last rows."""
@@ -148,6 +152,12 @@ class Console(Observer):
         self._notebook = self.terminal is None and in_notebook()
         if self.terminal is None and not self._notebook:
             self.terminal = Terminal(stderr=True)
+        if not (self.quiet or run.rows or self.terminal is None) and (
+            self.lines or self.terminal.is_terminal
+        ):
+            self._waiting = Timer(SILENT_SECONDS, self._explain, (run.config,))
+            self._waiting.daemon = True
+            self._waiting.start()
         if self.quiet or self.terminal is None or not self.terminal.is_terminal:
             return
         from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
@@ -164,8 +174,21 @@ class Console(Observer):
         for row in {row.get("task"): row for row in run.rows}.values():
             self.row(run, row)
 
+    def _explain(self, config: Config) -> None:
+        """Say why there is no row yet."""
+        count = config.evaluation.eval_samples
+        tested = "all test samples" if count is None else f"{count:,} test samples"
+        assert self.terminal is not None
+        self.terminal.print(f"evaluating the initial model on {tested}", highlight=False)
+
+    def _stop_waiting(self) -> None:
+        if self._waiting is not None:
+            self._waiting.cancel()
+            self._waiting = None
+
     def row(self, run: Running, row: Row) -> None:
         """Show a row."""
+        self._stop_waiting()
         if self.quiet:
             return
         task = row.get("task")
@@ -196,6 +219,7 @@ class Console(Observer):
 
     def end(self, run: Running) -> None:
         """Leave the bars as they are."""
+        self._stop_waiting()
         if self._progress is not None:
             self._progress.stop()
             self._progress = None

@@ -2,6 +2,7 @@
 
 import io
 import sys
+import time
 from types import SimpleNamespace
 
 import pytest
@@ -9,7 +10,8 @@ from rich.console import Console as Terminal
 
 import wirelessfl
 from wirelessfl.cli import main
-from wirelessfl.observers import Console
+from wirelessfl.observers import Console, Observer
+from wirelessfl.runs.observers import console
 from wirelessfl.runs.observers.console import in_notebook, line_of
 
 SMALL = "--clients 4 --rounds 2 --local-steps 1 --batch-size 8 --threads 1 --hidden 4".split()
@@ -111,3 +113,22 @@ def test_a_sweep_writes_a_line_per_finished_run_unless_quiet(tmp_path, capsys, q
     assert main([*words, *quiet]) == 0
     again = capsys.readouterr().err
     assert again == "" if quiet else again.startswith("reading 2 finished runs from")
+
+
+def test_a_run_that_starts_slowly_says_what_it_does(config, toy, monkeypatch):
+    """The line comes before the first row, from a metric that waits for it; not in a quick run."""
+    seen = io.StringIO()
+    terminal = Console(terminal=Terminal(file=seen, width=120))
+    settings = config("fedavg", rounds=1, eval_samples=7)
+    wirelessfl.run(settings, data=toy, observers=[terminal])
+    assert "evaluating" not in seen.getvalue()
+    monkeypatch.setattr(console, "SILENT_SECONDS", 0.01)
+
+    class Slow(Observer):
+        def begin(self, run):
+            time.sleep(0.5)
+
+    again = config("fedavg", rounds=1, eval_samples=7)
+    wirelessfl.run(again, data=toy, observers=[terminal, Slow()])
+    lines = seen.getvalue().splitlines()
+    assert lines.index("evaluating the initial model on 7 test samples") == len(lines) - 3
