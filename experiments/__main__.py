@@ -1,4 +1,4 @@
-"""``python -m experiments {claims,pages,queue,gpu,check,seal}``: runs of all papers."""
+"""``python -m experiments {list,claims,pages,queue,gpu,check,seal}``: runs of all papers."""
 
 from __future__ import annotations
 
@@ -6,17 +6,24 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from experiments import pages
+from experiments import figures_page, pages
 from experiments.check import SAMPLE, check
 from experiments.claims import TITLES, assess
 from experiments.claims_page import table, totals, write
+from experiments.evidence import Evidence
 from experiments.gpu import MINUTES, run_gpu
 from experiments.paper import exit_code
+from experiments.papers import papers
 from experiments.queue import entries, gpu_entries, run_queue
 from experiments.seal import seal_all
 from experiments.studies import SCALES
 from wirelessfl.base.errors import ConfigError
 from wirelessfl.cli.parser import Parser
+
+
+def _folder(name: str) -> str:
+    """The folder of a paper whose name may be written with hyphens."""
+    return name.replace("-", "_")
 
 
 def main(words: Sequence[str] | None = None) -> int:
@@ -25,12 +32,16 @@ def main(words: Sequence[str] | None = None) -> int:
         prog="python -m experiments", description="Claims, results pages and runs of all papers."
     )
     commands = parser.add_subparsers(dest="command", required=True)
+    figures = commands.add_parser("list", help="print which command shows which figure and table")
+    figures.add_argument(
+        "paper", nargs="?", choices=[*TITLES], type=_folder, help="only this paper"
+    )
     claims = commands.add_parser("claims", help="print all claims with outcomes; write the pages")
     claims.add_argument(
         "paper",
         nargs="?",
         choices=[*TITLES],
-        type=lambda name: name.replace("-", "_"),
+        type=_folder,
         help="print the claims of this paper only, without writing the page",
     )
     commands.add_parser("pages", help="write claims, tables and figures of docs/results")
@@ -98,6 +109,11 @@ def main(words: Sequence[str] | None = None) -> int:
             print(f"{table(assessed)}\n{totals(assessed)}")
             if arguments.paper is None:
                 write(by_paper)
+            return 0
+        if arguments.command == "list":
+            for name in [arguments.paper] if arguments.paper else TITLES:
+                evidence = Evidence.of(papers()[name])
+                print(f"{TITLES[name]}\n\n{figures_page.table(evidence)}")
             return 0
         if arguments.command == "pages":
             pages.write()

@@ -38,12 +38,6 @@ TITLES = {
     "dynamic_clients": "Dynamic clients",
     "ra_fed": "RA-Fed",
 }
-FIDELITIES = {
-    "published": "published setting",
-    "hyper-parameters": "other hyper-parameters",
-    "stand-in": "stand-in data or model",
-    "computed": "computed",
-}
 UNTESTABLE = "not testable here"
 CONTRADICTED = "contradicted"
 OUTCOMES = (*DECIDED, CONTRADICTED, "undecided", "not tested", UNTESTABLE)
@@ -61,7 +55,7 @@ class Claim:
         published: its numbers.
         measure: name of a function in the paper's ``claims.py``.
         criterion: arguments of that function: the least effect that counts, and what is compared.
-        fidelity: ``published``, ``hyper-parameters``, ``stand-in`` or ``computed``.
+        fidelity: a key of ``experiments.printed.FIDELITIES``.
         setting: how our runs differ from the paper's.
         command: draws the figure or table that shows the values.
         reason: why our result differs, with the claim or experiment that shows it; empty if

@@ -14,7 +14,6 @@ from typing import Any
 from experiments import undecided
 from experiments.blocks import DOCS, FIGURES, VALUE, with_values
 from experiments.claims import (
-    FIDELITIES,
     OUTCOMES,
     RESULTS,
     TITLES,
@@ -24,6 +23,7 @@ from experiments.claims import (
     changes_of,
 )
 from experiments.papers import papers
+from experiments.printed import FIDELITIES
 from wirelessfl.results.costs import markdown
 from wirelessfl.results.intervals import HIDDEN, Effect
 from wirelessfl.results.outcomes import Signs, outcome_of
@@ -257,9 +257,10 @@ the least effect that counts (in [claims.json](claims.json)) decide:
   decide these](claims-undecided.md).
 - **not tested**: fewer than three seeds, or runs are missing.
 
-*Fidelity* says how near the runs are: the published setting, other (or unpublished)
-hyper-parameters, stand-in data or models (another partition of the data, data set, network or
-method), or a computation without training.
+*Fidelity* says how near the runs are: the published setting; the setting of the code that the
+authors released, where it differs from the text; other (or unpublished) hyper-parameters; stand-in
+data or models (another partition of the data, data set, network or method); or a computation
+without training.
 
 A run that misses its target is right-censored: the interval is one-sided, with a floor of
 {hidden:g} on the standard deviation of the logarithm. A second floor accounts for the interval

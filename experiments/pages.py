@@ -10,7 +10,7 @@ import shutil
 import tempfile
 from pathlib import Path
 
-from experiments import blocks, claims_page
+from experiments import blocks, claims_page, figures_page
 from experiments.blocks import BLOCK, DOCS, OTHER, filled, pictures, tables_of
 from experiments.claims import RESULTS, TITLES, assess
 from experiments.evidence import Evidence
@@ -32,6 +32,7 @@ def files(evidence: dict[str, Evidence]) -> dict[Path, str]:
             tabled -= every - {m[2] for m in BLOCK.finditer(text)}
         for experiment in every - tabled:
             by_file |= tables_of(one, experiment)
+    by_file[RESULTS / figures_page.FILE] = figures_page.page(evidence)
     tables = [file.name for file in by_file if file.suffix == ".csv"]
     return claims_page.with_all_values(by_file | claims_page.files(claimed, tables), claimed)
 

@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import NamedTuple, get_args
 
+from experiments.printed import Printed, numbered, printed_of, ranges
 from experiments.runs import Store
 from experiments.studies import SCALES, Results, Scale, Settings, Study
 from experiments.tables import not_run, outdated
 from wirelessfl.base.errors import ConfigError, DataError, TrainingError
 from wirelessfl.base.figures.curves import StyleName, use_style
 from wirelessfl.base.files import check_writable
+from wirelessfl.base.wording import shown, suggestion
 from wirelessfl.cli.parser import Parser
 
 Draw = Callable[[Results, Path], list[Path]]
@@ -67,6 +70,43 @@ class Paper:
     def folder(self) -> Path:
         """Its folder."""
         return self.settings.parent
+
+    @cached_property
+    def printed(self) -> dict[str, Printed]:
+        """The figures and tables that the paper prints, by name."""
+        return printed_of(self.folder)
+
+    def named(self, name: str, others: Iterable[str] = ()) -> str:
+        """The name of the experiment, text or action that a command's name asks for.
+
+        Args:
+            name: its own name, or that of a figure or table of the paper.
+            others: names of further actions.
+
+        Raises:
+            ConfigError: if there is no such figure or table, or nothing shows it.
+        """
+        choices = [*self.experiments, *self.texts, *others, "all"]
+        if name in self.printed and self.printed[name].absent:
+            one = self.printed[name]
+            raise ConfigError(f"{one.number} ({one.content}) is not drawn: {one.absent}.")
+        if name in self.printed:
+            return self.printed[name].command
+        if name in choices:
+            return name
+        panels = [one for one in self.printed if one.startswith(name)]
+        if numbered(name) and panels:
+            raise ConfigError(f"name is {shown(name)}: choose a panel, {', '.join(panels)}.")
+        if numbered(name) and self.printed:
+            raise ConfigError(
+                f"name is {shown(name)}: the paper has {ranges(self.printed)}. "
+                "python -m experiments list says what shows them."
+            )
+        advice = suggestion(name, [*choices, *self.printed])
+        raise ConfigError(
+            f"name is {shown(name)}, which is unknown.{advice} Choose {', '.join(choices)}, or a "
+            "figure or table of the paper."
+        )
 
     def store(self, scale: Scale, out: Path, rows: Path | None = None) -> Store:
         """Where the runs of a scale are: in the repository, those of scale ``smoke`` in ``out``."""
@@ -158,6 +198,10 @@ class Paper:
             self.makers[name]()
         show(name, self.texts[name](), out, self.pictures.get(name, lambda out: []))
 
+    def _ours(self, others: Iterable[str]) -> list[str]:
+        """The names that are not those of the paper's figures and tables."""
+        return [n for n in (*self.experiments, *self.texts, *others) if n not in self.printed]
+
     def main(
         self,
         words: Sequence[str] | None = None,
@@ -174,7 +218,11 @@ class Paper:
             prog=f"python -m experiments.{self.name}",
             description="Draw figures and write tables from the rows of finished runs.",
         )
-        parser.add_argument("name", choices=[*self.experiments, *{**self.texts, **others}, "all"])
+        parser.add_argument(
+            "name",
+            help="a figure or table of the paper, such as fig3 or table1, or one of ours: "
+            f"{', '.join(self._ours(others))}; all",
+        )
         parser.add_argument(
             "--scale",
             choices=SCALES,
@@ -208,9 +256,10 @@ class Paper:
             help="figures for IEEE columns at print size (ieee), or larger (screen)",
         )
         arguments = parser.parse_args(words)
-        names = list(self.experiments) if arguments.name == "all" else [arguments.name]
 
         def act() -> int:
+            arguments.name = self.named(arguments.name, others)
+            names = list(self.experiments) if arguments.name == "all" else [arguments.name]
             check_writable(arguments.out)
             if arguments.rows is not None:
                 check_writable(arguments.rows, "rows")

@@ -10,7 +10,6 @@ from experiments import blocks, claims_page
 from experiments.__main__ import main
 from experiments.blocks import with_values
 from experiments.claims import (
-    FIDELITIES,
     OUTCOMES,
     TITLES,
     UNTESTABLE,
@@ -25,6 +24,7 @@ from experiments.claims_page import page
 from experiments.evidence import Evidence
 from experiments.pages import files
 from experiments.papers import papers
+from experiments.printed import FIDELITIES
 from experiments.studies import Results
 from wirelessfl.base.errors import ConfigError
 from wirelessfl.results.intervals import Effect
