@@ -8,7 +8,6 @@ from __future__ import annotations
 import re
 import tomllib
 from dataclasses import dataclass
-from itertools import groupby
 from pathlib import Path
 
 FIDELITIES = {
@@ -69,10 +68,11 @@ def numbered(name: str) -> bool:
 def ranges(printed: dict[str, Printed]) -> str:
     """What a paper prints, as in ``Figures 1 to 8 and Tables 1 and 2``."""
     parts = []
-    for kind, names in groupby(sorted(printed, key=_parts), key=lambda name: _parts(name)[0]):
-        numbers = list(dict.fromkeys(int(re.sub(r"\D", "", name)) for name in names))
-        span = f"{numbers[0]} to {numbers[-1]}" if len(numbers) > 1 else str(numbers[0])
-        parts.append(f"{KINDS[kind]}{'s' * (len(numbers) > 1)} {span}")
+    for kind, title in KINDS.items():
+        numbers = {int(re.sub(r"\D", "", name)) for name in printed if _parts(name)[0] == kind}
+        first, last = min(numbers, default=0), max(numbers, default=0)
+        if numbers:
+            parts.append(f"{title}s {first} to {last}" if last > first else f"{title} {first}")
     return " and ".join(parts)
 
 

@@ -58,10 +58,9 @@ def test_invalid_arguments_give_one_line(tmp_path, capsys):
 @pytest.mark.parametrize(
     ("main", "words", "message"),
     [
-        (PAPER.main, ["figg8"], "unknown name 'figg8'. Do you mean 'fig8'? Choose fig3, fig4,"),
         (PAPER.main, ["fig3", "--scale", "smal"], "unknown scale 'smal'. Do you mean 'small'?"),
         (PAPER.main, ["fig3", "--row", "x", "--jobz", "3"], "unknown flag '--jobz'. Do you mean"),
-        (every_paper, ["claim"], "unknown command 'claim'. Do you mean 'claims'? Choose claims,"),
+        (every_paper, ["claim"], "unknown command 'claim'. Do you mean 'claims'? Choose list,"),
         (every_paper, ["claims", "hits"], "unknown paper 'hits'. Do you mean 'hist'? Choose hist,"),
     ],
 )

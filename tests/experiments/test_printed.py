@@ -51,6 +51,13 @@ def test_a_number_that_shows_something_else_is_that(tmp_path, capsys):
     assert "drawn:" in capsys.readouterr().out
 
 
+def test_an_unknown_name_is_one_line_of_an_error(capsys):
+    assert HIST.main(["figg8"]) == 2
+    error = capsys.readouterr().err
+    assert error.count("\n") == 1
+    assert "name is 'figg8', which is unknown. Do you mean 'fig8'? Choose fig3, fig4," in error
+
+
 @pytest.mark.parametrize(
     ("name", "message"),
     [
