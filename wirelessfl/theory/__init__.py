@@ -9,6 +9,15 @@ from wirelessfl.theory.dynamic_clients import (
     gradient_norm_bound,
     largest_step_size,
 )
+from wirelessfl.theory.fadamgc import (
+    AdaptiveRun,
+    AdaptiveStepSizes,
+    FAdamGCBound,
+    fadamgc_bound,
+    fadamgc_momentum,
+    fadamgc_rate,
+    fadamgc_step_sizes,
+)
 from wirelessfl.theory.fedast import (
     ShiftedExponential,
     arrival_seconds,
@@ -48,9 +57,12 @@ from wirelessfl.theory.ra_fed import (
 )
 
 __all__ = [
+    "AdaptiveRun",
+    "AdaptiveStepSizes",
     "BufferedRun",
     "Constants",
     "Corollary1",
+    "FAdamGCBound",
     "FedASTBound",
     "FedASTStepSizes",
     "GradientNormBound",
@@ -68,6 +80,10 @@ __all__ = [
     "corollary_1_step_size",
     "data_deviation",
     "estimate_constants",
+    "fadamgc_bound",
+    "fadamgc_momentum",
+    "fadamgc_rate",
+    "fadamgc_step_sizes",
     "fedast_corollary_1",
     "fedast_theorem_1",
     "fedast_theorem_2",
