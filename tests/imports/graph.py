@@ -38,7 +38,7 @@ BUDGETS: dict[str, int] = {
     "wirelessfl.cli": 3410,
     "wirelessfl.results": 4340,
     "wirelessfl.designs": 5800,
-    "wirelessfl.theory": 2090,
+    "wirelessfl.theory": 2350,
     "wirelessfl.runs": 13550,
     "wirelessfl.config": 3970,
     "wirelessfl.engine": 10760,

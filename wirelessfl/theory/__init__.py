@@ -1,4 +1,15 @@
-"""Convergence bounds, and estimates of the constants that they require."""
+"""Convergence bounds of the five papers, and estimates of the constants that they require.
+
+- HIST: Theorem 1 ``theorem_1``, its (13) ``step_size_limit``; Theorem 2 ``theorem_2``; Corollary 1
+  ``corollary_1_step_size``, ``smallest_rounds``; (19c) ``mask_size_cap``; Assumptions 2 and 4 to 6
+  ``estimate_constants``.
+- FAdamGC: Theorem 5.4 ``fadamgc_bound``; 5.4 and C.2 ``fadamgc_step_sizes``; 5.2 and C.3
+  ``fadamgc_momentum``; Table 1 ``fadamgc_rate``.
+- FedAST: Theorem 1 ``fedast_theorem_1``; Theorem 2 ``fedast_theorem_2``; Corollary 1.1
+  ``fedast_corollary_1``.
+- Dynamic clients: Theorem 1 ``gradient_norm_bound``, ``largest_step_size``.
+- RA-Fed: A.1 ``ra_fed_bound``; RAM-Fed: A.2 ``ram_fed_bound``.
+"""
 
 from wirelessfl.theory.constants import estimate_constants, sgd_path
 from wirelessfl.theory.dynamic_clients import (
