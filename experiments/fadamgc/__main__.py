@@ -14,7 +14,7 @@ from experiments.fadamgc import figures, tables
 from experiments.fadamgc.costs import TESTS
 from experiments.fadamgc.methods import SETTINGS, complete
 from experiments.fadamgc.search import StepSearch, rates_lines, search_table
-from experiments.fadamgc.seconds import image_table, language_table
+from experiments.fadamgc.seconds import image_table, language_table, share_table
 from experiments.paper import Experiment, Paper, show
 
 HELD = 0.72
@@ -22,6 +22,11 @@ HELD = 0.72
 
 EXPERIMENTS = {
     "table2": Experiment("table2", tables.comparison, figures.of_methods("table2")),
+    "fig2": Experiment(
+        ("table2", "news"),
+        tables.curve_values("dataset"),
+        figures.curves("fig2", "dataset"),
+    ),
     "table3": Experiment("table3", tables.without_memory),
     "fig3": Experiment(
         "fig3", tables.against("alpha"), figures.costs("fig3", "alpha", "Dirichlet parameter")
@@ -38,7 +43,10 @@ EXPERIMENTS = {
         name: Experiment(
             name,
             tables.against("clients_per_round"),
-            figures.costs(name, "clients_per_round", "clients per round (of 100)"),
+            figures.both(
+                figures.costs(name, "clients_per_round", "clients per round (of 100)"),
+                figures.curves(f"{name}-curves", "clients_per_round"),
+            ),
         )
         for name in ("fig5", "fig6", "fig7", "fig8")
     },
@@ -78,7 +86,7 @@ def search(arguments: argparse.Namespace) -> None:
 
 def seconds(arguments: argparse.Namespace) -> None:
     """Print and store the seconds per round of the run-time model."""
-    show("seconds", f"{image_table()}\n{language_table()}", arguments.out)
+    show("seconds", f"{image_table()}\n{language_table()}\n{share_table()}", arguments.out)
 
 
 if __name__ == "__main__":

@@ -14,7 +14,7 @@ from typing import Any
 from experiments.evidence import Evidence
 from experiments.fadamgc.costs import COMMUNICATION, TESTS, costs, grouped
 from experiments.fadamgc.methods import METHODS, SELECTIVE
-from experiments.fadamgc.seconds import missing_transfers
+from experiments.fadamgc.seconds import TEXT, missing_transfers, quotients
 from experiments.fadamgc.tables import (
     PUBLISHED_ROUNDS,
     PUBLISHED_WITHOUT_MEMORY,
@@ -142,6 +142,26 @@ def round_durations(evidence: Evidence, *, datasets: Sequence[str], within: floa
         most = max(missing, key=lambda method: abs(missing[method]))
         name = f"{DATA[dataset]}, {NAMES[most]}"
         effects.append(Effect(name, (missing[most],), within, equal=True, exact=True))
+    return effects
+
+
+def shares(
+    evidence: Evidence, *, task: str, datasets: Sequence[str], within: float
+) -> list[Effect]:
+    """Quotients of communication and local training in Table 2 over the nearest of the text's.
+
+    Args:
+        evidence: the runs, none of which is used.
+        task: ``images`` or ``language``.
+        datasets: the data sets.
+        within: the largest ratio that does not count.
+    """
+    effects, (lowest, highest) = [], TEXT[task]
+    for dataset in datasets:
+        low, high = quotients(dataset)
+        value = math.log(max(low / highest, 1)) + math.log(min(high / lowest, 1))
+        limit = math.log(within)
+        effects.append(Effect(DATA[dataset], (value,), limit, "ratio", equal=True, exact=True))
     return effects
 
 

@@ -6,12 +6,13 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from experiments.fadamgc.methods import METHODS
-from experiments.fadamgc.tables import TARGETS, fastest, to_target
+from experiments.fadamgc.tables import TARGETS, curves_of, fastest, to_target
 from experiments.labels import costs_of, data_name, seeds_text, span
 from experiments.paper import Draw
 from experiments.studies import Case, Results
 from wirelessfl.base.figures.curves import (
     colour_of,
+    draw_curves,
     line_look,
     new_figure,
     save_figure,
@@ -25,6 +26,8 @@ AXIS_LABELS = {"round": "rounds to the target", "sim_seconds": "simulated time t
 SHORT = {"round": "rounds", "sim_seconds": "simulated time (s)"}
 COLLAPSED = 0.5
 """A run collapsed if its final accuracy is below this part of the target that it had reached."""
+SMOOTH = 3
+"""Evaluations in the mean of a point of a curve: the accuracy varies by several pp between them."""
 SPREAD = 0.6
 """Vertical room of the seeds of a case, of 1 between cases."""
 
@@ -78,6 +81,46 @@ def of_methods(
         return save_figure(figure, out / name)
 
     return draw
+
+
+def curves(name: str, setting: str) -> Draw:
+    """Figures 2 and 5 to 8: accuracy of all methods against rounds and against simulated time.
+
+    Each method has its fastest step sizes, see ``fastest``.
+
+    Args:
+        name: name of the file.
+        setting: name of a setting; one row of panels for each of its values.
+    """
+
+    def draw(results: Results, out: Path) -> list[Path]:
+        values = results.values(setting)
+        chosen: list[Case] = []
+        figure, axes = new_figure(2, height=1.9, rows=len(values))
+        order = [NAMES[method] for method in METHODS]
+        for place, value in enumerate(values):
+            cases = curves_of(results, **{setting: value})
+            chosen += cases
+            rows = {NAMES[case["algorithm"]]: results.rows(case) for case in cases}
+            pair = axes[2 * place : 2 * place + 2]
+            for panel, quantity in zip(pair, AXIS_LABELS, strict=True):
+                draw_curves(panel, rows, quantity, legend=False, styles=order, smooth=SMOOTH)
+                panel.set_title(f"{DATA[cases[0]['dataset']]}, {_named(cases[0], setting)}")
+        facts = [f"step sizes: fewest rounds to the target; mean of {SMOOTH} evaluations"]
+        legend(figure, axes, *facts, seeds_text(results, chosen))
+        return save_figure(figure, out / name)
+
+    return draw
+
+
+def _named(case: Case, setting: str) -> str:
+    steps = f"K = {case['local_steps']}"
+    return f"{steps}, S = {case[setting]}" if setting == "clients_per_round" else steps
+
+
+def both(*draws: Draw) -> Draw:
+    """Several figures of the same runs."""
+    return lambda results, out: [file for draw in draws for file in draw(results, out)]
 
 
 def _at_edge(results: Results, case: Case) -> bool:
@@ -148,7 +191,7 @@ def _facts(cases: list[Case], target: float | None) -> list[str]:
 
 
 def costs(name: str, setting: str, label: str, tests: int = 1, target: float | None = None) -> Draw:
-    """A figure of rounds and seconds to the target against ``setting``, one line per method.
+    """Rounds and seconds to the target against ``setting``, points of each method, joined by lines.
 
     Args:
         name: name of the file.

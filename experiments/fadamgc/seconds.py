@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from functools import cache
 
 import torch
@@ -15,15 +16,18 @@ from wirelessfl.models import ResNet18
 from wirelessfl.models.submodels import ParamSpec
 from wirelessfl.results.costs import markdown
 from wirelessfl.results.price import price
-from wirelessfl.results.selection import NAMES
+from wirelessfl.results.selection import DATA, NAMES
 
 CLIENTS, SAMPLED, STEPS = 100, 10, 60
 GPU_STEP_SECONDS = 1e-3
-"""Order of magnitude of a ResNet-18 step with 50 images on an A100. The paper gives no value; K
-steps take about a hundredth of a round."""
+"""Order of magnitude of a ResNet-18 step with 50 images on an A100. The paper gives no value; in
+Table 2, K steps take about a hundredth of a round, where the text has a tenth to a 25th."""
 RANK = 64
 IMAGES = {"cifar10": (32, 10), "cifar100": (32, 100), "tinyimagenet": (64, 200)}
 """Width of the images and number of classes."""
+TEXT = {"images": (10, 25), "language": (10, 30)}
+"""Section 6: communication takes 10 to 25 times as long as local training for images, and local
+training 10 to 30 times as long as communication for language."""
 LANGUAGE = ("20newsgroups", "qnli", "qqp", "sst2")
 CLASSES = {"20newsgroups": 20, "qnli": 2, "qqp": 2, "sst2": 2}
 
@@ -76,19 +80,59 @@ def lora_parameters(classes: int) -> int:
     return 12 * RANK * (768 + 3 * 768) + 768 * classes
 
 
+def parameters_of(dataset: str) -> int:
+    """Transmitted parameters: ResNet-18, or adapters and head of GPT-2."""
+    if dataset not in IMAGES:
+        return lora_parameters(CLASSES[dataset])
+    width, classes = IMAGES[dataset]
+    return ParamSpec.of(ResNet18((3, width, width), classes)).size
+
+
+def transfer_seconds(dataset: str) -> float:
+    """Seconds of LocalAdam's two transfers per round."""
+    return round_seconds("local-adam", parameters_of(dataset), 0, 1e-9, 1)
+
+
+def quotients(dataset: str) -> tuple[float, float]:
+    """Least and largest quotient of communication and local training that fit LocalAdam's row.
+
+    Communication over local training for images, the inverse for language, as in Section 6. The
+    rounds and minutes of Table 2 are rounded to 0.1. What is left of a round without the transfers
+    is local training; infinite if nothing is left.
+    """
+    place = METHODS.index("local-adam")
+    minutes, rounds = PUBLISHED_MINUTES[dataset][place], PUBLISHED_ROUNDS[dataset][place]
+    transfer = transfer_seconds(dataset)
+    short, long = (60 * (minutes + d) / (rounds - d) - transfer for d in (-0.05, 0.05))
+    if dataset not in IMAGES:
+        return short / transfer, long / transfer
+    return transfer / long, transfer / short if short > 0 else math.inf
+
+
+def share_table() -> str:
+    """The text's quotients of communication and local training against those of Table 2."""
+    rows = []
+    for dataset in PUBLISHED_ROUNDS:
+        image = dataset in IMAGES
+        low, high = quotients(dataset)
+        table = f"{low:.3g} to {high:.3g}" if math.isfinite(high) else f"{low:.3g} or more"
+        what = "communication / local training"
+        low, high = TEXT["images" if image else "language"]
+        what = what if image else "local training / communication"
+        rows.append([DATA[dataset], what, f"{low:g} to {high:g}", table])
+    return markdown(["data", "quotient", "text", "Table 2 (LocalAdam)"], rows)
+
+
 def missing_transfers(dataset: str) -> dict[str, float]:
     """Published seconds per round minus those of the run-time model, in transmitted models.
 
     Half of the sampled clients track. For language, LocalAdam's row determines the local epoch.
     """
-    published = published_seconds(dataset)
+    published, parameters = published_seconds(dataset), parameters_of(dataset)
     if dataset in IMAGES:
-        width, classes = IMAGES[dataset]
-        parameters = ParamSpec.of(ResNet18((3, width, width), classes)).size
         step, steps = GPU_STEP_SECONDS, STEPS
     else:
-        parameters, steps = lora_parameters(CLASSES[dataset]), 1
-        step = published["local-adam"] - round_seconds("local-adam", parameters, 0, 1e-9, 1)
+        step, steps = published["local-adam"] - transfer_seconds(dataset), 1
     model = {m: round_seconds(m, parameters, SAMPLED // 2, step, steps) for m in METHODS}
     transfer = (model["local-adam"] - step * steps) / 2
     return {method: (published[method] - model[method]) / transfer for method in METHODS}
@@ -135,8 +179,8 @@ def language_table() -> str:
     """
     rows = []
     for dataset in LANGUAGE:
-        parameters, published = lora_parameters(CLASSES[dataset]), published_seconds(dataset)
-        epoch = published["local-adam"] - round_seconds("local-adam", parameters, 0, 1e-9, 1)
+        parameters, published = parameters_of(dataset), published_seconds(dataset)
+        epoch = published["local-adam"] - transfer_seconds(dataset)
         for method in METHODS:
             half, whole = (
                 round_seconds(method, parameters, tracking, epoch, 1)

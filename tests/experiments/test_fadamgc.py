@@ -1,5 +1,6 @@
 """FAdamGC: tables and figures at scale smoke; modelled against published times."""
 
+import math
 from dataclasses import replace
 from types import SimpleNamespace
 
@@ -9,6 +10,7 @@ from experiments.fadamgc import __main__ as command
 from experiments.fadamgc import claims, seconds, tables
 from experiments.fadamgc.__main__ import EXPERIMENTS, PAPER
 from experiments.fadamgc.figures import collapses, of_methods
+from experiments.fadamgc.figures import curves as figures_of_curves
 from experiments.fadamgc.methods import METHODS
 from experiments.fadamgc.search import Pair, StepSearch, rates_lines, search_table
 from experiments.runs import Store
@@ -166,6 +168,31 @@ def test_the_figures_show_the_rows(found, figures):
         )
 
 
+def test_curves_show_each_method_with_its_fastest_step_sizes(tmp_path, redrawn):
+    """Of two numbers of local steps, the first counts; a row of panels a data set."""
+    slow, fast = [0.1, 0.2, 0.8], [0.1, 0.8, 0.9]
+    common = {"server_lr": 1.0, "local_steps": 20, "clients_per_round": 10}
+    cases = [common | {"algorithm": "fadamgc", "lr": lr} for lr in (0.001, 0.003)]
+    cases += [common | {"algorithm": "fedams", "lr": 0.1}]
+    cases += [common | {"algorithm": "fedams", "lr": 0.2, "local_steps": 60}]
+    cases += [common | {"algorithm": "fedams", "lr": 0.3, "dataset": "mnist"}]
+    results = results_of(*cases, accuracies=[[slow], [fast], [slow], [fast], [fast]])
+    figures_of_curves("by-hand", "dataset")(results, tmp_path)
+    panels = redrawn["by-hand"].axes
+    assert [panel.get_title() for panel in panels] == [
+        *["Fashion-MNIST, K = 20"] * 2, *["MNIST, K = 20"] * 2,
+    ]  # fmt: skip
+    rounds, seconds = (lines(panel) for panel in panels[:2])
+    assert list(rounds) == ["FedAMS", "FAdamGC"]
+    assert list(rounds["FAdamGC"][0]) == [0, 1, 2]
+    assert list(rounds["FAdamGC"][1]) == pytest.approx([10, 60, 90])
+    assert list(seconds["FedAMS"][0]) == pytest.approx([0, 0.1, 0.2])
+    text = tables.curve_values("dataset")(results).splitlines()
+    assert text[3] == (
+        "| Fashion-MNIST | 20 | 10 | FAdamGC | 0.003 / 1 | 1 | 10.0 | 80.0 | 90.0 | 2 | 0.2 |"
+    )
+
+
 def test_seconds_per_round_match_the_published_ones(out):
     """For 44.7 MB, modelled times per round are within 5 % of Table 2 (3.1 % at most)."""
     published = {
@@ -194,6 +221,21 @@ def test_language_fits_three_and_a_half_transfers_better_than_four():
         )
         assert abs(half - published["fadamgc"]) < 0.12 < abs(whole - published["fadamgc"])
         assert whole == pytest.approx(published["fadamgc"], rel=0.06)
+
+
+def test_the_text_and_table_2_disagree_on_the_shares_of_a_round():
+    """By hand: 11,173,962 numbers of 32 bits twice over 100 Mbit/s in 70.7 minutes / 589.5."""
+    transfer = 2 * 32 * 11_173_962 / 1e8
+    low, high = seconds.quotients("cifar10")
+    assert low < transfer / (60 * 70.7 / 589.5 - transfer) < high
+    assert (low, high) == pytest.approx((141, 184), rel=0.02)
+    assert seconds.quotients("tinyimagenet")[1] == float("inf")
+    low, high = seconds.quotients("sst2")
+    assert 30 < low < 33.9 < high
+    images = claims.shares(None, task="images", datasets=["cifar10"], within=1.05)
+    assert images[0].values[0] == pytest.approx(math.log(seconds.quotients("cifar10")[0] / 25))
+    language = claims.shares(None, task="language", datasets=["qnli"], within=1.05)
+    assert language[0].values[0] == pytest.approx(math.log(seconds.quotients("qnli")[1] / 10))
 
 
 @pytest.mark.thorough
