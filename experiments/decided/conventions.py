@@ -9,6 +9,7 @@ from pathlib import Path
 
 from experiments.decided.oma import beside
 from experiments.evidence import Evidence
+from experiments.labels import data_name
 from experiments.studies import Case, Results
 from wirelessfl.base.figures.curves import save_figure
 from wirelessfl.base.rows import as_mean_value
@@ -132,7 +133,13 @@ def _draw(results: Results, figure: Results, out: Path) -> list[Path]:
     panel.set_xlabel("SNR (dB)")
     panel.set_ylabel(f"accuracy after {rounds} rounds (%)")
     panel.margins(x=0.08)
-    legend(picture, [panel], "Fashion-MNIST, HIST, N = 4", f"mean of {LAST} evaluations")
+    legend(
+        picture,
+        [panel],
+        data_name(results.study.cases),
+        "HIST, N = 4",
+        f"mean of {LAST} evaluations",
+    )
     return save_figure(picture, out / "conventions")
 
 

@@ -78,7 +78,18 @@ def test_points_are_means_with_seeds_bounds_and_marks():
     assert [text.xy for text in panel.texts if text.get_gid() == BOUND] == [(2, 7), (5, 1)]
     panels.legend(figure, [panel], "digits", "", "2 seeds")
     said = "▲: target not reached; arrow up: at least, as some seeds do not reach it"
-    assert facts(figure) == f"digits; 2 seeds; dots: seeds; {said}"
+    bars = "bars: range of more than 5 seeds"
+    assert facts(figure) == f"digits; 2 seeds; dots: seeds; {bars}; {said}"
+
+
+def test_axes_that_are_linear_around_zero_are_named():
+    figure, (panel, other) = new_figure(columns=2)
+    panel.set_xscale("symlog", linthresh=3)
+    other.set_xscale("symlog", linthresh=3)
+    assert explained(figure) == ["axis: linear within ±3, else logarithmic"]
+    panel.set_xscale("log")
+    other.set_xscale("linear")
+    assert explained(figure) == []
 
 
 def test_diverged_seeds_are_crosses_at_the_bottom_and_in_no_mean():

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 NOT_REACHED, NOT_RUN, DIVERGED = "not reached", "not run", "diverged"
-BOUND, DOT, ONE, BAND, SEEDS = "bound", "seed", "one seed", "band", "seeds"
+BOUND, DOT, RANGE, ONE, BAND, SEEDS = "bound", "seed", "range", "one seed", "band", "seeds"
 """What artists with these gids show."""
 DOTS = 5
 """Most seeds that are drawn as dots; the range of more is a line."""
@@ -89,7 +89,8 @@ def draw_seeds(
         return
     look: dict[str, Any] = {"color": colour, "zorder": 3}
     if len(values) > DOTS:
-        axes.plot([x, x], [min(hits), max(hits)], "_-", linewidth=1, markersize=4, **look)
+        look |= {"linewidth": 1, "markersize": 4, "gid": RANGE}
+        axes.plot([x, x], [min(hits), max(hits)], "_-", **look)
         return
     figure = axes.get_figure()
     assert figure is not None
@@ -310,7 +311,7 @@ def _plain(handle: Any) -> Any:
 
 
 def explained(figure: Figure) -> list[str]:
-    """What the marks of a figure mean, in words; where numbers of seeds differ, single ones open.
+    """What marks and axes of a figure mean, in words; single seeds are open where numbers differ.
 
     Args:
         figure: the figure.
@@ -325,11 +326,18 @@ def explained(figure: Figure) -> list[str]:
         line.set_visible(differ)
     return [
         *["dots: seeds"] * (DOT in gids),
+        *[f"bars: range of more than {DOTS} seeds"] * (RANGE in gids),
         *["▲: target not reached"] * (NOT_REACHED in gids),
         *["arrow up: at least, as some seeds do not reach it"] * arrows,
         *["×: diverged seeds, in no mean"] * (DIVERGED in gids),
         *["n: seeds"] * (len(set(map(frozenset, counts.values()))) > 1),
         *["open: one seed"] * (differ and bool(single)),
+        *dict.fromkeys(
+            f"axis: linear within ±{axis.get_transform().linthresh:g}, else logarithmic"  # type: ignore[attr-defined]
+            for panel in figure.axes
+            for axis in (panel.xaxis, panel.yaxis)
+            if axis.get_scale() == "symlog"
+        ),
     ]
 
 
