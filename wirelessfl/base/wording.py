@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import math
 import types
 import typing
 from collections.abc import Callable, Iterable, Mapping
@@ -255,6 +256,20 @@ __all__ = [
 
 UNITS = {"hz": "Hz", "db": "dB", "dbm": "dBm", "m": "m", "w": "W"}
 """Units by the last word of a setting's name."""
+
+
+def fixed(value: float, digits: int) -> str:
+    """A number with ``digits`` decimals, or three significant digits if it is small or very large.
+
+    >>> fixed(34.08, 1), fixed(0.0413, 1), fixed(0.0, 1), fixed(2e9, 1)
+    ('34.1', '0.0413', '0.0', '2e+09')
+    """
+    plain = value == 0 or 10.0 ** (1 - digits) <= abs(value) < WIDE or not math.isfinite(value)
+    return f"{value:.{digits}f}" if plain else f"{value:.3g}"
+
+
+WIDE = 1e7
+"""Numbers from which decimals would fill a column."""
 
 
 def name_and_unit(name: str) -> tuple[str, str]:

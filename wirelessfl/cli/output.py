@@ -16,7 +16,7 @@ from rich.table import Table
 from wirelessfl.air.links import compared
 from wirelessfl.base.import_paths import short
 from wirelessfl.base.terminal import Terminal, say
-from wirelessfl.base.wording import count_of
+from wirelessfl.base.wording import count_of, fixed
 from wirelessfl.runs.folder.directory import Row
 from wirelessfl.runs.observers.console import DIVERGED, Console, metrics_of
 from wirelessfl.runs.summaries import PREDICTION_HEAD, Transition, prediction_rows, predictions
@@ -68,12 +68,14 @@ def closing_table(summaries: Sequence[dict[str, Any]]) -> Table:
 def summary_cells(summary: dict[str, Any], columns: dict[str, tuple[str, str]]) -> list[str]:
     """The cells of a run in the summary table; the columns are given by key of the summary.
 
-    A number whose digits would fill a column has three of them.
+    Small numbers keep three digits, and those whose digits would fill a column have three.
     """
     values = [(key, summary.get(key), form) for key, (_, form) in columns.items()]
     return [
         ABSENT.get(key, "not reached")
         if value is None
+        else fixed(value, int(form[1]))
+        if form.endswith("f")
         else format(value, form if abs(value) < 1e7 else ".3g")
         for key, value, form in values
     ]

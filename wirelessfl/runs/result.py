@@ -18,7 +18,7 @@ from wirelessfl.base.errors import ConfigError
 from wirelessfl.base.figures.curves import StyleName
 from wirelessfl.base.import_paths import expanded, short
 from wirelessfl.base.packages import pandas
-from wirelessfl.base.wording import count_of, shown, suggestion
+from wirelessfl.base.wording import count_of, fixed, shown, suggestion
 from wirelessfl.config import Config
 from wirelessfl.config.choices import ENDLESS
 from wirelessfl.config.stored import dataset_of, settings_by_flag
@@ -174,7 +174,7 @@ class RunResult:
         return {
             "rounds": rounds + ("" if self.finished else ", unfinished"),
             "accuracy": "diverged" if value is None else f"{field} {value:.3f}",
-            "seconds": f"{summary['sim_seconds']:.1f} s simulated",
+            "seconds": f"{fixed(summary['sim_seconds'], 1)} s simulated",
         }
 
     def _repr_html_(self) -> str:
@@ -182,7 +182,7 @@ class RunResult:
         facts = {"run": self.label, **self._facts()}
         if self.rows:
             last = self.rows[-1]
-            facts["traffic"] = f"{last['uplink_mib']:.2f} MiB per client"
+            facts["traffic"] = f"{fixed(last['uplink_mib'], 2)} MiB per client"
             facts["energy"] = f"{last['joules']:.3g} J per client"
         facts["folder"] = str(self.directory)
         lines = [*facts.items(), *(("note", note) for note in self.notes)]

@@ -133,7 +133,10 @@ def test_large_numbers_leave_room_for_other_columns():
     """38148285969094608.000 J took the column of the run at 80 characters."""
     cells = summary_cells(dict.fromkeys(TOTALS, 3.814828596909461e16), TOTALS)
     assert max(map(len, cells)) <= 8
-    assert summary_cells({"joules": 5.2}, {"joules": TOTALS["joules"]}) == ["5.200"]
+    joules = {"joules": TOTALS["joules"]}
+    assert summary_cells({"joules": 5.2}, joules) == ["5.200"]
+    assert summary_cells({"joules": 0.0013149}, joules) == ["0.00131"]
+    assert summary_cells({"joules": 0.0}, joules) == ["0.000"]
 
 
 def test_names_of_own_classes_are_whole_at_80_characters():

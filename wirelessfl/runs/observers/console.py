@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from wirelessfl.base.import_paths import short
 from wirelessfl.base.rows import has_diverged
 from wirelessfl.base.terminal import Terminal
+from wirelessfl.base.wording import fixed
 from wirelessfl.config import Config
 from wirelessfl.config.choices import ENDLESS
 from wirelessfl.runs.observers.observer import Observer, Row, Running
@@ -59,7 +60,7 @@ def line_of(row: Row, of_total: str = "", names: Mapping[str, str] | None = None
         of_total: follows the round, as in "round 12/30".
         names: see ``metrics_of``.
     """
-    seconds = f"{row['sim_seconds']:.1f} s simulated"
+    seconds = f"{fixed(row['sim_seconds'], 1)} s simulated"
     task = f"{row['task']}  " if "task" in row else ""
     metrics = metrics_of(row, names)
     return f"{task}{session_of(row)}round {row['round']}{of_total}  {metrics}  {seconds}"
@@ -196,7 +197,7 @@ class Console(Observer):
         if scale is None:
             scale = self._scales[task] = _Scale.of(run.config, task, self.label)
         names = _of_target(run.config if task is None else run.config.tasks[task], row)
-        seconds = f"{row['sim_seconds']:.1f} s simulated"
+        seconds = f"{fixed(row['sim_seconds'], 1)} s simulated"
         if self._progress is not None:
             if task not in self._bars:
                 self._bars[task] = self._progress.add_task(

@@ -21,6 +21,7 @@ ROW = {"round": 12, "accuracy": 0.8123, "loss": 0.5249, "sim_seconds": 34.12}
 def test_a_line_has_round_metrics_and_time():
     assert line_of(ROW, "/30") == "round 12/30  accuracy 0.812  loss 0.52  34.1 s simulated"
     assert line_of(ROW | {"task": "a"}).startswith("a  round 12  accuracy")
+    assert line_of(ROW | {"sim_seconds": 0.04127}).endswith("  0.0413 s simulated")
     assert line_of(ROW | {"loss": None}) == "round 12  diverged  34.1 s simulated"
 
 
