@@ -299,7 +299,15 @@ def _table_word(table: Settings) -> str:
 def _described(case: Case) -> str:
     shown = ("split", "lr", "mask_sizes", "partition", "dropout", "hidden_biases")
     shown += ("uplink", "snr_db", "clients", "convention", "beamformer")
-    shown += ("dataset", "alpha", "clients_per_round", "tracking_clients", "local_steps", "beta2")
+    shown += (
+        "dataset",
+        "alpha",
+        "clients_per_round",
+        "tracking_clients",
+        "local_steps",
+        "edge_rounds",
+        "beta2",
+    )
     shown += ("schedule", "requests", "buffer", "first")
     shown += ("overlap", "similarity", "similarity_scale", "trial_rounds", "history")
     shown += ("history_keep", "distillation")

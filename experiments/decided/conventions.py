@@ -43,7 +43,7 @@ def runs_of(results: Results, figure: Results) -> Runs:
     """
     snrs = sorted({case["snr_db"] for case in results.study.cases})
     runs: Runs = {name: {} for name in LABELS}
-    for case in figure.where():
+    for case in figure.where(mask_sizes=None):
         if case["uplink"] == "tdma":
             runs[OMA] = dict.fromkeys(snrs, figure.of(case))
         elif case["snr_db"] in snrs:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from functools import partial
 from pathlib import Path
 
 from experiments.comparison import against, table
@@ -12,10 +13,21 @@ from experiments.paper import Experiment, Paper
 EXPERIMENTS = {
     "fig3": Experiment("fig3", tables.traffic(0.75, 0.8), figures.fig3),
     "fig4": Experiment("fig3", tables.traffic(0.75, 0.8), figures.fig4, tables.savings),
-    "fig5": Experiment("fig5", periods.table(5, 10, 15), periods.fig5),
-    "fig6": Experiment("fig6", sizes.cells_table, sizes.fig6),
-    "fig7a": Experiment("fig7a", air_tables.snr_rows),
-    "fig7b": Experiment("fig7b", air_tables.snr_latencies, air.fig7b),
+    "fig5": Experiment(
+        "fig5",
+        periods.table(20, 60, 100, 200, cases_of=partial(periods.of_length, longest=True)),
+        periods.fig5,
+    ),
+    "periods": Experiment(
+        "fig5",
+        periods.table(5, 10, 15, cases_of=partial(periods.of_length, longest=False)),
+        periods.periods,
+    ),
+    "fig6a": Experiment("fig6", sizes.cells_table, sizes.convergence("fig6a", "round")),
+    "fig6b": Experiment("fig6", sizes.cells_table, sizes.convergence("fig6b", "sim_seconds")),
+    "fig6c": Experiment("fig6", sizes.cells_table, sizes.fig6c),
+    "fig7a": Experiment("fig7a", air_tables.snr_rows, air.fig7a),
+    "fig7b": Experiment(("fig7b", "longer"), air_tables.snr_latencies, air.fig7b),
     "fig7c": Experiment("fig7c", air_tables.client_latencies, air.fig7c),
     "fig7d": Experiment("fig7d", air_tables.convention_rows, air.fig7d),
     "fig8": Experiment("fig8", tables.schemes, partitions.fig8),

@@ -5,7 +5,15 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 
-from experiments.hist.air import BEAMFORMERS, LOW_TARGET, label, latencies, mean_error
+from experiments.hist.air import (
+    BEAMFORMERS,
+    LOW_TARGET,
+    METHODS,
+    label,
+    latencies,
+    longest,
+    mean_error,
+)
 from experiments.hist.figures import TARGET
 from experiments.hist.sizes import round_seconds
 from experiments.hist.tables import costs
@@ -26,6 +34,9 @@ def snr_rows(results: Results) -> str:
         results.where(),
         {
             "uplink": lambda case: UPLINKS[case["uplink"]],
+            "method": lambda case: (
+                METHODS[case["mask_sizes"]] if case["uplink"] == "aircomp" else "equal sizes"
+            ),
             "SNR (dB)": lambda case: (
                 f"{case['snr_db']:g}" if case["uplink"] == "aircomp" else "any"
             ),
@@ -43,6 +54,7 @@ def snr_rows(results: Results) -> str:
 
 def snr_latencies(results: Results) -> str:
     """Figure 7b: simulated seconds to 75 % and 80 % at every SNR."""
+    results = longest(results)
     rows, snrs = [], sorted({case["snr_db"] for case in results.study.cases})
     for target in (LOW_TARGET, TARGET):
         for run, points in latencies(results, target).items():

@@ -7,6 +7,7 @@ from itertools import pairwise
 from typing import Any, TypeVar
 
 from experiments.evidence import Evidence, by_seed, final
+from experiments.hist.air import longest
 from experiments.hist.figures import SPLITS, TARGET
 from experiments.hist.measures import by_cap, costs, over_oma, sway, throughout
 from experiments.studies import Results
@@ -73,16 +74,16 @@ def by_cells(
     return [ratio("", more, less, least)]
 
 
-def edge_periods(evidence: Evidence, *, split: str, least: float) -> list[Effect]:
+def edge_periods(evidence: Evidence, *, split: str, least: float, rounds: int = 15) -> list[Effect]:
     """Global rounds to 80 % (Fig. 5): each number of edge rounds E over the next larger one."""
     results = evidence.study("fig5")
-    steps = min(case["local_steps"] for case in results.study.cases)
-    values = sorted({c["edge_rounds"] for c in results.study.cases if c["local_steps"] == steps})
-    rounds = {
-        e: costs(results, "round", split=split, local_steps=steps, edge_rounds=e) for e in values
-    }
+    cases = [case for case in results.study.cases if case["rounds"] == rounds]
+    shared: dict[str, Any] = {"split": split, "rounds": rounds}
+    shared["local_steps"] = min(case["local_steps"] for case in cases)
+    values = sorted({c["edge_rounds"] for c in cases if c["local_steps"] == shared["local_steps"]})
+    needed = {e: costs(results, "round", edge_rounds=e, **shared) for e in values}
     return [
-        ratio(f"E = {few} / E = {many}", rounds[few], rounds[many], least)
+        ratio(f"E = {few} / E = {many}", needed[few], needed[many], least)
         for few, many in pairwise(values)
     ]
 
@@ -199,16 +200,24 @@ def full_model_seconds(evidence: Evidence, *, cells: Sequence[int], least: float
 
 
 def over_air(
-    evidence: Evidence, *, snrs: Sequence[float], least: float, equal: bool = False
+    evidence: Evidence,
+    *,
+    snrs: Sequence[float],
+    least: float,
+    equal: bool = False,
+    sizes: str | None = None,
 ) -> list[Effect]:
-    """Accuracy in the last rounds (Fig. 7a): OMA - AirComp, by SNR."""
+    """Accuracy in the last rounds (Fig. 7a): OMA - AirComp, by SNR.
+
+    ``sizes`` are the masks over the air: ``optimized`` ones (36), or equal ones if left out.
+    """
     results = evidence.study("fig7a")
     oma = by_seed(results, final, uplink="tdma")
     return [
         difference(
             f"{snr:g} dB",
             oma,
-            by_seed(results, final, uplink="aircomp", snr_db=snr),
+            by_seed(results, final, uplink="aircomp", snr_db=snr, mask_sizes=sizes),
             least,
             equal=equal,
         )
@@ -216,53 +225,87 @@ def over_air(
     ]
 
 
-def oscillation(evidence: Evidence, *, snr: float, least: float) -> list[Effect]:
+def oscillation(
+    evidence: Evidence, *, snr: float, least: float, sizes: str | None = None
+) -> list[Effect]:
     """Standard deviation of the accuracy over the last rounds (Fig. 7a): AirComp - OMA."""
     results = evidence.study("fig7a")
     calm = by_seed(results, sway, uplink="tdma")
-    noisy = by_seed(results, sway, uplink="aircomp", snr_db=snr)
+    noisy = by_seed(results, sway, uplink="aircomp", snr_db=snr, mask_sizes=sizes)
     return [difference("", noisy, calm, least)]
 
 
-def fastest_over_air(evidence: Evidence, *, snrs: Sequence[float], least: float) -> list[Effect]:
+def fastest_over_air(
+    evidence: Evidence, *, snrs: Sequence[float], least: float, sizes: str | None = None
+) -> list[Effect]:
     """Seconds to 80 % (Fig. 7b): the fastest other scheme over HIST with AirComp, by SNR."""
-    results, effects = evidence.study("fig7b"), []
+    results, effects = evidence.study(("fig7b", "longer")), []
     for snr in snrs:
         others = {
             f"{NAMES[name]}, OMA": over_oma(results, name, snr) for name in ("hist", "hfedavg")
         }
         others[f"{NAMES['hfedavg']}, AirComp"] = _air_seconds(results, "hfedavg", snr)
-        ours = _air_seconds(results, "hist", snr)
+        ours = _air_seconds(results, "hist", snr, sizes)
         effects.append(over_best(f"{snr:g} dB", others, ours, least))
     return effects
 
 
 def falling_with_snr(
-    evidence: Evidence, *, falls: Sequence[tuple[float, float]], least: float
+    evidence: Evidence,
+    *,
+    falls: Sequence[tuple[float, float]],
+    least: float,
+    sizes: str | None = None,
 ) -> list[Effect]:
     """Seconds to 80 % of HIST over the air (Fig. 7b) at the first over the second SNR."""
-    results, effects = evidence.study("fig7b"), []
+    results, effects = evidence.study(("fig7b", "longer")), []
     for low, high in falls:
-        slow, fast = (_air_seconds(results, "hist", snr) for snr in (low, high))
+        slow, fast = (_air_seconds(results, "hist", snr, sizes) for snr in (low, high))
         effects.append(ratio(f"{low:g} dB / {high:g} dB", slow, fast, least))
     return effects
 
 
-def _air_seconds(results: Results, algorithm: str, snr: float) -> dict[int, CostToTarget]:
-    """Seconds to 80 % over the air."""
-    return costs(results, "sim_seconds", algorithm=algorithm, uplink="aircomp", snr_db=snr)
+def _air_seconds(
+    results: Results, algorithm: str, snr: float, sizes: str | None = None
+) -> dict[int, CostToTarget]:
+    """Seconds to 80 % over the air, of the longest run of each seed."""
+    settings: dict[str, Any] = {"algorithm": algorithm, "uplink": "aircomp"}
+    settings |= {"snr_db": snr, "mask_sizes": sizes}
+    return costs(longest(results), "sim_seconds", **settings)
 
 
 def client_seconds(
-    evidence: Evidence, *, uplink: str, more: int, less: int, least: float
+    evidence: Evidence,
+    *,
+    uplink: str,
+    more: int,
+    less: int,
+    least: float,
+    sizes: str | None = None,
 ) -> list[Effect]:
     """Seconds to 80 % of HIST (Fig. 7c): ``more`` over ``less`` clients per cell.
 
     Either may be larger: ``more`` is the number that takes longer according to the claim.
     """
     results = evidence.study("fig7c")
-    slow, fast = (_clients(results, uplink, count) for count in (more, less))
+    slow, fast = (_clients(results, uplink, count, sizes) for count in (more, less))
     return [ratio("", slow, fast, least)]
+
+
+def equal_masks_over_air(
+    evidence: Evidence, *, clients: Sequence[int], least: float
+) -> list[Effect]:
+    """Seconds to 80 % over the air (Fig. 7c): equal masks over those of (36), by clients a cell."""
+    results = evidence.study("fig7c")
+    return [
+        ratio(
+            f"{count} clients per cell",
+            _clients(results, "aircomp", count),
+            _clients(results, "aircomp", count, "optimized"),
+            least,
+        )
+        for count in clients
+    ]
 
 
 def partitions(evidence: Evidence, *, cells: Sequence[int], least: float) -> list[Effect]:
@@ -290,7 +333,11 @@ def _sent(
     return costs(results, quantity, target, **settings)
 
 
-def _clients(results: Results, uplink: str, per_cell: int) -> dict[int, CostToTarget]:
+def _clients(
+    results: Results, uplink: str, per_cell: int, sizes: str | None = None
+) -> dict[int, CostToTarget]:
     """Seconds to 80 % of HIST with ``per_cell`` clients per cell."""
     total = per_cell * results.study.cases[0]["cells"]
-    return costs(results, "sim_seconds", algorithm="hist", uplink=uplink, clients=total)
+    settings: dict[str, Any] = {"algorithm": "hist", "uplink": uplink}
+    settings |= {"clients": total, "mask_sizes": sizes}
+    return costs(results, "sim_seconds", **settings)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from experiments.labels import SPREAD, costs_of, data_name, seeds_text
 from experiments.studies import Case, Results
 from wirelessfl.base.figures.curves import draw_curves, new_figure, save_figure
+from wirelessfl.base.figures.marks import NOT_RUN
 from wirelessfl.base.figures.style import looks
 from wirelessfl.base.rows import as_mean_value
 from wirelessfl.results.panels import Values, draw_points, grid, legend, room, same_limits
@@ -32,8 +33,8 @@ QUANTITIES = {
 """Costs, as fields of rows, and their names on axes."""
 BUDGET = ("uplink_mib", "sim_seconds", "joules")
 TARGET = 0.8
-CURVED = {"hfedavg": (4,), "hist": (2, 4, 6)}
-"""Numbers of cells with a curve in Figure 3: the curves of HFedAvg coincide."""
+CURVED = (2, 4, 6)
+"""Numbers of cells with a curve in Figure 3."""
 FLOOR = 0.6  # lowest accuracy shown
 DECADES = 300
 """Ratio of the ends of a logarithmic axis up to which it has ticks at 2 and 5."""
@@ -45,7 +46,7 @@ Lines = dict[str, dict[float, list[float | None] | None]]
 def fig3(results: Results, out: Path) -> list[Path]:
     """Accuracy against transmitted MiB per client, one panel per split, at the larger step size."""
     cases = largest_step(results)
-    shown = [case for case in cases if case["cells"] in CURVED[case["algorithm"]]] or cases
+    shown = [case for case in cases if case["cells"] in CURVED] or cases
     splits = list(dict.fromkeys(case["split"] for case in shown))
     figure, axes = grid(len(splits))
     styles = list(dict.fromkeys(case.label for case in shown))
@@ -132,9 +133,15 @@ def draw_costs(
 
 
 def draw_by_place(
-    panel: Axes, lines: Mapping[str, Values], x: str, y: str, *, log: bool = False
+    panel: Axes,
+    lines: Mapping[str, Values],
+    x: str,
+    y: str,
+    *,
+    log: bool = False,
+    apart: float = 0.0,
 ) -> None:
-    """Draw lines with the values of seeds, see ``draw_points``.
+    """Draw lines with the values of seeds, see ``draw_points``; the legend names those not run.
 
     Args:
         panel: axes to draw on.
@@ -142,17 +149,24 @@ def draw_by_place(
         x: label of the horizontal axis, whose ticks are the places.
         y: label of the vertical axis.
         log: whether the vertical axis is logarithmic.
+        apart: distance of the lines at a place, as a share of the horizontal axis.
     """
     if log:
         panel.set_yscale("log")
     by_name = looks([*lines])
+    ticks = sorted({tick for points in lines.values() for tick in points})
+    step = apart * (ticks[-1] - ticks[0]) if ticks else 0.0
     for place, (name, points) in enumerate(lines.items()):
-        draw_points(panel, points, name, place, look=by_name[name])
+        if all(values is None for values in points.values()):
+            panel.plot([], [], label=f"{name} ({NOT_RUN})", **by_name[name])
+            continue
+        shift = step * (place - (len(lines) - 1) / 2)
+        draw_points(panel, points, name, place, shift=shift, look=by_name[name])
     panel.margins(x=0.12)
     if log:
         room(panel)
         _plain_ticks(panel)
-    panel.set_xticks(sorted({tick for points in lines.values() for tick in points}))
+    panel.set_xticks(ticks)
     panel.xaxis.set_major_formatter("{x:g}")
     panel.set_xlabel(x)
     panel.set_ylabel(y)

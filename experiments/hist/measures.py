@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
 from experiments.evidence import by_seed
-from experiments.hist.air import simulated_seconds
+from experiments.hist.air import longest, simulated_seconds
 from experiments.hist.figures import TARGET
 from experiments.studies import Case, Results
 from wirelessfl.base.rows import as_mean_value
@@ -37,7 +37,7 @@ def over_oma(results: Results, algorithm: str, snr: float) -> dict[int, CostToTa
             simulated_seconds(case, run.seed, snr, int(rounds.cost)), rounds.reached
         )
 
-    cases = results.where(algorithm=algorithm, uplink="tdma")
+    cases = longest(results).where(algorithm=algorithm, uplink="tdma")
     return {run.seed: seconds(case, run) for case in cases for run in results.of(case)}
 
 

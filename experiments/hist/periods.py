@@ -1,10 +1,11 @@
-"""Figure 5: what edge rounds E and local steps H cost; H = 60 and H = 40 over 200 rounds."""
+"""Figure 5: accuracy with several edge rounds E and local steps H, and what they cost."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
 
+from experiments.hist.curves import draw_cases
 from experiments.hist.figures import QUANTITIES, SPLITS, TARGET, draw_by_place, facts
 from experiments.hist.measures import throughout
 from experiments.hist.tables import costs
@@ -14,36 +15,69 @@ from experiments.tables import table_of
 from wirelessfl.base.figures.curves import Row, draw_curves, new_figure, save_figure
 from wirelessfl.base.rows import as_mean_value
 from wirelessfl.results.costs import accuracies, spread
-from wirelessfl.results.panels import legend, same_limits
+from wirelessfl.results.panels import grid, legend, same_limits
 
 COSTS = ("round", "sim_seconds", "joules")
 PERIODS = {"edge_rounds": "edge rounds E", "local_steps": "local steps H"}
+APART = 0.07
+"""Distance of lines at the same place, as a share of the axis, so that dots do not overlap."""
 SMOOTH = 5
 """Evaluations that are averaged, because differences of single ones vary by points."""
 
 
 def fig5(results: Results, out: Path) -> list[Path]:
+    """Accuracy against global rounds for each E and H, one panel per split."""
+    cases = of_length(results, longest=True)
+    splits = list(dict.fromkeys(case["split"] for case in cases))
+    figure, axes = grid(len(splits))
+    for panel, split in zip(axes, splits, strict=True):
+        by_period = {period(case): case for case in cases if case["split"] == split}
+        draw_cases(panel, results, by_period, "round")
+        panel.set_title(SPLITS[split])
+    same_limits(axes)
+    drawn = [case for case in cases if results.of(case)] or results.where()
+    step = f"step size {cases[0]['lr']:g}"
+    legend(figure, axes, data_name(drawn), seeds_text(results, drawn), step)
+    return save_figure(figure, out / "fig5")
+
+
+def period(case: Case) -> str:
+    """Edge rounds and local steps."""
+    return f"E = {case['edge_rounds']}, H = {case['local_steps']}"
+
+
+def of_length(results: Results, *, longest: bool) -> list[Case]:
+    """The cases with the most rounds, or with the fewest."""
+    rounds = [case["rounds"] for case in results.study.cases]
+    length = (max if longest else min)(rounds)
+    return [case for case in results.study.cases if case["rounds"] == length]
+
+
+def periods(results: Results, out: Path) -> list[Path]:
     """Rounds, seconds and joules to 80 % against E and against H, one line per split."""
+    short = of_length(results, longest=False)
     figure, axes = new_figure(len(COSTS), 1.9, rows=len(PERIODS))
     for row, (varied, name) in enumerate(PERIODS.items()):
         fixed = next(other for other in PERIODS if other != varied)
-        least = min(case[fixed] for case in results.study.cases)
+        least = min(case[fixed] for case in short)
         for column, quantity in enumerate(COSTS):
             lines = {
                 line_of(split): {
                     case[varied]: costs_of(results, case, quantity, TARGET)
-                    for case in results.where(split=split, **{fixed: least})
+                    for case in short
+                    if (case["split"], case[fixed]) == (split, least) and results.of(case)
                 }
                 for split in results.values("split")
             }
             panel = axes[row * len(COSTS) + column]
             axis = QUANTITIES[quantity]
-            draw_by_place(panel, lines, name, axis, log=True)
+            draw_by_place(panel, lines, name, axis, apart=APART)
+            panel.set_ylim(bottom=0)
             panel.set_title(f"{fixed[0].upper() if fixed == 'edge_rounds' else 'H'} = {least}")
     for column in range(len(COSTS)):
         same_limits(axes[column :: len(COSTS)])
-    legend(figure, axes, *facts(results, results.where()))
-    return save_figure(figure, out / "fig5")
+    legend(figure, axes, *facts(results, [case for case in short if results.of(case)]))
+    return save_figure(figure, out / "periods")
 
 
 def steps(results: Results, out: Path) -> list[Path]:
@@ -84,13 +118,20 @@ def differences(results: Results, first: Case, second: Case) -> list[list[Row]]:
     ]
 
 
-def table(*rounds: int) -> Callable[[Results], str]:
-    """Accuracy after these global rounds, and costs to 80 %, for each E and H."""
+def table(
+    *rounds: int, cases_of: Callable[[Results], list[Case]] = Results.where
+) -> Callable[[Results], str]:
+    """Accuracy after these global rounds, and costs to 80 %, for each E and H.
+
+    Args:
+        rounds: the rounds.
+        cases_of: chooses the cases; those without runs are left out.
+    """
 
     def write(results: Results) -> str:
         after = f"accuracy (%) after {' / '.join(map(str, rounds))} global rounds"
         return table_of(
-            results.where(),
+            [case for case in cases_of(results) if results.of(case)],
             {
                 "split": lambda case: SPLITS[case["split"]],
                 "E": lambda case: str(case["edge_rounds"]),

@@ -6,10 +6,12 @@ import statistics
 from pathlib import Path
 
 from experiments.evidence import final
+from experiments.hist.curves import draw_cases
 from experiments.hist.figures import CELLS, QUANTITIES, TARGET, Lines, draw_by_place, facts
 from experiments.hist.measures import throughout
 from experiments.hist.tables import costs
-from experiments.labels import costs_of
+from experiments.labels import costs_of, data_name, seeds_text
+from experiments.paper import Draw
 from experiments.studies import Case, Results
 from experiments.tables import table_of
 from wirelessfl.base.figures.curves import new_figure, save_figure
@@ -19,11 +21,26 @@ from wirelessfl.results.selection import NAMES
 
 SIZES = {"uniform": "equal sizes", "optimized": "latency-optimised sizes"}
 COSTS = ("sim_seconds", "joules")
+FEW = 4
+"""Number of cells of Figures 6a and 6b."""
 EQUAL = 1.0
 """Cap with which all submodels are equally large."""
 
 
-def fig6(results: Results, out: Path) -> list[Path]:
+def convergence(name: str, against: str) -> Draw:
+    """Figures 6a and 6b: accuracy with four cells against rounds or seconds."""
+
+    def draw(results: Results, out: Path) -> list[Path]:
+        cases = {label(case): case for case in results.study.cases if case["cells"] == FEW}
+        figure, (panel,) = new_figure(height=2.4)
+        draw_cases(panel, results, cases, against, TARGET)
+        legend(figure, [panel], data_name(results.where()), seeds_text(results, [*cases.values()]))
+        return save_figure(figure, out / name)
+
+    return draw
+
+
+def fig6c(results: Results, out: Path) -> list[Path]:
     """Seconds and joules to 80 % against the number of cells, for both sizes and HFedAvg."""
     figure, axes = new_figure(len(COSTS), 2.2)
     for panel, quantity in zip(axes, COSTS, strict=True):
@@ -34,7 +51,7 @@ def fig6(results: Results, out: Path) -> list[Path]:
         axis = QUANTITIES[quantity]
         draw_by_place(panel, dict(sorted(lines.items())), CELLS, axis, log=True)
     legend(figure, axes, *facts(results, results.where()))
-    return save_figure(figure, out / "fig6")
+    return save_figure(figure, out / "fig6c")
 
 
 def cap(results: Results, out: Path) -> list[Path]:
@@ -75,7 +92,7 @@ def losses(results: Results, case: Case, equal: Case | None) -> list[float | Non
 
 
 def cells_table(results: Results) -> str:
-    """Figure 6: simulated seconds per round, and costs to 80 %."""
+    """Figure 6c: simulated seconds per round, and costs to 80 %."""
     return table_of(
         sorted(results.where(), key=lambda case: case["cells"]),
         {

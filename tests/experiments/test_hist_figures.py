@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from experiments.hist import air, air_tables, partitions, sizes, tables
+from experiments.hist import air, air_tables, partitions, periods, sizes, tables
 from experiments.hist.__main__ import EXPERIMENTS, PAPER
 from experiments.hist.cells import accuracy_after, cells_table, mean_staleness, schedule_label
 from experiments.studies import SCALES, Results
@@ -19,6 +19,7 @@ MIB = 4 / 2**20
 E = 2  # edge rounds of most studies at scale smoke
 NOT_RUN = {"labels", "steps"}
 """Experiments drawn and printed by functions that others use too: they add nothing to test."""
+HFEDAVG = "HFedAvg, AirComp"
 RUN = [name for name in EXPERIMENTS if name not in NOT_RUN]
 
 
@@ -39,7 +40,7 @@ def test_everything_is_written_and_nothing_is_run_twice(found, out, capsys, figu
     assert set(figures) >= {name for name in RUN if EXPERIMENTS[name].draw is not None}
     assert not list((out / "runs").iterdir())
     before = {p: p.stat().st_mtime_ns for p in (out / "rows").iterdir()}
-    assert PAPER.main(["fig6", "--scale", "smoke", "--out", str(out), "--make"]) == 0
+    assert PAPER.main(["fig6c", "--scale", "smoke", "--out", str(out), "--make"]) == 0
     assert PAPER.main(["cap", "--scale", "smoke", "--out", str(out)]) == 0
     assert {p: p.stat().st_mtime_ns for p in (out / "rows").iterdir()} == before
     assert "drawn: " in capsys.readouterr().out
@@ -64,12 +65,11 @@ def points(results, cases, place, field, target=0.8):
 
 
 def test_figure_3_shows_the_rows_of_its_runs(found, figures):
-    """One panel per split, with the target; the curves of HFedAvg coincide, so one is shown."""
+    """One panel per split, with the target and all numbers of cells."""
     splits = {"noniid": "random label shards", "cell-iid": "i.i.d. across cells"}
     assert titles(figures["fig3"]) == [*splits.values()]
     for panel, split in zip(figures["fig3"].axes, splits, strict=True):
         rows = rows_of(found["fig3"], lambda case: case.label, split=split)
-        del rows["HFedAvg, N = 2"]
         assert_curves(panel, rows, "uplink_mib")
         assert list(panel.get_lines()[-1].get_ydata()) == [80, 80]
     assert set(legend(figures["fig3"])) == set(rows)
@@ -87,7 +87,7 @@ def test_figures_4_to_6_are_costs_until_80_percent(found, figures):
                 assert lines(panel)[name] == shown
                 misses += len(cases) - len(shown[0])
             assert len(marks(panel)) == misses
-    results, axes = found["fig5"], iter(figures["fig5"].axes)
+    results, axes = found["periods"], iter(figures["periods"].axes)
     for varied, fixed in (("edge_rounds", {"local_steps": 2}), ("local_steps", {"edge_rounds": 1})):
         for field in ("round", "sim_seconds", "joules"):
             panel = next(axes)
@@ -95,13 +95,55 @@ def test_figures_4_to_6_are_costs_until_80_percent(found, figures):
             assert len(cases) == 3
             shown = points(results, cases, lambda case, varied=varied: case[varied], field)
             assert lines(panel)["HIST, random label shards"] == shown
-    results = found["fig6"]
-    for panel, field in zip(figures["fig6"].axes, ("sim_seconds", "joules"), strict=True):
+    results = found["fig6c"]
+    for panel, field in zip(figures["fig6c"].axes, ("sim_seconds", "joules"), strict=True):
         labels = {sizes.label(case) for case in results.where()}
         assert set(lines(panel)) == labels
         for label in labels:
             cases = [case for case in results.where() if sizes.label(case) == label]
             assert lines(panel)[label] == points(results, cases, lambda case: case["cells"], field)
+
+
+def test_figures_5_6_and_7a_are_curves_of_all_cases(found, figures):
+    """Accuracy against rounds or seconds; both methods over the air are beside OMA."""
+    results = found["fig5"]
+    for panel, split in zip(figures["fig5"].axes, ("noniid", "cell-iid"), strict=True):
+        assert_curves(panel, rows_of(results, periods.period, split=split), "round")
+    for name, field in (("fig6a", "round"), ("fig6b", "sim_seconds")):
+        (panel,) = figures[name].axes
+        assert_curves(panel, rows_of(found[name], sizes.label, cells=4), field)
+    results = found["fig7a"]
+    benchmark = rows_of(results, air.snr_of, uplink="tdma")
+    for panel, masks in zip(figures["fig7a"].axes, ("optimized", None), strict=True):
+        noisy = rows_of(results, air.snr_of, uplink="aircomp", mask_sizes=masks)
+        assert len(noisy) == 3
+        assert_curves(panel, benchmark | noisy, "round")
+
+
+def test_curves_without_runs_are_named(found, tmp_path):
+    results = found["fig5"]
+    runs = results.runs | {0: []}
+    with recorded() as drawn:
+        periods.fig5(Results(results.study, runs), tmp_path)
+    missing = periods.period(results.study.cases[0])
+    assert f"{missing} (not run)" in legend(drawn["fig5"])
+
+
+def test_a_longer_run_of_a_seed_replaces_the_shorter_one(found):
+    """Cases that differ only in the length of runs are one; other seeds keep their runs."""
+    case = found["fig7a"].study.cases[0]
+    more = replace(
+        case, settings=case.settings | {"rounds": 9, "target": 0.8, "stop_at_target": True}
+    )
+    other = replace(case, settings=case.settings | {"lr": 0.5})
+    study = replace(found["fig7a"].study, cases=(case, more, other))
+    long, short, second, rest = (
+        StoredRun({"run": {"seed": seed}}, [{"round": i} for i in range(n)], {}, {}, 0.0)
+        for seed, n in ((1, 9), (1, 3), (2, 3), (1, 2))
+    )
+    merged = air.longest(Results(study, {0: [short, second], 1: [long], 2: [rest]}))
+    assert merged.study.cases == (case, other)
+    assert [merged.of(one) for one in merged.study.cases] == [[long, second], [rest]]
 
 
 def test_lost_accuracy_is_that_of_equal_seeds(found):
@@ -246,19 +288,20 @@ def test_missing_runs_are_listed_and_cases_are_ordered(tmp_path, capsys):
 
 
 def test_figure_7_shows_seconds_joules_and_errors(found, figures):
-    names = {"hist": "HIST", "hfedavg": "HFedAvg", "tdma": "OMA", "aircomp": "AirComp"}
     results = found["fig7c"]
     for panel, field in zip(figures["fig7c"].axes, ("sim_seconds", "joules"), strict=True):
         assert (panel.get_xlabel(), panel.get_yscale()) == ("clients per cell", "log")
-        for algorithm, uplink in {(case["algorithm"], case["uplink"]) for case in results.where()}:
-            cases = results.where(algorithm=algorithm, uplink=uplink)
+        names = {air.label(case) for case in results.where()}
+        assert names == {"HIST, AirComp", "HIST, AirComp, equal sizes", "HIST, OMA", HFEDAVG}
+        for name in names:
+            cases = [case for case in results.where() if air.label(case) == name]
             shown = points(results, cases, lambda c: c["clients"] // c["cells"], field)
-            assert lines(panel)[f"{names[algorithm]}, {names[uplink]}"] == shown
+            assert lines(panel)[name] == shown
     (panel,) = figures["fig7b"].axes
     results = found["fig7b"]
-    cases = results.where(algorithm="hist", uplink="aircomp")
-    shown = points(results, cases, lambda case: case["snr_db"], "sim_seconds", air.LOW_TARGET)
-    assert lines(panel)["HIST, AirComp"] == shown
+    for masks, name in (("optimized", "HIST, AirComp"), (None, "HIST, AirComp, equal sizes")):
+        cases = results.where(algorithm="hist", uplink="aircomp", mask_sizes=masks)
+        assert lines(panel)[name] == points(results, cases, lambda c: c["snr_db"], "sim_seconds")
     results = found["fig7d"]
     (panel,) = figures["fig7d"].axes
     for convention in ("published", "physical"):
@@ -273,7 +316,7 @@ def test_seconds_of_runs_that_miss_the_target_are_bounds(found):
     """Over OMA at every SNR they are the price of all rounds; over the air, those of the run."""
     results = found["fig7b"]
     for uplink, name in (("tdma", "HIST, OMA"), ("aircomp", "HIST, AirComp")):
-        case = results.where(algorithm="hist", uplink=uplink)[0]
+        case = results.where(algorithm="hist", uplink=uplink)[0]  # with optimised sizes on the air
         (bound,) = air.latencies(results, 1.1)[name][case["snr_db"]]
         assert isinstance(bound, AtLeast)
         assert bound == pytest.approx(results.rows(case)[0][-1]["sim_seconds"])
@@ -289,7 +332,7 @@ def test_seconds_over_oma_are_planned_for_every_snr(found):
     assert planned[1] == pytest.approx(rows[3]["sim_seconds"], rel=1e-12)
     assert planned[0] > 2 * planned[1]
     ends = {results.rows(c)[0][-1]["sim_seconds"] for c in results.where(uplink="aircomp")}
-    assert len(ends) == 2  # HIST and HFedAvg
+    assert len(ends) == 3  # HIST with both sizes, and HFedAvg
     assert max(ends) < planned[1]
 
 
