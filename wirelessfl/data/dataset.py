@@ -49,6 +49,7 @@ class Dataset:
         vocabulary: number of token ids, which start at 0: all inputs are below it. None if it is
             unknown, or if the inputs are not tokens.
         notes: what a conversion has changed, one line each; a run reports them.
+        words: the word of each token id, "" for ids that are not words; None if unknown.
 
     Raises:
         DataError: a shape, dtype or range differs from the above, or an input is not finite.
@@ -66,6 +67,7 @@ class Dataset:
     lossy: bool = False
     vocabulary: int | None = None
     notes: tuple[str, ...] = ()
+    words: tuple[str, ...] | None = None
 
     def __repr__(self) -> str:
         """One line."""
@@ -102,6 +104,11 @@ class Dataset:
             if isinstance(count, bool) or not isinstance(count, int | np.integer) or count < 1:
                 setting = f"{self.name}: {name} is {shown(count)}"
                 raise DataError(f"{setting}; give the number of {counted}.")
+        if self.words is not None and len(self.words) != self.vocabulary:
+            raise DataError(
+                f"{self.name}: words has {len(self.words)} entries, but vocabulary is "
+                f"{self.vocabulary}: give one word per token id."
+            )
         for part in ("train", "test"):
             self._check_types(
                 part, getattr(self, f"{part}_inputs"), getattr(self, f"{part}_labels")
@@ -222,6 +229,7 @@ class Facts:
             classes=self.classes,
             pad_id=self.pad_id,
             vocabulary=self.vocabulary,
+            words=None if self.vocabulary is None else ("",) * self.vocabulary,
         )
 
 

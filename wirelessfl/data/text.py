@@ -124,6 +124,7 @@ class TextData:
                 tokens.pad_id,
                 tokens.vocabulary,
                 train.left_out + test.left_out,
+                tokens.words,
             )
             cache.write(encoded)
         broken = f"; {encoded.left_out} broken rows skipped" if encoded.left_out else ""
@@ -137,6 +138,7 @@ class TextData:
             verification=f"structure and labels{broken}; not checksummed",
             pad_id=encoded.pad_id,
             vocabulary=encoded.vocabulary,
+            words=encoded.words,
         )
 
     @property

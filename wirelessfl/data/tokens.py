@@ -32,11 +32,13 @@ class TokenIds(NamedTuple):
         parts: ids [texts, length] int64 of each part, e.g. of the training and the test texts.
         pad_id: id of the padding token.
         vocabulary: number of token ids, which start at 0.
+        words: the word of each id, "" for ids that are not words; None if tokens are not words.
     """
 
     parts: list[torch.Tensor]
     pad_id: int
     vocabulary: int
+    words: tuple[str, ...] | None = None
 
 
 def padded(rows: Iterable[Sequence[int]], texts: int, length: int, pad_id: int) -> torch.Tensor:
@@ -108,7 +110,8 @@ class WordTokenizer:
             )
             return padded(rows, len(texts), max_length, PAD_ID)
 
-        return TokenIds([ids(part) for part in (train, *others)], PAD_ID, FIRST_ID + len(numbers))
+        words = ("",) * FIRST_ID + tuple(numbers)
+        return TokenIds([ids(part) for part in (train, *others)], PAD_ID, len(words), words)
 
     def _numbers(self, texts: Sequence[str]) -> Mapping[str, int]:
         """The id of each word of the vocabulary."""
@@ -124,7 +127,7 @@ def _words(text: str) -> Iterator[str]:
     return (match.group() for match in WORD.finditer(text.lower()))
 
 
-_FORMAT = 2  # version of the cached files; a new number makes older files invalid
+_FORMAT = 3  # version of the cached files; a new number makes older files invalid
 _AT_ONCE = 10_000  # texts tokenised at once
 _NEEDS = [("tokenizer.json", "tokenizer_config.json", "vocab.json", "vocab.txt", "tokenizer.model")]
 _PATTERNS = ["tokenizer*", "vocab.*", "merges.txt", "*tokens*.json", "config.json"]
@@ -195,12 +198,14 @@ class Encoded:
         pad_id: id of the padding token.
         vocabulary: number of token ids, which start at 0.
         left_out: number of skipped rows.
+        words: the word of each token id, see ``TokenIds``.
     """
 
     tensors: dict[str, torch.Tensor]
     pad_id: int
     vocabulary: int
     left_out: int
+    words: tuple[str, ...] | None
 
 
 def digest_of(paths: Sequence[Path], root: Path) -> str:
@@ -246,7 +251,7 @@ class TokenCache:
 
         kept = {name: encoded.tensors[name].to(torch.int32) for name in _PARTS}
         numbers = {name: getattr(encoded, name) for name in _NUMBERS}
-        note = {**numbers, "crc": _crc(kept)}
+        note = {**numbers, "words": encoded.words, "crc": _crc(kept)}
         for path in self.places:
             draft = path.with_name(f".{path.name}.{secrets.token_hex(4)}.part")
             try:
@@ -269,7 +274,8 @@ def _read(path: Path) -> Encoded:
     if _crc(kept) != note["crc"]:
         raise ValueError("the checksum of the cached tokens is wrong")
     tensors = {name: value.to(torch.int64) for name, value in kept.items()}
-    return Encoded(tensors, **{name: int(note[name]) for name in _NUMBERS})
+    words = None if note["words"] is None else tuple(note["words"])
+    return Encoded(tensors, **{name: int(note[name]) for name in _NUMBERS}, words=words)
 
 
 def _crc(tensors: dict[str, torch.Tensor]) -> int:

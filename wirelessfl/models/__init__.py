@@ -54,14 +54,15 @@ TAKERS = {
     "dropout": "fcnn",
     "norm": "resnet18",
     "embedding": "text-mean",
+    "embedding_file": "text-mean",
     "pretrained": "gpt2-lora",
     "lora_rank": "gpt2-lora",
     "lora_alpha": "gpt2-lora",
 }
 """For each setting, a model that accepts it."""
-FACTS = ("pad_id", "vocabulary")
-"""Facts of a data set that models may ask for: the padding token of its texts, and the number of
-token ids."""
+FACTS = ("pad_id", "vocabulary", "words")
+"""Facts of a data set that models may ask for: the padding token of its texts, the number of token
+ids, and the word of each."""
 
 
 def __getattr__(name: str) -> Any:

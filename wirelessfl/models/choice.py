@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields, make_dataclass
 from inspect import Parameter
+from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal
 
 import torch
@@ -30,7 +31,12 @@ SETTINGS: Mapping[str, Any] = {
         ),
     ],
     "embedding": Annotated[
-        int | None, Field(ge=1, description="size of the word embeddings (default: 64)")
+        int | None,
+        Field(ge=1, description="size of the word embeddings (default: the file's, or 64)"),
+    ],
+    "embedding_file": Annotated[
+        Path | None,
+        Field(description="word vectors to start from: text of GloVe or word2vec (default: none)"),
     ],
     "pretrained": Annotated[
         str | None,
@@ -95,11 +101,12 @@ class ModelChoice(Choice):
         stream: Stream,
         pad_id: int | None,
         vocabulary: int | None,
+        words: Sequence[str] | None = None,
     ) -> torch.nn.Module:
         """Build the module; arguments and errors are those of ``build_model``."""
         options = {f.name: vars(self)[f.name] for f in fields(self) if f.name != "layers"}
         options = DEFAULTS | options
-        options |= {"pad_id": pad_id, "vocabulary": vocabulary}
+        options |= {"pad_id": pad_id, "vocabulary": vocabulary, "words": words}
         return build_model(self.name, input_shape, classes, stream=stream, **options)
 
 

@@ -115,12 +115,14 @@ class Declared:
             negligible.
         test_batch: number of samples per test batch.
         vocabulary: number of known token ids, which start at 0; None if the inputs are not tokens.
+        notes: lines that a run reports.
     """
 
     fully_connected: tuple[str, ...] = ()
     bytes_per_sample: int = 0
     test_batch: int = 2000
     vocabulary: int | None = None
+    notes: tuple[str, ...] = ()
 
     @classmethod
     def of(cls, module: torch.nn.Module) -> Declared:
@@ -128,10 +130,8 @@ class Declared:
         attributes: dict[str, Any] = {}
         for name in (entry.name for entry in fields(cls)):
             value = getattr(module, name, None)
-            if name == "fully_connected":
-                if isinstance(value, tuple | list) and all(
-                    isinstance(layer, str) for layer in value
-                ):
+            if name in ("fully_connected", "notes"):
+                if isinstance(value, tuple | list) and all(isinstance(one, str) for one in value):
                     attributes[name] = tuple(value)
             elif isinstance(value, int) and not isinstance(value, bool) and value > 0:
                 attributes[name] = value

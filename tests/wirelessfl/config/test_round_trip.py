@@ -32,6 +32,7 @@ VALUES: Mapping[str, Any] = {
     "hidden": (30, 20),
     "norm": "batch",
     "embedding": 8,
+    "embedding_file": "/folder/vectors.txt",
     "pretrained": "folder",
     "lora_rank": 2,
     "lora_alpha": 2.5,

@@ -11,15 +11,20 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import pairwise
+from pathlib import Path
 
 import torch
 from torch import Tensor, nn
 
 from wirelessfl.base.errors import ConfigError
 from wirelessfl.data.tokens import WORDS
+from wirelessfl.data.word_vectors import WordVectors
 from wirelessfl.models.built_in.dense import FCNN
 
 EMBEDDING = 8
+"""Size of the embeddings of ``LSTM``."""
+MEAN_EMBEDDING = 64
+"""Default size of the embeddings of ``TextMean``."""
 
 
 class LSTMLayer(nn.Module):
@@ -105,8 +110,12 @@ class TextMean(nn.Module):
 
     Args:
         input_shape: (length,), token ids of a text.
+        embedding: size E of the embeddings; None for that of the file, or 64 without a file.
+        embedding_file: pretrained vectors of words, with which training starts; other words start
+            at random, as all words do without a file.
         vocabulary: number of token ids of the data set.
         pad_id: id of the padding token; None if texts are not padded.
+        words: the word of each token id, "" for ids that are not words.
     """
 
     default_tokenizer = WORDS
@@ -121,9 +130,11 @@ class TextMean(nn.Module):
         *,
         hidden: Sequence[int] = (),
         dropout: float = 0.0,
-        embedding: int = 64,
+        embedding: int | None = None,
+        embedding_file: Path | None = None,
         vocabulary: int | None = None,
         pad_id: int | None = None,
+        words: Sequence[str] | None = None,
     ) -> None:
         super().__init__()
         if len(input_shape) != 1:
@@ -145,16 +156,36 @@ class TextMean(nn.Module):
         self.vocabulary = vocabulary
         """Number of token ids; ids start at 0."""
         self.pad_id = pad_id
+        self.notes: tuple[str, ...] = ()
+        """What a run reports."""
+        vectors = None if embedding_file is None else _vectors(embedding_file, words, embedding)
+        embedding = vectors.width if vectors is not None else embedding or MEAN_EMBEDDING
         self.embedding = nn.Embedding(vocabulary, embedding)
         # Smaller than N(0, 1), the default of torch: words that are rare in the training texts keep
         # their initial embeddings, which are noise in the mean.
         nn.init.uniform_(self.embedding.weight, -0.5, 0.5)
+        if vectors is not None and words is not None:
+            self._start_at(vectors, words)
         self.classifier = FCNN((embedding,), classes, hidden=hidden, dropout=dropout)
         self.fully_connected = tuple(
             f"classifier.{name}" for name in self.classifier.fully_connected
         )
         # Floats that autograd stores per text, rounded up: the embeddings and their gradient.
         self.bytes_per_sample = 4 * (2 * input_shape[0] * embedding + 4 * sum(hidden))
+
+    def _start_at(self, vectors: WordVectors, words: Sequence[str]) -> None:
+        """Start the embeddings of words at their vectors."""
+        with torch.no_grad():
+            for number, word in enumerate(words):
+                if word in vectors.of:
+                    self.embedding.weight[number] = torch.from_numpy(vectors.of[word])
+        total = sum(map(bool, words))
+        missing = total - len(vectors.of)
+        if missing:
+            self.notes = (
+                f"model text-mean: {missing:,} of {total:,} words ({missing / total:.1%}) are not "
+                "in embedding_file; their embeddings start at random.",
+            )
 
     def forward(self, x: Tensor) -> Tensor:
         """Logits [batch, classes] of token ids ``x`` [batch, length]."""
@@ -165,3 +196,23 @@ class TextMean(nn.Module):
         # A product of matrices needs no second array of the size of the embeddings.
         logits: Tensor = self.classifier(torch.bmm(weight[:, None], embedded).squeeze(1))
         return logits
+
+
+def _vectors(file: Path, words: Sequence[str] | None, width: int | None) -> WordVectors:
+    """The vectors of words in a file.
+
+    Raises:
+        ConfigError: the words of the token ids are not known, or vectors have another width.
+    """
+    if words is None:
+        raise ConfigError(
+            "embedding_file needs the word of each token id, but the data set does not state it: "
+            f"choose tokenizer {WORDS}, or give words of the wirelessfl.data.Dataset."
+        )
+    vectors = WordVectors.read(file, {word for word in words if word})
+    if width not in (None, vectors.width):
+        raise ConfigError(
+            f"embedding is {width}, but the vectors in embedding_file {file} have "
+            f"{vectors.width} numbers: leave embedding out, or give another file."
+        )
+    return vectors

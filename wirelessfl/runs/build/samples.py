@@ -173,6 +173,7 @@ def configured_model(choice: ModelChoice, data: Dataset, stream: Stream) -> torc
         stream=stream,
         pad_id=data.pad_id,
         vocabulary=data.vocabulary,
+        words=data.words,
     )
     _check_tokens(model, data)
     return model

@@ -28,6 +28,7 @@ from wirelessfl.models.losses import FunctionLoss, check_labels, ready
 from wirelessfl.models.metrics import Measures, Metric, find_metric, label_shares, smaller_is_better
 from wirelessfl.models.metrics.built_in import VALIDATION
 from wirelessfl.models.metrics.metric import own_metrics
+from wirelessfl.models.shapes import Declared
 from wirelessfl.models.submodels import Submodels
 from wirelessfl.runs.build.computing import (
     Computing,
@@ -333,6 +334,7 @@ def build_model_of(
         for note in (range_note(data.train_inputs), equal_note(data)):
             notes += [] if note is None else [f"data set {data.name}: {note}"]
     notes += [f"data set {data.name}: {note}" for note in unlabelled]
+    notes += Declared.of(module).notes
     if objects.model is not None or is_import_path(config.model.name):
         notes += probabilities(objective, widened(inputs[:TRIED]))
     if data.lossy:
