@@ -43,10 +43,7 @@ EXPERIMENTS = {
         name: Experiment(
             name,
             tables.against("clients_per_round"),
-            figures.both(
-                figures.costs(name, "clients_per_round", "clients per round (of 100)"),
-                figures.curves(f"{name}-curves", "clients_per_round"),
-            ),
+            figures.curves(name, "clients_per_round"),
         )
         for name in ("fig5", "fig6", "fig7", "fig8")
     },

@@ -118,11 +118,6 @@ def _named(case: Case, setting: str) -> str:
     return f"{steps}, S = {case[setting]}" if setting == "clients_per_round" else steps
 
 
-def both(*draws: Draw) -> Draw:
-    """Several figures of the same runs."""
-    return lambda results, out: [file for draw in draws for file in draw(results, out)]
-
-
 def _at_edge(results: Results, case: Case) -> bool:
     """Whether a step size of a case is the smallest or largest one of its method with runs."""
     tried = results.where(algorithm=case["algorithm"], dataset=case["dataset"])

@@ -143,7 +143,6 @@ def test_the_figures_show_the_rows(found, figures):
     for name, setting, text in (
         ("fig3", "alpha", "Dirichlet parameter"),
         ("fig4", "tracking_clients", "tracking clients per round"),
-        ("fig5", "clients_per_round", "clients per round (of 100)"),
     ):
         for panel, field, label in zip(
             figures[name].axes,
@@ -166,6 +165,13 @@ def test_the_figures_show_the_rows(found, figures):
         assert facts(figures[name]).startswith(
             "digits, FCNN; target 30 %; K = 3 local steps; 1 seed"
         )
+
+
+def test_figure_5_has_a_row_of_panels_per_sample_rate(figures):
+    panels = figures["fig5"].axes
+    assert [panel.get_title().rpartition(", ")[2] for panel in panels[::2]] == ["S = 4", "S = 8"]
+    assert [panel.get_xlabel() for panel in panels] == ["global round", "simulated time (s)"] * 2
+    assert all([*lines(panel)] == ["LocalAdam", "FAdamGC"] for panel in panels)
 
 
 def test_curves_show_each_method_with_its_fastest_step_sizes(tmp_path, redrawn):
