@@ -1,11 +1,11 @@
 """``python -m experiments.dynamic_clients NAME --scale {smoke,small,paper}``.
 
 Tables 1 to 14 of the dynamic-clients paper; ``gains`` (of Table 3, with an MLP and MOON) and
-``lasting`` (for how many rounds); the settings of Figures 2 and 4; and additional studies:
+``lasting`` (for how many rounds); the curves of Figures 2 to 4; and additional studies:
 ``lenet5`` (a deeper model, like the CNN that the paper uses on SVHN), ``overlap`` (0.6 on the data
 sets of Table 3), ``mlp`` (Table 3 with an MLP), ``scaffold`` (its step size and momentum),
-``pilot`` (a random pilot of LeNet-5), ``moon``, ``ablations`` and ``radio``. ``costs`` measures CPU
-time and memory.
+``pilot`` (a random pilot of LeNet-5), ``moon``, ``momentum`` (of FedACG's server in a new session),
+``ablations`` and ``radio``. ``costs`` measures CPU time and memory.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import sys
 from pathlib import Path
 
 from experiments.dynamic_clients import costs as measured
-from experiments.dynamic_clients import figures, gains, radio, tables
+from experiments.dynamic_clients import figures, gains, radio, sessions, tables
 from experiments.dynamic_clients.methods import complete
 from experiments.paper import Experiment, Paper
 
@@ -34,8 +34,19 @@ EXPERIMENTS = {
     "table12": Experiment("table12", tables.variants(12, None)),
     "table13": Experiment("table13", tables.variants(13)),
     "table14": Experiment("table14", tables.variants(14)),
-    "fig2": Experiment("fig2", tables.comparison(None)),
-    "fig4": Experiment("fig4", tables.comparison(None, TRANSITIONS[9])),
+    "fig2": Experiment(
+        "fig2", tables.comparison(None), sessions.curves("fig2", "algorithm", ["dataset", "model"])
+    ),
+    "fig3": Experiment(
+        "table8",
+        tables.comparison(8, TRANSITIONS[8]),
+        sessions.curves("fig3", "algorithm", ["dataset", "model", "split"]),
+    ),
+    "fig4": Experiment(
+        "fig4",
+        tables.comparison(None, TRANSITIONS[9]),
+        sessions.curves("fig4", "split", ["dataset", "model", "algorithm"]),
+    ),
     "lenet5": Experiment("lenet5", tables.comparison(None, (1, 2, 3))),
     "overlap": Experiment("overlap", tables.comparison(None)),
     "ablations": Experiment("ablations", tables.variants(None)),
@@ -44,6 +55,7 @@ EXPERIMENTS = {
     "scaffold": Experiment("scaffold", tables.comparison(None)),
     "pilot": Experiment("pilot", tables.variants(None)),
     "moon": Experiment("moon", tables.comparison(None)),
+    "momentum": Experiment("momentum", tables.comparison(3)),
 }
 PAPER = Paper(
     "dynamic_clients",

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from experiments.dynamic_clients.gains import LINEAR, SYMLOG
 from experiments.dynamic_clients.measures import pairs, session_of
 from experiments.dynamic_clients.methods import ALGORITHMS, SHOWN
 from experiments.labels import data_name, seeds_text
@@ -38,7 +39,7 @@ def lasting(results: Results, out: Path) -> list[Path]:
                 places = {float(SHOWN_AT.index(t)): seeds for t, seeds in values.items()}
                 draw_points(panel, places, NAMES[algorithm], place)
         panel.axhline(0, color="0.3", linewidth=0.8, zorder=1)
-        panel.set_yscale("symlog", linthresh=1, linscale=0.6)
+        panel.set_yscale("symlog", linthresh=LINEAR, linscale=0.6)
         ticks = (-1, 0, 1, 3, 10, 30, 100)
         panel.set_yticks(ticks, [f"{tick:g}" for tick in ticks])
         panel.minorticks_off()
@@ -50,7 +51,7 @@ def lasting(results: Results, out: Path) -> list[Path]:
     for panel in axes:
         panel.set_ylim(-1, 100)
     cases = results.where()
-    legend(figure, axes, data_name(cases), seeds_text(results, cases))
+    legend(figure, axes, data_name(cases), seeds_text(results, cases), SYMLOG)
     return save_figure(figure, out / "lasting")
 
 

@@ -17,7 +17,10 @@ from typing import Any
 from experiments.studies import Case, Results
 from wirelessfl.results.archive import StoredRun
 
-SAME = ("dataset", "model", "split", "overlap", "alpha", "clients", "algorithm", "lr", "momentum")
+SAME = (
+    *("dataset", "model", "split", "overlap", "alpha", "clients"),
+    *("algorithm", "lr", "momentum", "server_momentum"),
+)
 """Settings shared by the warm starts of one row."""
 
 

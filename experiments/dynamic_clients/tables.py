@@ -10,7 +10,7 @@ from experiments.dynamic_clients.measures import SAME, after, last
 from experiments.dynamic_clients.methods import SHOWN, per_session
 from experiments.studies import Case, Results
 from wirelessfl.results.costs import markdown, spread
-from wirelessfl.results.selection import DATA, NAMES
+from wirelessfl.results.selection import DATA, NAMES, value_text
 
 Table = Callable[[Results], str]
 
@@ -142,15 +142,17 @@ def _data(case: Case) -> str:
 
 
 def _method(case: Case, results: Results) -> str:
-    """The algorithm, with its step size and momentum if the study varies them."""
+    """The algorithm, with its step size and momenta if the study varies them."""
     same = [one for one in results.study.cases if one["algorithm"] == case["algorithm"]]
-    shown = {"lr": "step size", "momentum": "momentum"}
+    shown = {"lr": "step size", "momentum": "momentum", "server_momentum": "server momentum"}
     varied = [
         name
         for name in shown
         if len({(c["dataset"], c[name]) for c in same}) > len({c["dataset"] for c in same})
     ]
-    return ", ".join([NAMES[case["algorithm"]], *(f"{shown[n]} {case[n]:g}" for n in varied)])
+    return ", ".join(
+        [NAMES[case["algorithm"]], *(f"{shown[n]} {value_text(case[n])}" for n in varied)]
+    )
 
 
 def _labels(case: Case) -> str:

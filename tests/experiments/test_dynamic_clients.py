@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from experiments.dynamic_clients import costs, figures, gains, published, radio
+from experiments.dynamic_clients import costs, figures, gains, published, radio, sessions, tables
 from experiments.dynamic_clients.__main__ import EXPERIMENTS, PAPER
 from experiments.dynamic_clients.measures import (
     after,
@@ -197,7 +197,7 @@ def found(out, figures):
 
 def test_the_figures_show_the_rows(found, figures):
     """The radio has a panel per data set and uplink with the seconds of every warm start."""
-    assert set(figures) == {"gains", "lasting", "radio"}
+    assert set(figures) == {"fig3", "gains", "lasting", "radio"}
     panels = figures["radio"].axes
     assert titles(figures["radio"]) == ["digits, TDMA (n = 1)", "digits, AirComp (n = 1)"]
     assert panels[0].get_ylim() == panels[1].get_ylim()
@@ -330,6 +330,34 @@ def test_gains_by_round(tmp_path, redrawn):
     assert lines(panel)["FedAvg"] == (places, pytest.approx([55, 27.5, 0]))
     assert "2 seeds" in facts(redrawn["lasting"])
     assert "| FedAvg | Previous | 55.00 ± 7.07 | 27.50 ± 3.54 |" in figures.table(results)
+
+
+def test_curves_over_sessions(tmp_path, redrawn):
+    """Each warm start's mean accuracy at every round, lines at new sessions, what was not run."""
+    results = results_of({**HAND, "average": []})
+    sessions.curves("fig2", "algorithm", ["dataset"])(results, tmp_path)
+    (panel,) = redrawn["fig2"].axes
+    x, y = lines(panel)["Proposed"]
+    assert list(x) == [2 * session + t for session in range(6) for t in range(3)]
+    assert list(y[6:12]) == pytest.approx([20, 55, 90, 75, 82.5, 90]), "sessions 2 and 3"
+    assert lines(panel)["Previous"][1][9] == pytest.approx(20)
+    ends = [line.get_xdata()[0] for line in panel.get_lines() if len(line.get_xdata()) == 2]
+    assert ends == sessions.boundaries(results, results.study.cases) == [2, 4, 6, 8, 10]
+    assert [text.get_text() for text in panel.texts] == ["not run: Average"]
+    assert sessions.BOUNDARIES in facts(redrawn["fig2"])
+
+
+def test_studies_of_server_momentum_name_it(found):
+    """Both values have a row of their own, and the first session is the same with both."""
+    text = tables.comparison(3)(found["momentum"])
+    assert "FedACG, server momentum reset | 1" in text
+    assert "FedACG, server momentum keep | 1" in text
+    runs = {
+        case["server_momentum"]: found["momentum"].rows(case)[0]
+        for case in found["momentum"].where(warm_start="previous")
+    }
+    same = [a["loss"] == b["loss"] for a, b in zip(runs["reset"], runs["keep"], strict=True)]
+    assert same[: same.index(False)] == [True] * 4, "session 0, and the start of session 1"
 
 
 def test_costs_are_measured_in_processes_of_their_own(tmp_path, capsys, monkeypatch):
