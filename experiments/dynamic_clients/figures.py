@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from experiments.dynamic_clients.gains import LINEAR, SYMLOG
+from experiments.dynamic_clients.gains import LINEAR
 from experiments.dynamic_clients.measures import pairs, session_of
 from experiments.dynamic_clients.methods import ALGORITHMS, SHOWN
 from experiments.labels import data_name, seeds_text
@@ -51,7 +51,7 @@ def lasting(results: Results, out: Path) -> list[Path]:
     for panel in axes:
         panel.set_ylim(-1, 100)
     cases = results.where()
-    legend(figure, axes, data_name(cases), seeds_text(results, cases), SYMLOG)
+    legend(figure, axes, data_name(cases), seeds_text(results, cases))
     return save_figure(figure, out / "lasting")
 
 

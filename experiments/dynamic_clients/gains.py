@@ -32,7 +32,6 @@ GAIN = (
 )
 LINEAR = 1.0
 """Gains between -1 and 1 points have a linear axis, larger ones a logarithmic one."""
-SYMLOG = f"axis: linear within ±{LINEAR:g} pp, logarithmic outside"
 TICKS = (-3, -1, 0, 1, 3, 10, 30, 100)
 APART = 0.36
 """Distance of two data sets, of 1 between algorithms."""
@@ -148,7 +147,7 @@ def points(results: Results, out: Path) -> list[Path]:
     axes[0].plot([], [], "|", color="0.45", markersize=9, label="the paper's value")
     if any(line.get_marker() == LOST for panel in axes for line in panel.get_lines()):
         axes[0].plot([], [], LOST, color="black", label="the other warm start diverged")
-    legend(figure, axes, "mean over settings, transitions and seeds", SYMLOG)
+    legend(figure, axes, "mean over settings, transitions and seeds")
     return save_figure(figure, out / "gains")
 
 
