@@ -294,6 +294,9 @@ MODELS = {
         "fedavg", model="gpt2-lora", lora_rank=2, lora_alpha=4.0, clients=4, rounds=2,
         given_data=given.tokens, files=given.tiny_gpt2,
     ),
+    "gpt2-lora-tiny": one(
+        "fadamgc", model="gpt2-lora-tiny", lora_rank=2, clients=4, rounds=2, given_data=given.tokens
+    ),
     "given-model": one("scaffold", given_model=given.residual, given_data=given.points),
     "own-split": one("fedavg", "resumed", given_split=given.lists, given_data=given.points),
     "given-batch-norm": one("fedavg", given_model=given.batch_norm, given_data=given.points),

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
         ResNet34,
     )
     from wirelessfl.models.built_in.dense import FCNN, MLP, LinearClassifier
-    from wirelessfl.models.built_in.gpt2_lora import GPT2LoRA
+    from wirelessfl.models.built_in.gpt2_lora import GPT2LoRA, GPT2LoRATiny
     from wirelessfl.models.built_in.text import LSTM, TextMean
     from wirelessfl.models.parts import StreamDropout
     from wirelessfl.models.submodels.picture import draw_masks
@@ -46,6 +46,9 @@ MODELS: Mapping[str, BuiltIn] = {
     "lstm": BuiltIn(f"{__name__}.built_in.text", "LSTM"),
     "text-mean": BuiltIn(f"{__name__}.built_in.text", "TextMean", default_tokenizer="words"),
     "gpt2-lora": BuiltIn(f"{__name__}.built_in.gpt2_lora", "GPT2LoRA"),
+    "gpt2-lora-tiny": BuiltIn(
+        f"{__name__}.built_in.gpt2_lora", "GPT2LoRATiny", default_tokenizer="words"
+    ),
 }
 _HOMES = {model.name: model.module for model in MODELS.values()}
 _HOMES |= {"StreamDropout": f"{__name__}.parts", "draw_masks": f"{__name__}.submodels.picture"}
@@ -156,6 +159,7 @@ __all__ = [
     "CifarCNN",
     "FedASTCNN",
     "GPT2LoRA",
+    "GPT2LoRATiny",
     "GroupNormCNN",
     "LeNet5",
     "LinearClassifier",

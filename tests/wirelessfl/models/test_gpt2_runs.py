@@ -147,3 +147,24 @@ def test_the_data_set_of_the_docs_runs(base, cache, tmp_path, monkeypatch):
     assert main([*command.split(), *small.split()]) == 0
     stored = Config.from_toml(Path("run", "config.toml"), trust=True)
     assert (stored.dataset.tokenizer, stored.dataset.max_length) == (str(base), 16)
+
+
+TINY = {"model": "gpt2-lora-tiny", "pretrained": None, "lora_rank": None, "lr": 0.2, "rounds": 10}
+TINY |= {"local_steps": 15}
+
+
+def test_the_tiny_model_learns_without_files(settings, monkeypatch):
+    """Its base is the same for every seed and is not trained; adapters and head learn the words."""
+    monkeypatch.setattr("wirelessfl.data.pretrained.expanded", None)  # no folder is searched
+    results = [wirelessfl.run(settings(**TINY, seed=seed)) for seed in (1, 2)]
+    bases = []
+    for result in results:
+        assert result.config.dataset.tokenizer == "words"
+        assert all("lora_" in name or "score" in name for name in result.params)
+        sizes = {name: value.numel() for name, value in result.params.items()}
+        assert sum(sizes.values()) == 2 * 4 * (32 + 3 * 32) + 2 * 32
+        assert result.rows[-1]["accuracy"] > result.rows[0]["accuracy"]
+        assert result.rows[-1]["loss"] < 0.8 * result.rows[0]["loss"]
+        module = build(result.config).training.executor.objective.module
+        bases.append(module.network.transformer.wte.weight)
+    assert torch.equal(*bases)

@@ -25,8 +25,8 @@ from wirelessfl.models.submodels.operations import Tracer
 from wirelessfl.models.submodels.tracing import PRODUCERS, NeuronTracker, first_sentence
 
 REMEDY = (
-    "Choose mlp, fcnn, lenet5, cifar-cnn, fedast-cnn, gn-cnn or resnet18, or a model of linear "
-    "layers, convolutions, norms and activations."
+    "Choose mlp, fcnn, lenet5, cifar-cnn, fedast-cnn, gn-cnn, resnet18 or resnet34, or a model of "
+    "linear layers, convolutions, norms and activations."
 )
 LISTED = 12
 """Largest number of layers that a message lists."""

@@ -12,6 +12,8 @@ from channels.streams import Stream
 from tests.wirelessfl.engine.sessions.full_batch import full_batch_round
 from wirelessfl.air.participants import PresentClients
 from wirelessfl.algorithms.step_sizes import Decay
+from wirelessfl.algorithms.warm_starts import WARM_STARTS
+from wirelessfl.algorithms.warm_starts.warm_start import Past
 from wirelessfl.base.errors import ConfigError, DataError
 from wirelessfl.engine.events import (
     Arrived,
@@ -28,7 +30,7 @@ from wirelessfl.engine.events import (
     Stop,
 )
 from wirelessfl.engine.schedules import SessionsScheduler
-from wirelessfl.engine.sessions.session_model import HeldLabels
+from wirelessfl.engine.sessions.session_model import HeldLabels, SessionModel
 from wirelessfl.models import FCNN
 from wirelessfl.runs.build import build
 from wirelessfl.runs.folder.directory import RunDirectory
@@ -354,10 +356,24 @@ def test_momentum_of_servers_without_state_is_refused(config):
 
 def test_a_diverged_momentum_is_not_kept(config, toy):
     """The server starts afresh, and trial copies never have the momentum."""
-    server = build(config("fedadam", **FLAGS), data=toy).training.server
+    setup = build(config("fedadam", **FLAGS, server_momentum="keep"), data=toy)
+    server = setup.training.server
     params = server.cloud["params"].clone()
     server.nodes["first"] = torch.ones_like(server.nodes["first"])
     server.begin(params, keep=True)
+    assert bool((server.nodes["first"] == 1).all())
+    model = SessionModel(
+        setup.training,
+        WARM_STARTS.find("proposed")(),
+        setup.training.spec,
+        draw=lambda number: params,
+        labels=None,
+        possible=lambda session: None,
+        trial_stream=Stream(1),
+        keep_momentum=True,
+    )
+    model.past = Past(pilot=params)
+    assert not bool(model.trial.server.nodes["first"].any())
     assert bool((server.nodes["first"] == 1).all())
     server.nodes["second"] = server.nodes["second"] * torch.inf
     server.begin(params, keep=True)
