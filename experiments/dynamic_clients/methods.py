@@ -46,6 +46,8 @@ TRAINING = {
     "fashion-mnist": Training(50, FASHION, FASHION, Rate(0.03, 0.9)),
     "cifar10": Training(150, Rate(0.05, 0.5), Rate(0.05, 0.5), Rate(0.3, 0.9)),
     "cifar100": Training(150, Rate(0.1, 0.5), Rate(0.1, 0.5), Rate(0.4, 0.9)),
+    "svhn": Training(200, Rate(0.005, 0.2), Rate(0.01, 0.2), Rate(0.1, 0.9)),
+    "ag-news": Training(100, Rate(0.005, 0.2), Rate(0.005, 0.2), Rate(0.05, 0.2)),
     "tinyimagenet": Training(200, Rate(0.2, 0.5), Rate(0.2, 0.5), Rate(0.5, 0.9)),
     # Not from the paper: for sessions of a few rounds.
     "digits": Training(2, Rate(0.1, 0.5), Rate(0.1, 0.5), Rate(0.1, 0.5)),
@@ -76,14 +78,16 @@ def of_algorithm(settings: Settings) -> Settings:
 
 
 def of_warm_start(settings: Settings) -> Settings:
-    """The published settings of a warm start for images."""
+    """The published settings of a warm start."""
+    text = settings["dataset"] == "ag-news"
+    scale, weight = (800.0, 0.5) if text else (10.0, 1.0)
     pilot = {"pilot_sessions": 1}
     if settings["warm_start"] in WITH_TRIALS:
-        return pilot | {"trial_rounds": 1, "similarity": "two_norm", "similarity_scale": 10.0}
+        return pilot | {"trial_rounds": 1, "similarity": "two_norm", "similarity_scale": scale}
     if settings["warm_start"] == "average":
         return pilot
     if settings["warm_start"] == "continuous":
-        return {"distillation": "csrd", "kl_weight": 1.0}
+        return {"distillation": "csrd", "kl_weight": weight}
     return {}
 
 

@@ -174,6 +174,14 @@ def test_settings_of_appendix_d():
     of = rates("cifar100", "fedacg", warm_start="previous", model="resnet18")
     assert (of["lr"], of["lr_ratio"], of["rounds"]) == (0.1, 0.5, 150)
     assert (of["acceleration"], of["beta"]) == (0.85, 0.01)
+    for algorithm, rate in (("fedavg", 0.005), ("moon", 0.01), ("scaffold", 0.1)):
+        of = rates("svhn", algorithm, model="cifar-cnn")
+        assert (of["lr"], of["rounds"], of["similarity_scale"]) == (rate, 200, 10)
+        assert of["lr_ratio"] == (0.9 if algorithm == "scaffold" else 0.2)
+    of = rates("ag-news", "scaffold", model="text-mean")
+    assert (of["lr"], of["lr_ratio"], of["rounds"], of["similarity_scale"]) == (0.05, 0.2, 100, 800)
+    of = rates("ag-news", "moon", model="text-mean", warm_start="continuous")
+    assert (of["lr"], of["kl_weight"]) == (0.005, 0.5)
     of = rates("mnist", "fedacg", clients=200)
     assert (of["acceleration"], of["beta"]) == (0.5, 0.1)
     assert per_session({"clients": 60, "unseen_labels": 2}) == 20
