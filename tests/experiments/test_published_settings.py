@@ -24,7 +24,7 @@ from experiments.papers import papers
 from experiments.studies import Case
 from wirelessfl.config.stored import settings_by_flag
 
-PENDING = {"hist", "dynamic_clients"}
+PENDING = {"dynamic_clients"}
 """Papers whose table is not written yet."""
 OURS = {"ra_fed", "decided", "codesign"}
 """Studies of our own: no settings of them are published."""
