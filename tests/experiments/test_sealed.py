@@ -274,7 +274,7 @@ def test_the_tables_of_the_repository(name):
 
 def test_the_command_names_what_is_missing(tmp_path, monkeypatch, capsys):
     """A study without all of its runs is refused if it is named, and left otherwise."""
-    hist = replace(papers()["hist"], experiments={"fig6": papers()["hist"].experiments["fig6"]})
+    hist = replace(papers()["hist"], experiments={"fig6c": papers()["hist"].experiments["fig6c"]})
     store = Store(tmp_path / "rows", tmp_path)
     monkeypatch.setattr(seal_module, "papers", lambda: {"hist": hist})
     monkeypatch.setattr(type(hist), "store", lambda *_: store)
