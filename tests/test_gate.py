@@ -34,6 +34,7 @@ LEFT_OUT = {
     "chunk tune": "the number depends on a timing",
     "norm batch": "only for resnet18, which is large; a given model has batch norm",
     "tokenizer": "requires text data",
+    "embedding_file": "requires text data",
     "max_length": "requires text data",
     "predicted": "is only shown",
     **dict.fromkeys(

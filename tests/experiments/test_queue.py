@@ -65,7 +65,7 @@ def test_the_queue_of_some_studies(tmp_path, capsys):
 
 def test_runs_of_this_repository_are_not_made_again_elsewhere(tmp_path):
     """Their rows need not be in the other folder; those of an unfinished run belong there."""
-    every = entries("small", tmp_path, tmp_path / "scratch", names=["fedast/comparison"])
+    every = entries("small", tmp_path, tmp_path / "scratch", names=["fedast/fig5"])
     assert all(map(finished, every))
     assert not any(finished(entry._replace(earlier=None)) for entry in every)
     assert {entry.store.rows for entry in every} == {tmp_path / "fedast" / "rows"}

@@ -282,6 +282,10 @@ MODELS = {
         "fedavg", model="resnet18", given_data=given.colour_images, clients=2, chunk=1, rounds=1,
         local_steps=1, batch_size=2, norm="group",
     ),
+    "resnet34": one(
+        "fedavg", model="resnet34", given_data=given.colour_images, clients=2, chunk=1, rounds=1,
+        local_steps=1, batch_size=2, norm="group", eval_samples=8,
+    ),
     "lstm": one("fedavg", model="lstm", hidden=(6, 5), given_data=given.letters),
     "lstm-shakespeare": one(
         "fedavg", model="lstm", hidden=(6,), dataset="shakespeare", split="natural", clients=3,
@@ -419,6 +423,9 @@ OVER_THE_AIR = {"uplink": "aircomp", "drop_out": 0.1}
 SLOW_CELLS = OFTEN | {"schedule": "buffered", "rounds": 6, "slowdown": 3.0, "edge_rounds": 2}
 SCHEDULES = {
     "buffered-scaffold": one("scaffold", "resumed", **ASYNCHRONOUS, drop_out=0.2),
+    "buffered-stale": one(
+        "scaffold", "resumed", **ASYNCHRONOUS, max_staleness=1, update_weights="version"
+    ),
     "buffered-fadamgc-air": one("fadamgc", "resumed", **ASYNCHRONOUS, **OVER_THE_AIR),
     "buffered-ram-fed": one(
         "ram-fed", "resumed", **ASYNCHRONOUS, **WIDE, masks="covered", busy_clients=4

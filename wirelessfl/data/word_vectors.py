@@ -17,16 +17,6 @@ from wirelessfl.base.import_paths import expanded
 class WordVectors:
     """Vectors of some words.
 
-    >>> from pathlib import Path
-    >>> from tempfile import TemporaryDirectory
-    >>> from wirelessfl.data.word_vectors import WordVectors
-    >>> with TemporaryDirectory() as folder:
-    ...     file = Path(folder, "vectors.txt")
-    ...     _ = file.write_text("a 0.5 1\\nday -1 0\\n")
-    ...     vectors = WordVectors.read(file, ["day", "night"])
-    >>> vectors.width, vectors.of["day"].tolist(), "night" in vectors.of
-    (2, [-1.0, 0.0], False)
-
     Args:
         width: size of all vectors of the file.
         of: the vector [width] float32 of each word that the file has.
