@@ -19,6 +19,7 @@ from wirelessfl.data.pretrained import (
     load_pretrained,
     pretrained_folder,
 )
+from wirelessfl.data.tokens import WORDS
 from wirelessfl.models.parts import OwnGenerator, StreamDropout
 
 _WEIGHTS = ("model.safetensors", "model.safetensors.index.json")
@@ -163,6 +164,8 @@ class GPT2LoRATiny(LoRAClassifier):
         vocabulary: number of token ids of the data set.
         pad_id: id of the padding token; None if texts are not padded.
     """
+
+    default_tokenizer = WORDS
 
     def __init__(
         self,
