@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 import statistics
+from bisect import bisect_left
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
@@ -69,10 +70,14 @@ def need(claim: str, effects: Sequence[Effect | Signs], seconds: float) -> Need:
         return Need(claim, have, None, None, 0.0, "more settings, not more seeds")
     if any(effect.unknown or not effect.values for effect in drawn):
         return Need(claim, have, None, None, 0.0, "longer runs: a seed does not reach the target")
-    for count in range(have + 1, MOST_SEEDS + 1):
-        first = outcome([with_seeds(effect, count) for effect in drawn])
-        if first in DECIDED:
-            return Need(claim, have, count, first, (count - have) * seconds / 3600)
+
+    def with_count(count: int) -> Outcome:
+        return outcome([with_seeds(effect, count) for effect in drawn])
+
+    if with_count(MOST_SEEDS) in DECIDED:  # what an interval decides, a narrower one decides too
+        counts = range(have + 1, MOST_SEEDS)
+        count = have + 1 + bisect_left(counts, True, key=lambda n: with_count(n) in DECIDED)
+        return Need(claim, have, count, with_count(count), (count - have) * seconds / 3600)
     ends = dict.fromkeys(outcome_of(with_seeds(effect, MOST_SEEDS)) for effect in drawn)
     if len(ends) == 1:
         reason = f"{MOST_SEEDS} seeds do not: the mean is at the least effect"

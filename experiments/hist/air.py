@@ -10,8 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from experiments import sealed
-from experiments.hist.curves import draw_cases
-from experiments.hist.figures import QUANTITIES, TARGET, Lines, draw_by_place, facts
+from experiments.hist.figures import QUANTITIES, TARGET, Lines, draw_by_place, draw_cases, facts
 from experiments.labels import costs_of, data_name, seeds_text
 from experiments.runs import identity
 from experiments.studies import Case, Results

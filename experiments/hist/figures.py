@@ -112,6 +112,23 @@ def largest_step(results: Results) -> list[Case]:
     return results.where(lr=max(results.values("lr"), default=None))
 
 
+def draw_cases(
+    panel: Axes,
+    results: Results,
+    cases: Mapping[str, Case],
+    against: str,
+    target: float | None = None,
+) -> None:
+    """Draw the accuracy of cases by label; the legend names cases without runs as not run."""
+    curves = {text: rows for text, case in cases.items() if (rows := results.rows(case))}
+    styles = list(cases)
+    if curves:
+        draw_curves(panel, curves, against, target=target, legend=False, styles=styles)
+    for text, look in looks(styles).items():
+        if text not in curves:
+            panel.plot([], [], label=f"{text} ({NOT_RUN})", **look | {"marker": ""})
+
+
 def by_cells(cases: Sequence[Case]) -> dict[str, dict[float, Case]]:
     """Cases by method and number of cells."""
     names = sorted({case["algorithm"] for case in cases})

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
-from experiments.hist.curves import draw_cases
-from experiments.hist.figures import QUANTITIES, SPLITS, TARGET, draw_by_place, facts
+from experiments.hist.figures import QUANTITIES, SPLITS, TARGET, draw_by_place, draw_cases, facts
 from experiments.hist.measures import throughout
 from experiments.hist.tables import costs
 from experiments.labels import costs_of, data_name, seeds_text

@@ -6,8 +6,15 @@ import statistics
 from pathlib import Path
 
 from experiments.evidence import final
-from experiments.hist.curves import draw_cases
-from experiments.hist.figures import CELLS, QUANTITIES, TARGET, Lines, draw_by_place, facts
+from experiments.hist.figures import (
+    CELLS,
+    QUANTITIES,
+    TARGET,
+    Lines,
+    draw_by_place,
+    draw_cases,
+    facts,
+)
 from experiments.hist.measures import throughout
 from experiments.hist.tables import costs
 from experiments.labels import costs_of, data_name, seeds_text

@@ -26,9 +26,9 @@ def test_every_number_of_a_paper_has_an_answer(name):
     """Each is shown by an experiment, a text or an action, or says why not."""
     paper, (figures, tables) = papers()[name], NUMBERS[name]
     assert ranges(paper.printed) == "Figures {} to {} and Tables {} to {}".format(*figures, *tables)
-    wanted = {f"Figure {n}" for n in range(figures[0], figures[1] + 1)}
-    wanted |= {f"Table {n}" for n in range(tables[0], tables[1] + 1)}
-    assert {one.number.rstrip("abcd") for one in paper.printed.values()} == wanted
+    numbers = {f"Figure {n}" for n in range(figures[0], figures[1] + 1)}
+    numbers |= {f"Table {n}" for n in range(tables[0], tables[1] + 1)}
+    assert {one.number.rstrip("abcd") for one in paper.printed.values()} == numbers
     for one in paper.printed.values():
         assert bool(one.absent) != bool(one.command)
         if not one.absent:

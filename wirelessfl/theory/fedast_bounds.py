@@ -251,7 +251,7 @@ def fedast_theorem_2(
         server_lr, client_lr, printed: as for ``fedast_theorem_1``.
         largest_buffer: b_max >= b_min.
         sent: smallest and largest |A^t| after the start, number of requests sent per version; the
-            paper's b_min and 2 b_max by default. A version that is sent to nobody has no bound.
+            paper's b_min and 2 b_max by default. A version that no client gets has no bound.
     """
     check_count("largest_buffer", largest_buffer, run.buffer)
     fewest, most = sent if sent is not None else (run.buffer, 2 * largest_buffer)

@@ -291,12 +291,12 @@ def test_diverged_seeds_are_counted_in_comparisons(stored, tmp_path, lost):
         stored("fedprox", [], rows=rows, seed=seed)
     runs = load_all(tmp_path / "runs")
     groups = {name: runs.where(algorithm=name) for name in ("fedavg", "fedprox")}
-    found = compare(groups)
-    effect = found.effects["fedprox"]["accuracy, in points"]
+    comparison = compare(groups)
+    effect = comparison.effects["fedprox"]["accuracy, in points"]
     assert effect.values == pytest.approx([30.0] * (2 - lost))
     assert sum(effect.diverged) == lost
-    assert ("1 seed, 1 diverged" if lost == 1 else "in points: diverged") in str(found)
-    assert f"2 ({lost} diverged)" in str(found)
-    json.dumps(found.to_dict(), allow_nan=False)
+    assert ("1 seed, 1 diverged" if lost == 1 else "in points: diverged") in str(comparison)
+    assert f"2 ({lost} diverged)" in str(comparison)
+    json.dumps(comparison.to_dict(), allow_nan=False)
     (panel,) = runs.plot_against("algorithm").axes
     assert len(marks_of(panel, DIVERGED)) == 1

@@ -192,7 +192,7 @@ def test_step_sizes_beyond_the_limits_have_no_bound():
         assert bound.total == math.inf
         assert bound.margin <= 0
         assert not fedast_theorem_1(RUN, **STEPS | steps, printed=True).holds
-    # A version that nobody receives moves nothing.
+    # A version that no client gets moves nothing.
     assert not fedast_theorem_2(RUN, **STEPS, largest_buffer=6, sent=(0, 8)).holds
 
 
