@@ -21,6 +21,7 @@ EXPERIMENTS = {
     "core": Experiment("widths", tables.core),
     "coverage": Experiment(("coverage", "weights"), tables.covered, figures.coverage),
     "masks": Experiment("masks", tables.covered),
+    "words": Experiment("words", tables.accuracies, short=tables.core),
     "heterogeneity": Experiment("heterogeneity", tables.accuracies),
     "radio": Experiment("radio", tables.timed, figures.radio),
     "full": Experiment("full", table(0.75, "round"), figures.full),

@@ -9,11 +9,12 @@ from typing import Any
 
 from experiments.evidence import Evidence, by_seed, final
 from experiments.ra_fed.measures import SAME, gains
-from experiments.ra_fed.methods import MIXED, OURS, REFERENCE, dealt, share
+from experiments.ra_fed.methods import DATA, MIXED, OURS, REFERENCE, dealt, share
 from experiments.studies import Case, Results
+from wirelessfl.results.costs import rank_of
 from wirelessfl.results.intervals import Effect, difference
 from wirelessfl.results.outcomes import Signs
-from wirelessfl.results.selection import DATA, NAMES
+from wirelessfl.results.selection import NAMES
 
 
 def settings_ahead(evidence: Evidence, *, method: str, others: Sequence[str]) -> list[Signs]:
@@ -25,9 +26,32 @@ def settings_ahead(evidence: Evidence, *, method: str, others: Sequence[str]) ->
     return [Signs("", tuple(gain for _, gain in pairs))]
 
 
-def half_of_parameters(evidence: Evidence, *, model: str, margin: float) -> list[Effect]:
+def average_gain(
+    evidence: Evidence, *, study: str, method: str, others: Sequence[str], least: float
+) -> list[Effect]:
+    """Final accuracy (abstract): a method - the best of ``others``, mean over the widths.
+
+    The best one of a width has the highest mean over the seeds.
+    """
+    results, pairs = evidence.study(study), []
+    for case in results.study.cases:
+        if case["algorithm"] == method and case["budget"] is None:
+            mine, *theirs = (
+                by_seed(results, final, algorithm=name, capacities=case["capacities"], budget=None)
+                for name in (method, *others)
+            )
+            if not all(theirs):
+                return []
+            best = max(theirs, key=lambda one: rank_of([*one.values()]))
+            pairs.append(_differences(mine, best))
+    return [_mean(f"mean of {len(pairs)} widths", pairs, least)]
+
+
+def half_of_parameters(
+    evidence: Evidence, *, model: str, margin: float, study: str = "widths"
+) -> list[Effect]:
     """Final accuracy (abstract): RAM-Fed with half of the parameters - FedAvg's full model."""
-    results, effects = evidence.study("widths"), []
+    results, effects = evidence.study(study), []
     for case in results.study.cases:
         chosen = case["algorithm"], case["budget"], case["model"]
         if chosen == ("ram-fed", "bytes", model):

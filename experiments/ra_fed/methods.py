@@ -10,7 +10,8 @@ from typing import Any
 
 from experiments.studies import Case, Settings
 from wirelessfl.base.errors import ConfigError
-from wirelessfl.results.selection import DATA, MODELS, NAMES
+from wirelessfl.results import selection
+from wirelessfl.results.selection import MODELS, NAMES
 
 SETTINGS = Path(__file__).with_name("settings")
 REFERENCE = "fedavg"
@@ -22,6 +23,8 @@ TARGETS = {"cifar10": 0.5, "digits": 0.3, "fashion-mnist": 0.75, "mnist": 0.93}
 OF_SPLITS = {"dirichlet": "alpha", "noniid": "shards"}
 """The setting that belongs to a split."""
 MIXED = "mixed"
+DATA = {**selection.DATA, "experiments.ra_fed.words:newsgroups": "20 Newsgroups (words)"}
+"""Names of the data sets."""
 
 
 def complete(settings: Settings, scale: str) -> dict[str, Any]:

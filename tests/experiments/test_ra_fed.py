@@ -33,7 +33,7 @@ from wirelessfl.runs.build import build
 
 pytestmark = pytest.mark.thorough
 
-NOT_RUN = {"scale"}
+NOT_RUN = {"scale", "words"}
 """Experiments drawn and printed by functions that others use too: they add nothing to test."""
 RUN = [name for name in EXPERIMENTS if name not in NOT_RUN]
 
