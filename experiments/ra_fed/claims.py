@@ -40,9 +40,8 @@ def average_gain(
                 by_seed(results, final, algorithm=name, capacities=case["capacities"], budget=None)
                 for name in (method, *others)
             )
-            if not all(theirs):
-                return []
-            best = max(theirs, key=lambda one: rank_of([*one.values()]))
+            some = all(theirs)
+            best = max(theirs, key=lambda one: rank_of([*one.values()])) if some else {}
             pairs.append(_differences(mine, best))
     return [_mean(f"mean of {len(pairs)} widths", pairs, least)]
 

@@ -36,6 +36,8 @@ def newsgroups(data_dir: str | os.PathLike[str] | None = None) -> Dataset:
 def occurring(ids: Tensor) -> Tensor:
     """Whether each word occurs among token ids [n, length]: float32 [n, WORDS] in {0, 1}.
 
+    >>> import torch
+    >>> from experiments.ra_fed.words import occurring
     >>> occurring(torch.tensor([[2, 4, 2, 0]]))[0, :4]
     tensor([1., 0., 1., 0.])
     """
