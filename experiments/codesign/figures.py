@@ -73,10 +73,9 @@ def scatter(record: Found, path: Path) -> list[Path]:
                     mark(panel, predicted, NOT_REACHED, look["color"])
             ends += [one for one in (*x, *y) if math.isfinite(one)]
         line = [min(ends) / 1.3, max(ends) * 1.3]
-        panel.fill_between(
-            line, [end / 1.15 for end in line], [end / 0.85 for end in line], color="0.9", zorder=0
-        )
-        panel.plot(line, line, color="0.5", linewidth=0.8, zorder=1)
+        for ratio, dashes in ((1.0, "-"), (1.15, "--"), (0.85, "--")):
+            ends_at = [end / ratio for end in line]
+            panel.plot(line, ends_at, dashes, color="0.5", linewidth=0.8, zorder=1)
         panel.set_xlim(*line)
         panel.set_ylim(*line)
         panel.set_xlabel(f"predicted {UNITS[objective]}")
@@ -86,7 +85,7 @@ def scatter(record: Found, path: Path) -> list[Path]:
             axis.set_major_locator(LogLocator(subs=(1, 2, 5)))
             axis.set_major_formatter("{x:g}")
             axis.set_minor_formatter(NullFormatter())
-    legend(figure, axes, _about(every), "grey: predicted within 15 % of realised")
+    legend(figure, axes, _about(every), "between the dashes: predicted within 15 % of realised")
     return save_figure(figure, path)
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import math
+import operator
 import statistics
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -24,7 +25,7 @@ from wirelessfl.base.figures.curves import save_figure
 from wirelessfl.base.figures.marks import mean_or_bound
 from wirelessfl.results.archive import StoredRun
 from wirelessfl.results.costs import MISSING, markdown
-from wirelessfl.results.panels import draw_points, grid, legend, room, same_limits
+from wirelessfl.results.panels import draw_points, grid, legend, room
 from wirelessfl.results.selection import NAMES
 from wirelessfl.runs.targets import cost_to
 
@@ -217,22 +218,22 @@ def draw(points: Sequence[Point], path: Path) -> list[Path]:
         ("15 clients per cell", "SNR (dB)", of(hist, study="fig7b"), _snr),
         ("SNRs of Section VI-C", "clients per cell", of(hist, study="fig7c"), _clients),
     ]
-    figure, axes = grid(len(panels))
+    figure, axes = grid(len(panels), height=3.2)
     for panel, (title, label, mine, x) in zip(axes, panels, strict=True):
         panel.set_yscale("log")
         ticks = sorted({x(point) for point in mine})
+        apart = min(map(operator.sub, ticks[1:], ticks), default=0.0) / (len(OMA) + 3)
         for number, uplink in enumerate([*OMA, AIR]):
             line = of(mine, uplink=uplink)
             at: dict[float, list[float | None] | None] = dict.fromkeys(ticks)
             for tick in {x(p) for p in line}:
                 at[tick] = [p.seconds for p in line if x(p) == tick]
-            draw_points(panel, at, shown(uplink), number)
+            draw_points(panel, at, shown(uplink), number, shift=apart * (number - len(OMA) / 2))
         panel.set_xticks(ticks)
         panel.set_xlabel(label)
         panel.set_title(title)
         panel.margins(x=0.08)
         room(panel)
-    same_limits(axes)
     axes[0].set_ylabel(f"simulated seconds to {100 * TARGET:g} %")
     counts = Counter((*p[:5], p.uplink) for *_, mine, _ in panels for p in mine).values()
     legend(

@@ -27,10 +27,6 @@ PUBLISHED_MAX = 46.0
 """Largest gain of Figure 5; the paper shows the others only as bars."""
 PUBLISHED_DYNAMIC = 11.9
 """Largest gain of FedAST (D) over FedAST (S) (Section 5.3; Figures 22, 24 and 26)."""
-CODE = (
-    "The released code with FedAST (S) on these two tasks reached 93 % on MNIST at 100 and 110 s "
-    "(two runs), with a mean staleness of 27 to 31, and Sync-ST (47/67) at 140 s.\n"
-)
 COSTS = {"seconds": "sim_seconds", "rounds": "version"}
 """Costs until a target in rounds of one task, and their fields of rows."""
 CaseFilter = Callable[[Case], bool]
@@ -97,8 +93,7 @@ def times(case_filter: CaseFilter = everything) -> Callable[[Results], str]:
             row += [shown(times_of(results, case, name)) for name in names(case)]
             row += [shown(ends), *gains, _published(results.study.name, case, case_filter)]
             rows.append([*row, stale(results, case)])
-        text = "Simulated seconds to the targets, means over the seeds.\n\n" + markdown(head, rows)
-        return text + ("\n" + CODE if results.study.name == "comparison" else "")
+        return "Simulated seconds to the targets, means over the seeds.\n\n" + markdown(head, rows)
 
     return table
 

@@ -41,14 +41,6 @@ PUBLISHED: dict[str, dict[tuple[str, int, str], tuple[tuple[int, int], tuple[flo
 FORMS = {"round": "d", "uplink_mib": ".1f", "sim_seconds": ".1f", "joules": ".3f"}
 """Formats of costs."""
 TARGETS = {"table1": (0.7, 0.8), "table2": (0.5, 0.7)}
-# Accuracy of the published code after 10, 20 and 30 rounds: FCNN with dropout 0.5, step size
-# 0.01, seed 1.
-PUBLISHED_CODE = {
-    ("hfedavg", 2): "76.1 / 78.2 / 79.6",
-    ("hist", 2): "74.8 / 76.4 / 77.8",
-    ("hist", 4): "72.5 / 74.7 / 75.3",
-    ("hist", 6): "69.8 / 72.3 / 74.4",
-}
 
 
 def traffic(*goals: float) -> Callable[[Results], str]:
@@ -209,16 +201,13 @@ def _by_formula(seeds: Sequence[list[dict[str, Any]]], accuracy: float, cells: i
 def ablation_rows(results: Results) -> str:
     """One row per ablation, with the command that repeats it."""
     head = ["run", "step size", "dropout", "hidden biases"]
-    head += ["accuracy (%) after 10 / 20 / 30 / 40", "published code"]
-    head += ["rounds to 75 %", "rounds to 80 %"]
+    head += ["accuracy (%) after 10 / 20 / 30 / 40", "rounds to 75 %", "rounds to 80 %"]
     head += ["MiB to 75 %", "MiB to 80 %"]
     rows, commands = [], []
     for case in results.where():
         seeds = results.rows(case)
         dropout = case["dropout"] or 0.0
         biases = case["hidden_biases"] or ("exchanged" if case["algorithm"] == "hist" else "-")
-        same = case["lr"] == 0.01 and dropout == 0.5 and biases in ("local", "-")
-        published = PUBLISHED_CODE.get((case["algorithm"], case["cells"]), "-") if same else "-"
         rows.append(
             [
                 case.label,
@@ -226,7 +215,6 @@ def ablation_rows(results: Results) -> str:
                 f"{dropout:g}",
                 biases,
                 accuracies(seeds, (10, 20, 30, 40)),
-                published,
                 *(reached(seeds, at, "round", "d") for at in (0.75, 0.8)),
                 *(reached(seeds, at, "uplink_mib") for at in (0.75, 0.8)),
             ]

@@ -77,7 +77,7 @@ def test_points_are_means_with_seeds_bounds_and_marks():
     assert ranges == [[0, 5]]
     assert [text.xy for text in panel.texts if text.get_gid() == BOUND] == [(2, 7), (5, 1)]
     panels.legend(figure, [panel], "digits", "", "2 seeds")
-    said = "▲: target not reached; arrow up: at least, as some seeds do not reach it"
+    said = "↑ in the band: target not reached; ↑ at a mean: at least, as some seeds do not reach it"
     bars = "bars: range of more than 5 seeds"
     assert facts(figure) == f"digits; 2 seeds; dots: seeds; {bars}; {said}"
 

@@ -32,8 +32,8 @@ EM, LINE, SPACING = 0.58, 1.2, 0.5
 of the size of the text."""
 HANDLE = 4.5
 """Width of a legend's handle and margins, in units of the size of the text."""
-PLACED = {NOT_REACHED: ("^", 1 - HIGH / 2), DIVERGED: ("x", 0.03)}
-"""Markers of places without a value, and their height as a share of the axis."""
+PLACED = {NOT_REACHED: (r"$\uparrow$", 1 - HIGH / 2), DIVERGED: ("x", 0.03)}
+"""Markers of places without a value, which no series has; their height as a share of the axis."""
 TALL = 0.35
 """Share of a figure's height up to which a legend takes its room from the panels."""
 DARK = "0.25"
@@ -108,7 +108,7 @@ def draw_bound(axes: Axes, x: float, y: float, colour: str) -> None:
         (x, y),
         (0, 13),
         textcoords="offset points",
-        arrowprops={"arrowstyle": "<|-", "color": colour, "linewidth": 1.1, "shrinkB": 2},
+        arrowprops={"arrowstyle": "<-", "color": colour, "linewidth": 1.1, "shrinkB": 2},
         annotation_clip=False,
     )
     arrow.set_gid(BOUND)
@@ -129,9 +129,11 @@ def mark(axes: Axes, x: float, text: str, colour: str = DARK) -> None:
     """
     if text in PLACED:
         form, height = PLACED[text]
-        look: dict[str, Any] = {"color": colour, "markeredgewidth": 0 if form == "^" else 1.4}
-        look |= {"markersize": style().small / 1.4, "gid": text, "clip_on": False, "zorder": 4}
-        axes.plot([x], [height], form, transform=axes.get_xaxis_transform(), **look)
+        look: dict[str, Any] = {"color": colour, "markeredgewidth": 0.3, "zorder": 4}
+        look |= {"markersize": 1.1 * style().small, "gid": text, "clip_on": False}
+        if text == DIVERGED:
+            look |= {"markersize": style().small / 1.4, "markeredgewidth": 1.4}
+        axes.plot([x], [height], marker=form, transform=axes.get_xaxis_transform(), **look)
         if text == DIVERGED:
             axes.set_ymargin(HIGH)  # room below the values
             axes.autoscale_view()
@@ -327,8 +329,8 @@ def explained(figure: Figure) -> list[str]:
     return [
         *["dots: seeds"] * (DOT in gids),
         *[f"bars: range of more than {DOTS} seeds"] * (RANGE in gids),
-        *["▲: target not reached"] * (NOT_REACHED in gids),
-        *["arrow up: at least, as some seeds do not reach it"] * arrows,
+        *["↑ in the band: target not reached"] * (NOT_REACHED in gids),
+        *["↑ at a mean: at least, as some seeds do not reach it"] * arrows,
         *["×: diverged seeds, in no mean"] * (DIVERGED in gids),
         *["n: seeds"] * (len(set(map(frozenset, counts.values()))) > 1),
         *["open: one seed"] * (differ and bool(single)),

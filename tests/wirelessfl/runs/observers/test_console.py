@@ -116,11 +116,15 @@ def test_a_sweep_writes_a_line_per_finished_run_unless_quiet(tmp_path, capsys, q
     assert again == "" if quiet else again.startswith("reading 2 finished runs from")
 
 
-def test_a_run_that_starts_slowly_says_what_it_does(config, toy, monkeypatch):
+@pytest.mark.parametrize(
+    ("flags", "tested"),
+    [({"eval_samples": 7}, "7 test samples"), ({}, "all test samples (--eval-samples N: on N of")],
+)
+def test_a_run_that_starts_slowly_says_what_it_does(config, toy, monkeypatch, flags, tested):
     """The line comes before the first row, from a metric that waits for it; not in a quick run."""
     seen = io.StringIO()
     terminal = Console(terminal=Terminal(file=seen, width=120))
-    settings = config("fedavg", rounds=1, eval_samples=7)
+    settings = config("fedavg", rounds=1, **flags)
     wirelessfl.run(settings, data=toy, observers=[terminal])
     assert "evaluating" not in seen.getvalue()
     monkeypatch.setattr(console, "SILENT_SECONDS", 0.01)
@@ -129,7 +133,7 @@ def test_a_run_that_starts_slowly_says_what_it_does(config, toy, monkeypatch):
         def begin(self, run):
             time.sleep(0.5)
 
-    again = config("fedavg", rounds=1, eval_samples=7)
+    again = config("fedavg", rounds=1, **flags)
     wirelessfl.run(again, data=toy, observers=[terminal, Slow()])
     lines = seen.getvalue().splitlines()
-    assert lines.index("evaluating the initial model on 7 test samples") == len(lines) - 3
+    assert lines[-3].startswith(f"evaluating the initial model on {tested}")
