@@ -6,11 +6,13 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+import torch
 
 from experiments.ra_fed import __main__ as command
 from experiments.ra_fed import figures as figures_module
 from experiments.ra_fed import tables
 from experiments.ra_fed.__main__ import EXPERIMENTS, PAPER
+from experiments.ra_fed.claims import average_gain
 from experiments.ra_fed.frontier import frontier
 from experiments.ra_fed.measures import (
     best,
@@ -22,10 +24,13 @@ from experiments.ra_fed.measures import (
     round_seconds,
 )
 from experiments.ra_fed.methods import METHODS, complete, share
+from experiments.ra_fed.words import WORDS, newsgroups, occurring
 from experiments.studies import SCALES, Case, Results, Study
 from solvers import fastest_widths
 from tests.drawn import facts, legend, lines, ticks, titles
+from tests.wirelessfl.data.test_text import write_newsgroups
 from wirelessfl.base.errors import ConfigError
+from wirelessfl.data import load_dataset
 from wirelessfl.models.submodels.budgets import levels_of
 from wirelessfl.results.costs import LAST, final_accuracy
 from wirelessfl.results.selection import NAMES
@@ -206,6 +211,39 @@ def test_claims_by_hand():
     assert numbers["ra-fed over fedrolex: median"] == "+5.0"
     assert numbers["ram-fed over heterofl, fedrolex: ahead"] == "0 of 1"
     assert numbers["ram-fed, 1/2"] == numbers["ram-fed, most"] == "-5.0"
+
+
+def test_the_average_gain_is_over_widths():
+    """By hand: the best other method of each width, seeds that all methods and widths have."""
+    at = {"heterofl": (0.6, 0.3), "fedrolex": (0.5, 0.4), "ra-fed": (0.65, 0.41)}
+    runs = {
+        (name, (width,)): [rows_of(0, final), rows_of(0, final)]
+        for name, finals in at.items()
+        for width, final in zip((0.5, 0.25), finals, strict=True)
+    }
+    runs["ra-fed", (0.5,)].append(rows_of(0, 0.9))
+    asked = {"study": "words", "method": "ra-fed", "others": ["heterofl", "fedrolex"], "least": 1}
+
+    def effects(runs):
+        return average_gain(SimpleNamespace(study=lambda name: results_of(runs)), **asked)
+
+    (effect,) = effects(runs)
+    assert (effect.name, effect.values) == ("mean of 2 widths", pytest.approx((3, 3)))
+    (effect,) = effects(runs | {("fedrolex", (0.25,)): []})
+    assert effect.values == ()
+
+
+def test_posts_become_the_words_that_occur(tmp_path):
+    """Padding and unknown words are left out, and repeated words count once."""
+    seen = occurring(torch.tensor([[2, 4, 2, 1, 0], [0, 0, 0, 0, 0]]))
+    assert seen.shape == (2, WORDS)
+    assert seen.nonzero().tolist() == [[0, 0], [0, 2]]
+    assert seen.max() == 1
+    write_newsgroups(tmp_path / "20newsgroups")
+    data = newsgroups(tmp_path)
+    named = load_dataset("20newsgroups", tmp_path, tokenizer="words").words[2:]
+    words = [{named[word] for word in post.nonzero().flatten()} for post in data.train_inputs]
+    assert words == [{"first"} if i == 14 else {"train", str(i - (i > 14)), "é"} for i in range(21)]
 
 
 def test_gains_of_several_seeds(tmp_path, redrawn):
