@@ -80,7 +80,7 @@ def need(claim: str, effects: Sequence[Effect | Signs], seconds: float) -> Need:
         return Need(claim, have, count, with_count(count), (count - have) * seconds / 3600)
     ends = dict.fromkeys(outcome_of(with_seeds(effect, MOST_SEEDS)) for effect in drawn)
     if len(ends) == 1:
-        reason = f"{MOST_SEEDS} seeds do not: the mean is at the least effect"
+        reason = f"the mean is so near the least effect that {MOST_SEEDS} seeds do not decide"
     else:
         reason = f"its effects differ: {', '.join(ends)}"
     return Need(claim, have, None, None, 0.0, reason)
@@ -100,11 +100,13 @@ def page(by_paper: Mapping[str, Sequence[Assessed]]) -> str:
 
 INTRODUCTION = """# What would decide the undecided claims
 
-With further seeds, the interval of an effect narrows around its mean. The table says with how many,
-beyond those that the claim has, all its effects show the same outcome, if their means and standard
-deviations stay as they are; and how many hours the further runs take, if they take as long as the
-stored ones, one thread each. Means move when seeds are added, so claims that need many seeds may
-well end otherwise. [How claims are decided](claims.md).
+With further seeds, the interval of an effect narrows around its mean. *Further seeds* is the
+smallest number with which all effects of a claim show the same outcome, if their means and standard
+deviations stay as they are. *CPU hours* is what these runs take on one thread each, if they take as
+long as the stored ones. Claims with a dash are not decided by seeds, for the reason in the last
+column; effects that differ are listed with their outcomes after 1000 seeds. Means move when seeds
+are added, so claims that need many seeds may well end otherwise.
+[How claims are decided](claims.md).
 
 """
 

@@ -43,7 +43,7 @@ def test_what_no_number_of_seeds_decides():
     signs = Signs("", (1.0, 1.0, -1.0))
     for effects, words in [
         ([SPREAD, negative], "differ: agrees, opposite"),
-        ([at_least], "mean is at the least effect"),
+        ([at_least], "mean is so near the least effect"),
         ([missed], "longer runs"),
         ([signs], "more settings"),
     ]:
