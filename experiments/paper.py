@@ -200,7 +200,8 @@ class Paper:
 
     def _ours(self, others: Iterable[str]) -> list[str]:
         """The names that are not those of the paper's figures and tables."""
-        return [n for n in (*self.experiments, *self.texts, *others) if n not in self.printed]
+        names = dict.fromkeys((*self.experiments, *self.texts, *others))
+        return [n for n in names if n not in self.printed]
 
     def main(
         self,

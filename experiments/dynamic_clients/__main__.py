@@ -55,7 +55,7 @@ EXPERIMENTS = {
     "scaffold": Experiment("scaffold", tables.comparison(None)),
     "pilot": Experiment("pilot", tables.variants(None)),
     "moon": Experiment("moon", tables.comparison(None)),
-    "momentum": Experiment("momentum", tables.comparison(3)),
+    "momentum": Experiment("momentum", tables.comparison(3), short=tables.momenta),
 }
 PAPER = Paper(
     "dynamic_clients",

@@ -15,7 +15,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
 
-from experiments.dynamic_clients.methods import SHOWN
+from experiments.dynamic_clients.methods import SHOWN, per_session
 from experiments.paper import show
 from experiments.studies import Case, Study
 from wirelessfl.base.errors import TrainingError
@@ -25,9 +25,13 @@ from wirelessfl.runs.folder.about import about
 
 FILE = Path(__file__).with_name("costs.json")
 """The measurements of scale ``small``, in the repository."""
+MEASURED = (
+    "Without overlap, Dir(0.3). Other data and labels, and MOON with 100 clients, are not measured."
+)
 PUBLISHED = (
-    "The paper's numbers are for other machines: 6.5 h with SCAFFOLD and 4.9 h with FedAvg on "
-    "CIFAR-10 (20 clients), 24 to 26 minutes and 1.1 GB on MNIST.\n\n"
+    "The paper's times (Tables 15 and 16) are for other machines, and its command trains several "
+    "warm starts in one process (Appendix D.1): 26 min and 1.1 GB with 20 clients, 56 to 58 min "
+    "and 1.1 to 1.2 GB with 100."
 )
 
 
@@ -37,6 +41,7 @@ class MeasuredCost(NamedTuple):
     Args:
         dataset: name of the data set.
         model: name of the model.
+        clients: clients per session.
         algorithm: name of the algorithm.
         warm_start: name of the warm start.
         seed: seed of the run.
@@ -48,6 +53,7 @@ class MeasuredCost(NamedTuple):
 
     dataset: str
     model: str
+    clients: int
     algorithm: str
     warm_start: str
     seed: int
@@ -63,6 +69,7 @@ def measure(case: Case, seed: int) -> MeasuredCost:
     return MeasuredCost(
         case["dataset"],
         case["model"],
+        per_session(case.settings),
         case["algorithm"],
         case["warm_start"],
         seed,
@@ -105,8 +112,8 @@ def make(study: Study, file: Path) -> None:
     file.parent.mkdir(parents=True, exist_ok=True)
     for case in study.cases:
         for seed in case.seeds:
-            key = (case["dataset"], case["model"], case["algorithm"], case["warm_start"], seed)
-            if any(one[:5] == key for one in costs):
+            key = (case["dataset"], case["model"], per_session(case.settings), case["algorithm"])
+            if any(one[:6] == (*key, case["warm_start"], seed) for one in costs):
                 continue
             costs.append(measure(case, seed))
             progress = f"{case.label}, seed {seed}: {costs[-1].cpu_seconds:.1f} s"
@@ -122,11 +129,11 @@ def table(costs: Sequence[MeasuredCost]) -> str:
     if not costs:
         return "*No run is measured.*\n"
     starts = [start for start in SHOWN if any(one.warm_start == start for one in costs)]
-    head = ["data, model", "algorithm"]
-    head += [f"{SHOWN[start]}: CPU s, MiB" for start in starts]
+    head = ["data, model, clients", "algorithm", "runs"]
+    head += [SHOWN[start] for start in starts]
     rows = []
-    for dataset, model, algorithm in dict.fromkeys(one[:3] for one in costs):
-        of_row = [one for one in costs if one[:3] == (dataset, model, algorithm)]
+    for dataset, model, clients, algorithm in dict.fromkeys(one[:4] for one in costs):
+        of_row = [one for one in costs if one[:4] == (dataset, model, clients, algorithm)]
         cells = []
         for start in starts:
             mine = [one for one in of_row if one.warm_start == start]
@@ -135,10 +142,11 @@ def table(costs: Sequence[MeasuredCost]) -> str:
                 for name in ("cpu_seconds", "peak_mib")
             )
             cells.append("-" if seconds is None else f"{seconds:.1f}, {mib:.0f}")
-        rows.append([f"{DATA[dataset]}, {model}", NAMES[algorithm], *cells])
+        runs = str(len({one.seed for one in of_row}))
+        rows.append([f"{DATA[dataset]}, {model}, {clients}", NAMES[algorithm], runs, *cells])
     machines = ", ".join(dict.fromkeys(one.machine for one in costs))
-    text = f"One thread of {machines}, without the start of the command. Medians.\n\n"
-    return text + PUBLISHED + markdown(head, rows)
+    about = f"Median CPU seconds and MiB for one thread of {machines}, without the start."
+    return f"{about} {MEASURED}\n\n{PUBLISHED}\n\n{markdown(head, rows)}"
 
 
 def costs(arguments: argparse.Namespace, study: Study) -> None:

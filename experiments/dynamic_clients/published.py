@@ -12,6 +12,7 @@ Assumptions:
   numbers of CIFAR-100 with halves. In Table 11, FedProx, FedAvg and MOON have the same numbers at
   different transitions.
 - The baseline of Table 10 is "Average" in the text and "Previous" in the header; we use the latter.
+- The page on errata lists further rows that are printed twice (Tables 10 and 13).
 """
 
 from __future__ import annotations

@@ -6,11 +6,11 @@ import statistics
 from collections.abc import Callable, Sequence
 
 from experiments.dynamic_clients import published
-from experiments.dynamic_clients.measures import SAME, after, last
+from experiments.dynamic_clients.measures import SAME, after, after_by_seed, last, mean_by_seed
 from experiments.dynamic_clients.methods import SHOWN, per_session
 from experiments.studies import Case, Results
 from wirelessfl.results.costs import markdown, spread
-from wirelessfl.results.selection import DATA, NAMES, value_text
+from wirelessfl.results.selection import DATA, MODELS, NAMES, value_text
 
 Table = Callable[[Results], str]
 
@@ -115,6 +115,19 @@ def variants(table: int | None, numbers: Sequence[int] | None = (1, 2, 3)) -> Ta
         return _about(table) + markdown(head, rows)
 
     return make
+
+
+def momenta(results: Results) -> str:
+    """Study ``momentum`` for the page: settings with all warm starts, over two transitions."""
+    starts = [start for start in SHOWN if start in results.values("warm_start")]
+    groups: dict[tuple[str, str], dict[str, str]] = {}
+    for case in results.where():
+        means = mean_by_seed([after_by_seed(results, case, number) for number in (1, 2)])
+        key = f"{MODELS[case['model']]}, Dir({case['alpha']:g})", case["server_momentum"]
+        groups.setdefault(key, {})[case["warm_start"]] = spread(means)
+    about = "Accuracy on MNIST over the first ten rounds, in percent.\n\n"
+    rows = [[*key, *(one[s] for s in starts)] for key, one in groups.items() if {*starts} <= {*one}]
+    return about + markdown(["model", "momentum", *(SHOWN[s] for s in starts)], rows)
 
 
 COSTS = ("extra_rounds", "extra_uploads", "extra_mib")

@@ -78,6 +78,16 @@ def test_published_tables_are_complete(table):
         assert row.warm_start in SHOWN or table == 13
 
 
+@pytest.mark.parametrize("table", range(1, 15))
+def test_every_published_number_has_a_case_at_scale_paper(table):
+    names = ("dataset", "algorithm", "warm_start", "overlap", "alpha", "similarity_scale")
+    cases = PAPER.study(f"table{table}", "paper").cases
+    for row in published.read(table):
+        fields = {name: getattr(row, name) for name in names} | {"split": row.distribution}
+        stated = {name: value for name, value in fields.items() if value is not None}
+        assert any(all(case[name] == stated[name] for name in stated) for case in cases), row
+
+
 @pytest.mark.parametrize(
     ("table", "wanted", "value"),
     [
@@ -360,6 +370,14 @@ def test_studies_of_server_momentum_name_it(found):
     text = tables.comparison(3)(found["momentum"])
     assert "FedACG, server momentum reset | 1" in text
     assert "FedACG, server momentum keep | 1" in text
+    shown = {}
+    for case in found["momentum"].where():
+        values = [after(found["momentum"], case, number)[0] for number in (1, 2)]
+        shown[case["server_momentum"], case["warm_start"]] = statistics.mean(values)
+    for kept in ("reset", "keep"):
+        cells = [spread([shown[kept, start]]) for start in ("proposed", "previous")]
+        row = f"| linear model, Dir(1) | {kept} | {' | '.join(cells)} |"
+        assert row in tables.momenta(found["momentum"])
     runs = {
         case["server_momentum"]: found["momentum"].rows(case)[0]
         for case in found["momentum"].where(warm_start="previous")
@@ -386,7 +404,7 @@ def test_costs_are_measured_in_processes_of_their_own(tmp_path, capsys, monkeypa
         patch.setattr("sys.executable", str(whole))
         costs.make(study, tmp_path / "costs.json")
         (found,) = costs.load(tmp_path / "costs.json")
-        assert found[:5] == ("digits", "linear", "fedavg", "proposed", 0)
+        assert found[:6] == ("digits", "linear", 5, "fedavg", "proposed", 0)
         assert 0.1 < found.cpu_seconds < 300
         assert 50 < found.peak_mib < 5000
         costs.make(study, tmp_path / "costs.json")

@@ -41,6 +41,29 @@ def test_transitions_of_table_11_are_printed_twice():
             assert prox[number + 1, start] == moon[number, start]
 
 
+def test_a_row_of_table_10_is_of_another_data_set():
+    tiny = numbers(10, distribution="partial-overlap")
+    svhn = numbers(8, algorithm="fedavg", distribution="partial-overlap", dataset="svhn")
+    assert len(tiny) == 6
+    assert tiny == {key: svhn[key] for key in tiny}
+    assert max(row.mean for row in published.read(4)) == 65.59
+
+
+def test_table_13_has_tables_8_and_9_with_another_scale():
+    rows = [
+        numbers(8, algorithm="fedprox", distribution="partial-overlap", dataset="svhn"),
+        numbers(9, algorithm="fedavg", distribution="half", dataset="svhn"),
+    ]
+    for name, row in zip(("fedprox", "fedavg"), rows, strict=True):
+        scaled = numbers(13, algorithm=name, dataset="svhn", similarity_scale=100.0)
+        assert [*scaled.values()] == [row[number, "proposed"] for number in (1, 2, 3)]
+
+
+def test_ag_news_has_another_overlap_in_table_2_than_in_table_15():
+    """Table 15, of 20 clients like Table 2, has 0.0 and 0.8."""
+    assert [{row.overlap for row in published.read(n)} for n in (2, 7)] == [{0.0, 0.6}, {0.0, 0.8}]
+
+
 def test_table_1_of_hist_has_the_parameters_of_another_input():
     """30 rounds of E = 5 with N = 2 cells; convolutions have 2,572 parameters."""
 
