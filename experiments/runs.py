@@ -184,7 +184,7 @@ def make_runs(
     done: set[Path] = set()
 
     def keep(place: int) -> None:
-        run = StoredRun.of(resume(folders[place]))
+        run = StoredRun.of(resume(folders[place], trust=configs[place].code))
         for folder, one, to in zip(folders, todo, rows, strict=True):
             if folder == folders[place]:
                 run.save(stored_file(one.config, to))

@@ -139,6 +139,18 @@ def test_an_interrupted_run_goes_on(when, tmp_path, monkeypatch):
     assert StoredRun.load(stored_file(small, tmp_path / "whole")).rows == run.rows
 
 
+def test_a_run_on_data_of_a_function_is_stored(tmp_path, monkeypatch):
+    """Studies may name functions of their own, which are trusted when the run is read."""
+    (tmp_path / "posts.py").write_text(
+        "from wirelessfl.data import load_dataset\n\n"
+        "def digits(data_dir=None):\n    return load_dataset('digits', data_dir)\n"
+    )
+    monkeypatch.syspath_prepend(tmp_path)
+    own = config(dataset="posts:digits")
+    make_runs([Planned("a", own)], [tmp_path / "rows"], tmp_path / "runs")
+    assert len(StoredRun.load(stored_file(own, tmp_path / "rows")).rows) == 3
+
+
 def test_a_run_of_two_papers_is_executed_once(tmp_path):
     """It is stored for each paper, and its scratch folder is removed."""
     rows = [tmp_path / "a", tmp_path / "b"]
