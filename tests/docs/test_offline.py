@@ -17,7 +17,10 @@ from wirelessfl.data import files
 PAGE = (ROOT / "docs" / "results" / "offline.md").read_text(encoding="utf-8")
 COMMANDS = [shlex.split(line) for line in re.findall(r"^wirelessfl (run .*)$", PAGE, re.MULTILINE)]
 PAPERS = ("hist", "fedast", "fadamgc", "dynamic_clients", "ra_fed")
-STANDS_FOR = {"gpt2-lora": "gpt2-lora-tiny"} | {
+STANDS_FOR = {
+    "gpt2-lora": "gpt2-lora-tiny",
+    "experiments.ra_fed.words:newsgroups": "20newsgroups",
+} | {
     data: f"small_data:{shape}"
     for shape, names in {
         "grey28": ("mnist", "fashion-mnist"),
@@ -25,7 +28,7 @@ STANDS_FOR = {"gpt2-lora": "gpt2-lora-tiny"} | {
     }.items()
     for data in names
 }
-"""What replaces a model that is downloaded, and data that are read from verified files only."""
+"""What replaces a downloaded model, data from verified files only, and data of a study."""
 
 
 def values(tables, setting):
