@@ -178,7 +178,7 @@ class Console(Observer):
     def _explain(self, config: Config) -> None:
         """Say why there is no row yet."""
         count = config.evaluation.eval_samples
-        tested = "all test samples (--eval-samples N: on N of them)"
+        tested = "all test samples (fewer: --eval-samples N)"
         if count is not None:
             tested = f"{count:,} test samples"
         assert self.terminal is not None

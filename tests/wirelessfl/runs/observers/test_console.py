@@ -118,7 +118,7 @@ def test_a_sweep_writes_a_line_per_finished_run_unless_quiet(tmp_path, capsys, q
 
 @pytest.mark.parametrize(
     ("flags", "tested"),
-    [({"eval_samples": 7}, "7 test samples"), ({}, "all test samples (--eval-samples N: on N of")],
+    [({"eval_samples": 7}, "7 test samples"), ({}, "all test samples (fewer: --eval-samples N)")],
 )
 def test_a_run_that_starts_slowly_says_what_it_does(config, toy, monkeypatch, flags, tested):
     """The line comes before the first row, from a metric that waits for it; not in a quick run."""
