@@ -39,6 +39,9 @@ VALUE = re.compile(
     r"(<!-- (value|interval) of (\d\w*)(?:: (.*?))? -->).*?(<!-- end of \2 -->)", re.DOTALL
 )
 NUMBER = re.compile(r"(<!-- number of (.*?) -->).*?(<!-- end of number -->)", re.DOTALL)
+FIRST = re.compile(
+    r"^\s*(?:[-*] |\d+\. )?\s*(<!-- (?:value|interval|number) of .*?-->)", re.MULTILINE
+)
 OTHER = re.compile(r"(<!-- other tables -->\n).*?(<!-- end of other tables -->)", re.DOTALL)
 
 
@@ -181,6 +184,7 @@ def filled(text: str, evidence: Evidence) -> str:
     """
     shown: set[str] = set()
     marks, page = list(BLOCK.finditer(text)), f"the page of {evidence.paper.name}"
+    _check_places(text, page)
     for kind in ("rows", "figure"):
         begun, ended = text.count(f"<!-- {kind} of "), text.count(f"<!-- end of {kind} -->")
         if not begun == ended == sum(match[1] == kind for match in marks):
@@ -227,6 +231,7 @@ def with_values(text: str, claims: Mapping[str, Assessed], page: str) -> str:
         claims: all claims by id.
         page: name of the page, for errors.
     """
+    _check_places(text, page)
     for kind in ("value", "interval"):
         begun = len(re.findall(rf"<!-- {kind} of \d", text))
         ended = text.count(f"<!-- end of {kind} -->")
@@ -247,3 +252,11 @@ def with_values(text: str, claims: Mapping[str, Assessed], page: str) -> str:
         return f"{begin}{value}{end}"
 
     return VALUE.sub(one, text)
+
+
+def _check_places(text: str, page: str) -> None:
+    if first := FIRST.search(text):
+        raise ConfigError(
+            f"{page} has `{first[1]}` at the start of a line, all of which Markdown reads as HTML: "
+            "put a word before it."
+        )

@@ -191,7 +191,9 @@ def test_values_in_sentences():
         (value("1a: N = 3"), r"1a has no effect 'N = 3': choose from 'N = 2', 'N = 4'"),
         (value("1a", "interval"), "1a has several intervals: name one of 'N = 2', 'N = 4'"),
         (value("2a"), r"2a has no value yet \(N = 8: runs missing\)"),
-        ("<!-- value of 1a --> b", "1 marks .* and 0 marks"),
+        ("a <!-- value of 1a --> b", "1 marks .* and 0 marks"),
+        ("a\n  " + value("1a")[2:], "hist.md has `<!-- value of 1a -->` at the start of a line"),
+        ("- " + value("1a")[2:], "put a word before it"),
         (value("1a") + "<!-- interval of 1a -->", "1 marks `<!-- interval .* and 0 marks"),
     ],
 )
