@@ -12,6 +12,7 @@ from typing import Any, Literal, get_args
 
 from experiments import sealed
 from experiments.runs import Planned, Store
+from wirelessfl.base.errors import ConfigError
 from wirelessfl.config import Config
 from wirelessfl.results.archive import StoredRun
 from wirelessfl.results.costs import final_accuracy
@@ -157,6 +158,10 @@ class Study:
                 cases.append(Case(one, seeds, rank))
         for more in text.get("further", []) if scale == "small" else []:
             seeds = tuple(more["seeds"])
+            if not any(case.matches(more["where"]) for case in cases):
+                raise ConfigError(
+                    f"{file}: no case has the settings {more['where']} of [[further]]."
+                )
             cases = [c.with_seeds(seeds) if c.matches(more["where"]) else c for c in cases]
         return cls(file.stem, tuple(cases))
 

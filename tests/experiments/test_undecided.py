@@ -10,6 +10,7 @@ from experiments.evidence import Evidence
 from experiments.papers import papers
 from experiments.studies import Study
 from experiments.undecided import need, needs, with_seeds
+from wirelessfl.base.errors import ConfigError
 from wirelessfl.results.intervals import Effect
 from wirelessfl.results.outcomes import Signs, outcome
 
@@ -79,3 +80,7 @@ def test_further_seeds_of_a_settings_file(tmp_path):
     seeds = [case.seeds for case in Study.load(file, "small").cases]
     assert seeds == [(1, 2, 3), (1, 2), (1, 2, 3)]
     assert {case.seeds for case in Study.load(file, "paper").cases} == {(1, 2)}
+    text = file.read_text(encoding="utf-8").replace("[2, 6]", "8")
+    file.write_text(text, encoding="utf-8")
+    with pytest.raises(ConfigError, match=r"no case has the settings .*8.* of \[\[further\]\]"):
+        Study.load(file, "small")
