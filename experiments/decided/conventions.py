@@ -35,19 +35,21 @@ def label(case: Case) -> str:
 
 
 def runs_of(results: Results, figure: Results) -> Runs:
-    """The runs of the study, and those of HIST's Figure 7a; OMA at all SNRs of the study.
+    """The runs of the study, and those of HIST's Figure 7a with its seeds; OMA at all its SNRs.
 
     Args:
         results: runs of this study.
         figure: runs of Figure 7a of HIST: the published convention, and OMA.
     """
     snrs = sorted({case["snr_db"] for case in results.study.cases})
+    seeds = {seed for case in results.study.cases for seed in case.seeds}
     runs: Runs = {name: {} for name in LABELS}
     for case in figure.where(mask_sizes=None):
+        same = [run for run in figure.of(case) if run.seed in seeds]
         if case["uplink"] == "tdma":
-            runs[OMA] = dict.fromkeys(snrs, figure.of(case))
+            runs[OMA] = dict.fromkeys(snrs, same)
         elif case["snr_db"] in snrs:
-            runs[PUBLISHED][case["snr_db"]] = figure.of(case)
+            runs[PUBLISHED][case["snr_db"]] = same
     for case in results.where():
         runs[label(case)][case["snr_db"]] = results.of(case)
     return runs

@@ -101,7 +101,7 @@ def fig7b(results: Results, out: Path) -> list[Path]:
         lines[name] = dict(sorted((lines[name] | points).items()))
     figure, (panel,) = new_figure(height=2.6)
     text = f"simulated seconds to {100 * TARGET:g} %"
-    draw_by_place(panel, lines, "SNR (dB)", text, log=True)
+    draw_by_place(panel, lines, "SNR (dB)", text, log=True, apart=0.025)
     legend(figure, [panel], *facts(results, results.where()))
     return save_figure(figure, out / "fig7b")
 

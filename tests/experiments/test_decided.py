@@ -221,7 +221,7 @@ def test_the_published_convention_is_45_db_noisier(hist):
     figure, other = hist.study("fig7d"), hist.study("fig7a")
     (case,) = figure.where(convention="physical", beamformer="random")
     (over_oma,) = other.where(uplink="tdma")
-    runs = figure.of(case), other.of(over_oma)
+    runs = figure.of(case), other.of(over_oma)[:3]
     assert [[run.seed for run in some] for some in runs] == [[1, 2, 3]] * 2
     found = [f"{statistics.mean(conventions.accuracies(some, 40)):.1f}" for some in runs]
     assert found == ["80.2", "80.0"]
@@ -290,7 +290,7 @@ def test_conventions_stand_beside_the_figure(found, hist, figures):
     assert sorted(runs[conventions.OMA]) == [-20.0, 0.0]
     assert sorted(runs[conventions.PUBLISHED]) == [-20.0, 0.0]
     (over_oma,) = hist.study("fig7a").where(uplink="tdma")
-    assert runs[conventions.OMA][0.0] == hist.study("fig7a").of(over_oma)
+    assert runs[conventions.OMA][0.0] == hist.study("fig7a").of(over_oma)[:1]
     rows = [{"round": n, "accuracy": n / 100, "loss": 1.0} for n in range(9)]
     run = StoredRun({}, rows, {}, {}, 1.0)
     assert conventions.accuracies([run], 6) == [pytest.approx(4.0)]  # rounds 2 to 6
