@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from experiments.evidence import Evidence
+from experiments.evidence import Evidence, by_seed, final
 from experiments.fadamgc.costs import COMMUNICATION, TESTS, costs, grouped
 from experiments.fadamgc.methods import METHODS, SELECTIVE
 from experiments.fadamgc.seconds import TEXT, missing_transfers, quotients
@@ -22,7 +22,15 @@ from experiments.fadamgc.tables import (
 )
 from experiments.studies import Case, Results
 from wirelessfl.results.costs import EDGE, at_edge
-from wirelessfl.results.intervals import Costs, CostToTarget, Effect, contrast, over_best, ratio
+from wirelessfl.results.intervals import (
+    Costs,
+    CostToTarget,
+    Effect,
+    contrast,
+    difference,
+    over_best,
+    ratio,
+)
 from wirelessfl.results.selection import DATA, NAMES
 
 
@@ -244,6 +252,17 @@ def sampling(evidence: Evidence, *, study: str, least: float) -> list[Effect]:
     results = evidence.study(study)
     sizes = grouped(results.study.cases, "clients_per_round")
     return [over_next_best(f"S = {size}", results, cases, least) for size, cases in sizes.items()]
+
+
+def at_rate(
+    evidence: Evidence, *, study: str, clients: int, better: str, worse: str, least: float
+) -> list[Effect]:
+    """Final accuracy of a method minus another's, with some clients per round (Figures 6, 8)."""
+    ends = (
+        by_seed(evidence.study(study), final, algorithm=method, clients_per_round=clients)
+        for method in (better, worse)
+    )
+    return [difference("", *ends, least)]
 
 
 def without_memory(
