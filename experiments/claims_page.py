@@ -28,8 +28,8 @@ from wirelessfl.results.costs import markdown
 from wirelessfl.results.intervals import HIDDEN, Effect
 from wirelessfl.results.outcomes import Signs, outcome_of
 
-UNDECIDED = "claims-undecided.md"
-"""What would decide the undecided claims, in docs/results."""
+UNDECIDED, CHANGED = "claims-undecided.md", "claims-changes.md"
+"""What would decide the undecided claims, and what was changed after runs, in docs/results."""
 HANG: dict[str, Any] = {"subsequent_indent": "  ", "break_on_hyphens": False}
 
 
@@ -127,13 +127,13 @@ def page(by_paper: Mapping[str, Sequence[Assessed]]) -> str:
     if not any(one.claim.fidelity == "published" for one in every):
         introduction += NONE_PUBLISHED
     parts = [introduction, totals(every), by_paper_totals(by_paper)]
-    parts += [METHOD.format(hidden=HIDDEN), CHANGES + changes(by_paper), toctree(by_paper)]
+    parts += [METHOD.format(hidden=HIDDEN), toctree(by_paper)]
     return "\n".join(parts)
 
 
 def toctree(names: Iterable[str]) -> str:
     """The pages of the papers' claims, for the navigation of the site."""
-    pages = [*map(page_of, names), UNDECIDED]
+    pages = [*map(page_of, names), UNDECIDED, CHANGED]
     files = "".join(f"{one.removesuffix('.md')}\n" for one in pages)
     return f"```{{toctree}}\n:hidden:\n\n{files}```\n"
 
@@ -198,7 +198,7 @@ def files(
     """
     tables = [*tables]
     pages = {page_of(name): paper_page(name, rows, tables) for name, rows in by_paper.items()}
-    pages |= {UNDECIDED: undecided.page(by_paper)}
+    pages |= {UNDECIDED: undecided.page(by_paper), CHANGED: CHANGES + changes(by_paper)}
     texts = {"claims.md": page(by_paper), "claims.json": details(by_paper), **pages}
     return {RESULTS / file: text for file, text in texts.items()}
 
@@ -266,10 +266,10 @@ A run that misses its target is right-censored: the interval is one-sided, with 
 {hidden:g} on the standard deviation of the logarithm. A second floor accounts for the interval
 between evaluations. A comparison with the best of m methods has the level 1 - 0.05 / m. Intervals
 are over seeds: they say nothing about other settings, and are too narrow where seeds were added
-after a first look (see the changes at the end).
+after a first look ([changes](claims-changes.md)).
 """
 
-CHANGES = """## Changes after data were seen
+CHANGES = """# Changes of claims after data were seen
 
 Every criterion, metric, target or number of seeds that was changed after runs had been seen, with
 the result before. Where the earlier criterion can still be computed, it is a claim of its own.
