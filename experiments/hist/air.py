@@ -107,7 +107,7 @@ def fig7b(results: Results, out: Path) -> list[Path]:
 
 
 def longest(results: Results) -> Results:
-    """Of cases that differ only in the length of runs, one, with the longest run of each seed.
+    """Of cases that differ only in the length of runs, the longest, with that of each seed.
 
     The first rounds of a longer run are those of a shorter one.
     """
@@ -120,7 +120,8 @@ def longest(results: Results) -> Results:
         several = [run for case in cases for run in results.of(case)]
         by_seed = {run.seed: run for run in sorted(several, key=lambda run: len(run.rows))}
         runs[place] = [by_seed[seed] for seed in sorted(by_seed)]
-    study = replace(results.study, cases=tuple(cases[0] for cases in groups.values()), parts=())
+    most = (max(cases, key=lambda case: case["rounds"]) for cases in groups.values())
+    study = replace(results.study, cases=tuple(most), parts=())
     return Results(study, runs, results.used)
 
 

@@ -37,8 +37,9 @@ def over_oma(results: Results, algorithm: str, snr: float) -> dict[int, CostToTa
             simulated_seconds(case, run.seed, snr, int(rounds.cost)), rounds.reached
         )
 
-    cases = longest(results).where(algorithm=algorithm, uplink="tdma")
-    return {run.seed: seconds(case, run) for case in cases for run in results.of(case)}
+    merged = longest(results)
+    cases = merged.where(algorithm=algorithm, uplink="tdma")
+    return {run.seed: seconds(case, run) for case in cases for run in merged.of(case)}
 
 
 def throughout(run: StoredRun) -> float:

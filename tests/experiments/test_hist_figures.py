@@ -142,7 +142,8 @@ def test_a_longer_run_of_a_seed_replaces_the_shorter_one(found):
         for seed, n in ((1, 9), (1, 3), (2, 3), (1, 2))
     )
     merged = air.longest(Results(study, {0: [short, second], 1: [long], 2: [rest]}))
-    assert merged.study.cases == (case, other)
+    assert merged.study.cases == (more, other)
+    assert air.simulated_seconds(merged.study.cases[0], 1, 20.0, 9) > 0  # all rounds have a price
     assert [merged.of(one) for one in merged.study.cases] == [[long, second], [rest]]
 
 
