@@ -143,8 +143,9 @@ def test_tables_as_csv():
         (MARKED.replace("<!-- end of rows -->", ""), "1 lines .* and 0 lines"),
         (MARKED.replace("<!-- end of rows -->", "") + MARKED, "2 lines .* and 1 lines"),
         (MARKED.replace("fig3", "fig99"), "rows of fig99 -->`: choose from fig3"),
-        ("<!-- number of x -->", "1 marks .* and 0 marks"),
-        ("<!-- number of x -->1<!-- end of number -->", "number of x -->`: choose from y, z"),
+        ("is <!-- number of x -->", "1 marks .* and 0 marks"),
+        ("is <!-- number of x -->1<!-- end of number -->", "number of x -->`: choose from y, z"),
+        ("<!-- number of y -->1<!-- end of number -->", "at the start of a line"),
     ],
 )
 def test_wrong_marks_are_errors(one, text, message):
