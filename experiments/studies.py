@@ -157,12 +157,12 @@ class Study:
                 one = complete(settings | dict(zip(lists, values, strict=True)), scale)
                 cases.append(Case(one, seeds, rank))
         for more in text.get("further", []) if scale == "small" else []:
-            seeds = tuple(more["seeds"])
-            if not any(case.matches(more["where"]) for case in cases):
+            where, seeds = more["where"], tuple(more["seeds"])
+            if not any(case.matches(where) for case in cases):
                 raise ConfigError(
-                    f"{file}: no case has the settings {more['where']} of [[further]]."
+                    f"{file}: no case has the settings {where} of [[further]]: name those of one."
                 )
-            cases = [c.with_seeds(seeds) if c.matches(more["where"]) else c for c in cases]
+            cases = [c.with_seeds(seeds) if c.matches(where) else c for c in cases]
         return cls(file.stem, tuple(cases))
 
     @classmethod

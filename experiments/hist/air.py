@@ -107,7 +107,7 @@ def fig7b(results: Results, out: Path) -> list[Path]:
 
 
 def longest(results: Results) -> Results:
-    """Of cases that differ only in the length of runs, the longest, with that of each seed.
+    """Of cases that differ only in the length of runs, the longest, with all their seeds.
 
     The first rounds of a longer run are those of a shorter one.
     """
@@ -120,8 +120,11 @@ def longest(results: Results) -> Results:
         several = [run for case in cases for run in results.of(case)]
         by_seed = {run.seed: run for run in sorted(several, key=lambda run: len(run.rows))}
         runs[place] = [by_seed[seed] for seed in sorted(by_seed)]
-    most = (max(cases, key=lambda case: case["rounds"]) for cases in groups.values())
-    study = replace(results.study, cases=tuple(most), parts=())
+    merged = [
+        max(cases, key=lambda case: case["rounds"]).with_seeds([s for c in cases for s in c.seeds])
+        for cases in groups.values()
+    ]
+    study = replace(results.study, cases=tuple(merged), parts=())
     return Results(study, runs, results.used)
 
 

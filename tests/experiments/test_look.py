@@ -77,9 +77,11 @@ def test_points_are_means_with_seeds_bounds_and_marks():
     assert ranges == [[0, 5]]
     assert [text.xy for text in panel.texts if text.get_gid() == BOUND] == [(2, 7), (5, 1)]
     panels.legend(figure, [panel], "digits", "", "2 seeds")
-    said = "↑ in the band: target not reached; ↑ at a mean: at least, as some seeds do not reach it"
+    arrows = (
+        "↑ in the band: target not reached; ↑ at a mean: at least, as some seeds do not reach it"
+    )
     bars = "bars: range of more than 5 seeds"
-    assert facts(figure) == f"digits; 2 seeds; dots: seeds; {bars}; {said}"
+    assert facts(figure) == f"digits; 2 seeds; dots: seeds; {bars}; {arrows}"
 
 
 def test_axes_that_are_linear_around_zero_are_named():

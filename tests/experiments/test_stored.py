@@ -146,9 +146,9 @@ def test_a_run_on_data_of_a_function_is_stored(tmp_path, monkeypatch):
         "def digits(data_dir=None):\n    return load_dataset('digits', data_dir)\n"
     )
     monkeypatch.syspath_prepend(tmp_path)
-    own = config(dataset="posts:digits")
-    make_runs([Planned("a", own)], [tmp_path / "rows"], tmp_path / "runs")
-    assert len(StoredRun.load(stored_file(own, tmp_path / "rows")).rows) == 3
+    planned = config(dataset="posts:digits")
+    make_runs([Planned("a", planned)], [tmp_path / "rows"], tmp_path / "runs")
+    assert len(StoredRun.load(stored_file(planned, tmp_path / "rows")).rows) == 3
 
 
 def test_a_run_of_two_papers_is_executed_once(tmp_path):

@@ -32,8 +32,9 @@ EM, LINE, SPACING = 0.58, 1.2, 0.5
 of the size of the text."""
 HANDLE = 4.5
 """Width of a legend's handle and margins, in units of the size of the text."""
-PLACED = {NOT_REACHED: (r"$\uparrow$", 1 - HIGH / 2), DIVERGED: ("x", 0.03)}
-"""Markers of places without a value, which no series has; their height as a share of the axis."""
+PLACED = {NOT_REACHED: (r"$\uparrow$", 1 - HIGH / 2, 1.1, 0.3), DIVERGED: ("x", 0.03, 0.7, 1.4)}
+"""Markers of places without a value, which no series has: their height as a share of the axis, size
+in units of small text, and width of lines."""
 TALL = 0.35
 """Share of a figure's height up to which a legend takes its room from the panels."""
 DARK = "0.25"
@@ -128,12 +129,10 @@ def mark(axes: Axes, x: float, text: str, colour: str = DARK) -> None:
         colour: colour of the arrow.
     """
     if text in PLACED:
-        form, height = PLACED[text]
-        look: dict[str, Any] = {"color": colour, "markeredgewidth": 0.3, "zorder": 4}
-        look |= {"markersize": 1.1 * style().small, "gid": text, "clip_on": False}
-        if text == DIVERGED:
-            look |= {"markersize": style().small / 1.4, "markeredgewidth": 1.4}
-        axes.plot([x], [height], marker=form, transform=axes.get_xaxis_transform(), **look)
+        form, height, size, width = PLACED[text]
+        look: dict[str, Any] = {"color": colour, "gid": text, "clip_on": False, "zorder": 4}
+        look |= {"marker": form, "markersize": size * style().small, "markeredgewidth": width}
+        axes.plot([x], [height], transform=axes.get_xaxis_transform(), **look)
         if text == DIVERGED:
             axes.set_ymargin(HIGH)  # room below the values
             axes.autoscale_view()

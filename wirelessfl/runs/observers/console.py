@@ -178,9 +178,8 @@ class Console(Observer):
     def _explain(self, config: Config) -> None:
         """Say why there is no row yet."""
         count = config.evaluation.eval_samples
-        tested = "all test samples (fewer: --eval-samples N)"
-        if count is not None:
-            tested = f"{count:,} test samples"
+        every = "all test samples (fewer: --eval-samples N)"
+        tested = every if count is None else f"{count:,} test samples"
         assert self.terminal is not None
         self.terminal.print(f"evaluating the initial model on {tested}", highlight=False)
 
