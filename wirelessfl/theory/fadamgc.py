@@ -13,20 +13,23 @@ Theorem 5.4 (appendix A):
 - (17) replaces m by its mean although vhat depends on the same noise. (20) drops the corrections
   because their sum is zero, but each is divided by its client's own vhat. (34) needs vhat to
   increase from round to round; v does not, and the factor 1/eps^2 must be 1/eps^4.
-- c^k <= beta_1 in (b) of appendix D is false. c^k >= 1 - beta_1 holds, so that beta_1 is a spurious
+- c^k <= beta_1 in (a) of appendix D is false. c^k >= 1 - beta_1 holds, so that beta_1 is a spurious
   factor: with beta_1 = 0, which the text admits, the printed step size is 0.
+- Lemma A.1 assumes 1 - beta_1 < eps^2 / (16 K L^2), which the theorem does not state, and which
+  fails for the paper's own beta_1 = 0.9 and eps = 1e-8.
 - The corrected gradient g + y - y_i is bounded by 3 G, not G, so G + eps must be 3 G + eps.
 - From (45) to (49), 6 must be 48, and a term G^2 appears. From (46) to (50), a factor 4 is lost.
   (51) loses the 1/n of (47), without which there is no term in 1 / sqrt(n K T). The noise in (37)
   lacks 1/eps^2 and, for S < n clients per round, the variance of the selection.
-- The limit on eta_l has T in the theorem, sqrt(T) in the proof.
+- The limit on eta_l has T in the theorem, sqrt(T) in the proof. (53) lacks sqrt(F) in the third
+  limit on eta.
 
 Theorem 5.2 (appendix B), for beta_2 = eps = 0:
 
 - beta_1^K = (K n - 2 T) / (2 K n) is negative for T > K n / 2, so that the theorem does not cover
   many rounds. It makes 1 - 2 beta_1^K = 2 T / (K n), which turns sigma / n into K sigma / (2 T).
 - (87) needs c >= 1 - beta_1^K, but c is the mean of increasing c^k: the opposite holds. The factor
-  must be 2 c - 1, which does not depend on T.
+  must be 2 c - 1, which is negative with the theorem's beta_1 for K >= 2 and T much below K n.
 - (104) has 1 - 2 beta_1 in place of 1 - 2 beta_1^K: negative for beta_1 > 1/2, which the theorem's
   beta_1 exceeds for K >= 3 and T <= K n / 4. It has sigma where (5) has sigma^2.
 - (93) has sigma / n for the noise of one client; the mean is outside of the norm, so it is sigma.
@@ -39,8 +42,10 @@ Theorems C.2 and C.3 (appendices D and E), for FA-NT:
 - FA-NT averages m / (sqrt(vhat) + eps), with a vhat of each client's own gradient. Its fixed points
   have sum_i P_i grad f_i = 0, with P_i from vhat_i; the mean of the gradients is not zero there.
   Neither rate can hold for clients with different gradients.
-- C.2's third limit on eta differs from (166), and its limit on eta_l has T^(3/2) in place of T.
-  (165) sums t from 1 to T to T^2, which leaves T in (159) for eta_l of order 1 / sqrt(T).
+- C.2's third limit on eta differs from (166), and its limit on eta_l has 40 where the proof has 12.
+  It is of order T^-1.5 because (159) lacks the 1 / T of the mean, and (164) does without the
+  contraction of Lemma D.2, which makes the sum of Gamma of order T: T^-0.5 would be sufficient.
+- (116) lacks the sigma^2 of Table 1's row in its first term.
 - C.3 sets eta = sqrt(n K / T), its proof the step size of 5.2. (210) has a factor K before
   sigma / n + B that (204) does not give; with beta_1 of the theorem it would be K^2 (sigma + n B)
   / (2 T) instead of (116)'s K (sigma + n B) / T.
@@ -113,7 +118,7 @@ class AdaptiveStepSizes:
         rounds: second limit on eta_g eta_l, (1 - beta_1) beta_1 / (12 (G + eps) T L).
         noise: third limit on eta_g eta_l: 5.4: (G + eps) sqrt(F n) /
             ((1 - beta_1) beta_1 sigma sqrt(T K L)), infinite for sigma = 0;
-            C.2: (1 - beta_1) beta_1 sqrt(n) / (30 (G + eps) T L).
+            C.2: (1 - beta_1) beta_1 sqrt(n) / (30 (G + eps) sqrt(T) L).
         local: limit on eta_l: 5.4: (1 - beta_1) beta_1 eps / (40 (G + eps) T L);
             C.2: the same with T^(3/2), and at most (1 - beta_1) beta_1 eps / (30 (G + eps) K L).
     """
@@ -148,7 +153,7 @@ def fadamgc_step_sizes(
         third = noise / deviation if deviation > 0 else math.inf
         local = decay * run.eps / (40 * scale * t)
     else:
-        third = decay * math.sqrt(n) / (30 * scale * t)
+        third = decay * math.sqrt(n / t) / (30 * scale)
         local = decay * run.eps / scale * min(1 / (40 * t**1.5), 1 / (30 * k))
     return AdaptiveStepSizes(decay / (8 * scale * k), decay / (12 * scale * t), third, local)
 
@@ -179,9 +184,10 @@ Method = Literal[
 
 
 def fadamgc_rate(run: AdaptiveRun, method: Method) -> dict[str, float]:
-    """The rate of a method in Table 1, (5), (7), (115) or (116), without the constants of O(.).
+    """The rate of a method in Table 1, without the constants of O(.).
 
-    The rates "without memory" (beta_2 = eps = 0) are of the mean of E||grad f||, the others of the
+    The rows of FAdamGC are (5) and (7), those of FA-NT (115) and (116), here with the sigma^2 of
+    the table. The rates "without memory" (beta_2 = eps = 0) are of the mean of E||grad f||, the others of the
     mean of E||grad f||^2. Table 1 has six rows: LocalAdam, FedAvg-M and SCAFFOLD-M have none.
 
     Args:
@@ -249,7 +255,7 @@ class FAdamGCBound:
         initial_gap: 4 W F / (c eta K T).
         drift: 3 W D^2 / (c eps).
         noise: 3 W (2 D s + s^2) / (c eps); s^2 does not vanish with the step sizes.
-        first_round: 3 W (2 G + L K U eta_l)^2 / (c eps T), because y = y_i = 0 in round 1.
+        first_round: 12 W G^2 / (c eps T): with y = y_i = 0, the error of round 1 is at most 2 G.
         product: eta = eta_g eta_l.
         largest_product: eps / (4 K L), the largest eta for which this is a bound.
     """
@@ -313,7 +319,6 @@ def fadamgc_bound(
     width = 3 * run.gradient_bound + run.eps
     reach = min(3 * run.gradient_bound / run.eps, math.sqrt(parameters / (1 - beta2)))
     drift = run.smoothness * k * reach * (3 * lr + 2 * product)
-    first = 2 * run.gradient_bound + run.smoothness * k * reach * lr
     spread = 1 + 1 / math.sqrt(k) + 1 / math.sqrt(run.clients * k)
     noise = math.sqrt(run.gradient_variance) * spread
     scale = 3 * width / (run.mean_weight * run.eps)
@@ -321,7 +326,7 @@ def fadamgc_bound(
         initial_gap=4 * width * run.initial_gap / (run.mean_weight * product * k * t),
         drift=scale * drift**2,
         noise=scale * (2 * drift * noise + noise**2),
-        first_round=scale * first**2 / t,
+        first_round=scale * (2 * run.gradient_bound) ** 2 / t,
         product=product,
         largest_product=run.eps / (4 * k * run.smoothness),
     )

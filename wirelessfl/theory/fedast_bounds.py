@@ -16,8 +16,9 @@ Both:
   depends on the noise of earlier steps. With h = E[Delta], as Table 4 defines it, the variance of
   an update is sigma_l^2 / tau only for one step or convex losses. In general it is up to
   ``noise_growth`` times as large, as -L ||x||^2 / 2 shows.
-- Lemma 2 does the same: without the zero cross term, ||a + b||^2 <= 2 ||a||^2 + 2 ||b||^2 gives
-  D = 2 L^2 eta_c^2 tau (tau - 1), and L^2 eta_c^2 tau in front of sigma_l^2, both twice as large.
+- Lemma 2's proof does the same from (54) on: without the zero cross term, ||a + b||^2 <=
+  2 ||a||^2 + 2 ||b||^2 gives D = 2 L^2 eta_c^2 tau (tau - 1), and L^2 eta_c^2 tau / (1 - D) in
+  front of sigma_l^2, both twice as large. On the same loss (54) exceeds the printed bound.
 - 1/11 is a lower bound on the left-hand side of (53), (59) under the step-size conditions. Here
   the bound divides by the left-hand side itself (``margin``), and holds for all step sizes at which
   it is positive; this includes those of the theorems if R requests can return within gamma merges.

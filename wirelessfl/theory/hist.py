@@ -294,9 +294,9 @@ def theorem_2(
 ) -> Theorem2:
     """The bound of Theorem 2, (29); arguments that are not listed are those of ``theorem_1``.
 
-    The published last term lacks a factor that (39) has: each edge round's noise enters the descent
-    with gamma^2 L / 2, which gives 2 gamma L / H instead of gamma. The published term is therefore
-    a bound on the noise only if L <= H / 2.
+    The published term of the noise is wrong: by (28) and smoothness, each edge round's noise enters
+    the descent with gamma^2 L / 2, where (39) has 1 / 2. Through (43) to (45) this gives
+    2 gamma L / H instead of gamma, so the published term bounds the noise only if L <= H / 2.
 
     Args:
         mse: sum_j MSE_j per edge round, where MSE_j = |p_j| times the error of an element (25), in

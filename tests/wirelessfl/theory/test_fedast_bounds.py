@@ -318,7 +318,7 @@ def test_theorem_2_holds_on_quadratics():
         assert stalest <= staleness
         low, high = min(low, *sent[1:rounds]), max(high, *sent[1:rounds])
         means.append(mean)
-    assert low == 1  # less than b_min: (941) of appendix F does not hold
+    assert low == 1  # less than b_min, so that 1 / rho_b <= |A^t| / b of appendix F fails
     run = BufferedRun(
         rounds=rounds,
         buffer=2,
@@ -357,10 +357,10 @@ def test_local_steps_amplify_noise():
     variance = squares[tau] / (tau * eta) ** 2
     assert variance > F(1, tau)  # Lemma 4, as printed
     assert float(variance * tau) == pytest.approx(noise_growth(tau, float(a)), rel=1e-14)
-    # Lemma 2: L^2 / tau sum_k E x_k^2 against its bound, as printed and with twice D and noise.
+    # (54), L^2 / tau sum_k E x_k^2, exceeds what Lemma 2 concludes from it; twice D and noise hold.
     drift = smooth**2 / F(tau) * sum(squares[1:tau])
     d = a**2 * tau * (tau - 1)
-    assert drift > a**2 * (tau - 1) / 2 / (1 - d)
+    assert drift > a**2 * tau / 2 / (1 - d)
     assert drift <= a**2 * (tau - 1) / (1 - 2 * d)
     # Convex losses have no such error.
     shrunk = sum((1 - a) ** (2 * j) for j in range(tau)) / F(tau) ** 2
