@@ -16,11 +16,13 @@ Theorem 5.4 (appendix A):
 - c^k <= beta_1 in (a) of appendix D is false. c^k >= 1 - beta_1 holds, so that beta_1 is a spurious
   factor: with beta_1 = 0, which the text admits, the printed step size is 0.
 - Lemma A.1 assumes 1 - beta_1 < eps^2 / (16 K L^2), which the theorem does not state, and which
-  fails for the paper's own beta_1 = 0.9 and eps = 1e-8.
+  fails for the paper's own beta_1 = 0.9 and eps = 1e-8. (74) has G^6 / eps^2 where (72) gives
+  G^4 / eps^4.
 - The corrected gradient g + y - y_i is bounded by 3 G, not G, so G + eps must be 3 G + eps.
-- From (45) to (49), 6 must be 48, and a term G^2 appears. From (46) to (50), a factor 4 is lost.
-  (51) loses the 1/n of (47), without which there is no term in 1 / sqrt(n K T). The noise in (37)
-  lacks 1/eps^2 and, for S < n clients per round, the variance of the selection.
+- From (37) to (39), 4 becomes 2. From (45) to (49), 6 must be 48, and a term G^2 appears. From (46)
+  to (50), a factor 4 is lost. (51) loses the 1/n of (47), without which there is no term in
+  1 / sqrt(n K T). The noise in (37) lacks 1/eps^2 and, for S < n clients per round, the variance of
+  the selection.
 - The limit on eta_l has T in the theorem, sqrt(T) in the proof. (53) lacks sqrt(F) in the third
   limit on eta.
 
@@ -34,7 +36,9 @@ Theorem 5.2 (appendix B), for beta_2 = eps = 0:
   beta_1 exceeds for K >= 3 and T <= K n / 4. It has sigma where (5) has sigma^2.
 - (93) has sigma / n for the noise of one client; the mean is outside of the norm, so it is sigma.
   This does not vanish: with skewed noise and exact normalisation the limit is biased.
-- ||m / sqrt(vhat)|| <= 1 holds in each coordinate: for d parameters the bound is sqrt(d).
+- ||m / sqrt(vhat)|| <= 1 holds in each coordinate: for d parameters the bound is sqrt(d). (90) has
+  the present |g + y - y_i| for sqrt(vhat), which is its maximum over the steps.
+- (94) lacks L before the distance of gamma from x; 2 in (101) must be 16.
 - eta <= F / T leaves 1 / K of the first term of (102).
 
 Theorems C.2 and C.3 (appendices D and E), for FA-NT:
@@ -187,8 +191,9 @@ def fadamgc_rate(run: AdaptiveRun, method: Method) -> dict[str, float]:
     """The rate of a method in Table 1, without the constants of O(.).
 
     The rows of FAdamGC are (5) and (7), those of FA-NT (115) and (116), here with the sigma^2 of
-    the table. The rates "without memory" (beta_2 = eps = 0) are of the mean of E||grad f||, the others of the
-    mean of E||grad f||^2. Table 1 has six rows: LocalAdam, FedAvg-M and SCAFFOLD-M have none.
+    the table. The rates "without memory" (beta_2 = eps = 0) are of the mean of E||grad f||, the
+    others of the mean of E||grad f||^2. Table 1 has six rows: LocalAdam, FedAvg-M and SCAFFOLD-M
+    have none.
 
     Args:
         run: the run and its constants.
