@@ -259,7 +259,9 @@ UNITS = {"hz": "Hz", "db": "dB", "dbm": "dBm", "m": "m", "w": "W"}
 
 
 def fixed(value: float, digits: int) -> str:
-    """A number with ``digits`` decimals, or three significant digits if it is small or very large.
+    """A number with ``digits`` decimals, or three significant digits.
+
+    The latter if the decimals would leave fewer than two significant digits, or fill a column.
 
     >>> fixed(34.08, 1), fixed(0.0413, 1), fixed(0.0, 1), fixed(2e9, 1)
     ('34.1', '0.0413', '0.0', '2e+09')

@@ -37,7 +37,8 @@ class WordVectors:
             words: the words, as they are spelled in the file.
 
         Raises:
-            ConfigError: the file is missing, or a line is not a word and its numbers.
+            ConfigError: the file is missing, a line is not a word and its numbers, or no line has
+                one of the words.
         """
         file, searched, vectors, width = expanded(file), frozenset(words), {}, 0
         # Lines end at "\n" alone, and some files of word2vec have bytes that are not UTF-8.
@@ -55,6 +56,8 @@ class WordVectors:
                     width = len(values)
                 if word in searched and word not in vectors:
                     vectors[word] = _vector(rest, width, f"line {number} ({word!r})")
+            if width < 1 or (searched and not vectors):
+                raise ValueError("no line is a word of the data set and its numbers")
         return cls(width, vectors)
 
 

@@ -43,7 +43,8 @@ SETTINGS: Mapping[str, Any] = {
         Field(description="pretrained base: a name on the hub or a folder (default: gpt2)"),
     ],
     "lora_rank": Annotated[
-        int | None, Field(ge=1, description="rank of the LoRA adapters (default: 64)")
+        int | None,
+        Field(ge=1, description="rank of the LoRA adapters (default: 64; gpt2-lora-tiny: 4)"),
     ],
     "lora_alpha": Annotated[
         float | None,

@@ -14,7 +14,6 @@ from wirelessfl.base.errors import ConfigError
 from wirelessfl.base.files import check_writable, replacing
 from wirelessfl.base.import_paths import short
 from wirelessfl.base.wording import count_of
-from wirelessfl.config import Config
 from wirelessfl.config.stored import dataset_of, plain
 from wirelessfl.data import WITHOUT_IMAGES, dataset_names
 from wirelessfl.models import MODELS, parameters_of
@@ -199,7 +198,7 @@ def _loading(run: RunResult) -> str:
     """Code that loads the weights, with the constructor of a built-in model."""
     constructor = None
     with suppress(ConfigError):  # the settings name code that is not trusted
-        constructor = None if len(run.tasks) > 1 else _constructor(run.config)
+        constructor = None if len(run.tasks) > 1 else _constructor(run)
     imports, model, text = "", "MyModel()  # of the same layers", ""
     if constructor is not None:
         name, model, shape = constructor
@@ -220,8 +219,9 @@ model.eval()
 {text}""".rstrip()
 
 
-def _constructor(config: Config) -> tuple[str, str, tuple[int, ...]] | None:
+def _constructor(run: RunResult) -> tuple[str, str, tuple[int, ...]] | None:
     """Class, call and input shape of a built-in model of known data; None for others."""
+    config = run.config
     model, facts = MODELS.get(config.named("model")), config.dataset.facts()
     replaced = config.given
     if model is None or facts is None or replaced.model is not None or replaced.data is not None:
@@ -234,6 +234,8 @@ def _constructor(config: Config) -> tuple[str, str, tuple[int, ...]] | None:
         if name in accepted and name not in ("input_shape", "classes")
         if value is not None and value != DEFAULTS.get(name)
     }
+    if options.pop("embedding_file", None):  # the weights replace its vectors
+        options["embedding"] = run.params["embedding.weight"].shape[1]
     arguments = [repr(facts.input_shape), repr(facts.classes)]
     arguments += [f"{name}={value!r}" for name, value in options.items()]
     return model.name, f"{model.name}({', '.join(arguments)})", facts.input_shape

@@ -43,7 +43,7 @@ SECONDS = 20.0
 """Simulated seconds that the command draws by default."""
 LOST = "dropped or discarded"
 WHOLE = ("done", "under way")
-"""Work drawn in solid colour; lost or cancelled work is hatched."""
+"""Work drawn in solid colour; lost, cancelled or stale work is hatched."""
 
 
 @dataclass(frozen=True)

@@ -1,15 +1,20 @@
 """text-mean starts at word vectors from a file: means by hand, missing words, wrong files."""
 
+import re
+
 import numpy as np
 import pytest
 import torch
+from safetensors.torch import load_file
 
 import wirelessfl
 from channels.streams import Stream
 from wirelessfl.base.errors import ConfigError, DataError
 from wirelessfl.config import Config
 from wirelessfl.data import Dataset, Tokenizer, files
-from wirelessfl.models import build_model
+from wirelessfl.models import TextMean, build_model
+from wirelessfl.results import Runs
+from wirelessfl.results.card import CARD, MODEL, card
 from wirelessfl.runs.folder.fingerprints import named_hashes, settings_hash
 
 TRAIN = ["a fine day", "a sad day", "a day", "sad"]
@@ -90,6 +95,9 @@ def test_the_format_of_word2vec(tmp_path, vectors):
         ("fine 1 2\nday 1 2 3\n", {}, r"line 2 \('day'\) has 3 numbers, but the first line 2"),
         ("fine 1 x\n", {}, r"line 1 \('fine'\) has a value that is not a number"),
         ("9 2\nfine 1 inf\n", {}, r"line 2 \('fine'\) has a number that is not finite"),
+        ("", {}, "no line is a word of the data set and its numbers. Give a text file of GloVe"),
+        ("9 99999999999\n", {}, "no line is a word of the data set"),
+        ("fine\t1\t2\n", {}, "no line is a word of the data set"),
         (None, {}, "is missing. Give a text file of GloVe or word2vec as embedding_file"),
     ],
 )
@@ -117,6 +125,7 @@ def test_a_run_begins_with_the_vectors_and_trains_them(tmp_path, vectors):
         (tmp_path / "sst2" / f"{part}.tsv").write_text("sentence\tlabel\n" + rows)
     flags = {"dataset": "sst2", "data_dir": tmp_path, "model": "text-mean", "clients": 2}
     flags |= {"split": "iid", "rounds": 1, "local_steps": 1, "threads": 1, "max_length": 4}
+    flags |= {"tokenizer": "words:4"}
     results = []
     for number in range(2):
         config = Config.from_flags(
@@ -129,6 +138,10 @@ def test_a_run_begins_with_the_vectors_and_trains_them(tmp_path, vectors):
     assert 0 < (table[5] - torch.tensor([1.0, 2.0, -4.0])).abs().max() < 0.5
     about = (results[0].directory / "about.json").read_text()
     assert "1 of 4 words (25.0%) are not in embedding_file" in about
+    card(Runs([results[0]]), tmp_path / "card")
+    [code] = re.findall(r"^model = (.*)", (tmp_path / "card" / CARD).read_text(), re.M)
+    loaded = eval(code, {"TextMean": TextMean})
+    loaded.load_state_dict(load_file(tmp_path / "card" / MODEL))  # without the file of vectors
     before = settings_hash(config), named_hashes(config)
     assert [*before[1]] == [f"embedding_file {vectors}"]
     vectors.write_text(GLOVE.replace("fine 1", "fine 5"))

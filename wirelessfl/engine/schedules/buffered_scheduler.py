@@ -79,7 +79,8 @@ class BufferedScheduler:
             updates; this also holds after the requests of an ended task are reallocated. New
             requests are then issued only at merges. None if each update is uploaded separately.
         max_staleness: maximum staleness of merged updates: older ones are dropped when they
-            arrive, and replaced as merged ones are. None for no maximum.
+            arrive, and replaced immediately, so ``answers_at_merge`` must be false. None for no
+            maximum.
         report_every: merges of a task between its rows; None for no such rows.
         ticks: whether rows are written at fixed simulated times.
     """

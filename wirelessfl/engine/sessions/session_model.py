@@ -220,7 +220,7 @@ def _stored(
     return None if value is None else value.to(device)
 
 
-REMEDIES = {"test": "Add some", "validation": "Raise validation_fraction"}
+REMEDIES = {"test": "Add some or raise eval_samples", "validation": "Raise validation_fraction"}
 """What to do without samples of a kind."""
 
 

@@ -130,13 +130,14 @@ def held_labels(model: TrainedModel) -> HeldLabels:
     """
     if not is_one_class(model.data.train_labels):
         return HeldLabels(lambda client: (), ())
-    labels, classes = model.data.train_labels.numpy(), model.data.classes
-    counts = np.bincount(labels, minlength=classes)
+    labels, classes = model.data.train_labels, model.data.classes
+    counts = np.bincount(labels.numpy(), minlength=classes)
     if model.validation is not None:
         counts -= np.bincount(model.validation.labels.cpu().numpy(), minlength=classes)
 
     def labels_of(client: int) -> list[int]:
-        label_list: list[int] = labels[model.client_samples[client]].tolist()
+        # A new array in each call: worker processes move the tensor, and older arrays dangle.
+        label_list: list[int] = labels.numpy()[model.client_samples[client]].tolist()
         return label_list
 
     return HeldLabels(labels_of, np.flatnonzero(counts).tolist())

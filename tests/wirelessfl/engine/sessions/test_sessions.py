@@ -33,6 +33,7 @@ from wirelessfl.engine.schedules import SessionsScheduler
 from wirelessfl.engine.sessions.session_model import HeldLabels, SessionModel
 from wirelessfl.models import FCNN
 from wirelessfl.runs.build import build
+from wirelessfl.runs.build.sessions import held_labels
 from wirelessfl.runs.folder.directory import RunDirectory
 
 FLAGS = {"sessions": 4, "clients": 8, "split": "iid", "rounds": 3}
@@ -307,6 +308,15 @@ def test_labels_are_those_of_the_present_clients(seed):
         assert max(asked.values()) <= 10, "once per label, and once when the session opens"
     held.opened(PresentClients(np.zeros(60, dtype=bool)), None)
     assert held.held == before
+
+
+def test_labels_are_read_where_workers_have_moved_them(config, toy):
+    """Worker processes move the data to shared memory; an array of before would dangle."""
+    data = replace(toy, train_labels=toy.train_labels.clone())
+    held = held_labels(build(config("fedavg", **FLAGS), data=data).model)
+    data.train_labels.share_memory_().fill_(3)
+    held.opened(PresentClients(np.ones(8, dtype=bool)), None)
+    assert held.held == (3,)
 
 
 def test_few_clients_are_examined_if_labels_are_common():
