@@ -6,7 +6,8 @@
 - FAdamGC: Theorem 5.4 ``fadamgc_bound``; 5.4 and C.2 ``fadamgc_step_sizes``; 5.2 and C.3
   ``fadamgc_momentum``; Table 1 ``fadamgc_rate``.
 - FedAST: Theorem 1 ``fedast_theorem_1``; Theorem 2 ``fedast_theorem_2``; Corollary 1.1
-  ``fedast_corollary_1``.
+  ``fedast_corollary_1``; Section 4, durations ``buffer_seconds``, ``synchronous_round_seconds``,
+  ``arrival_seconds``; Appendix C.6, delays ``ShiftedExponential``.
 - Dynamic clients: Theorem 1 ``gradient_norm_bound``, ``largest_step_size``.
 - RA-Fed: A.1 ``ra_fed_bound``; RAM-Fed: A.2 ``ram_fed_bound``.
 """
