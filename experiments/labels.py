@@ -65,7 +65,7 @@ OF_VALUES = {
 OWN_MASKS = {"fedavg-small": "ordered", "fedrolex": "rolling", "heterofl": "ordered"}
 """Masks of the methods that have no setting for them."""
 SPREAD = "mean and range"
-"""What curves, bars and points show of several seeds."""
+"""What curves show of several seeds; bars and points have dots beside the mean."""
 
 
 def shown(case: Case, name: str) -> str:
@@ -109,8 +109,8 @@ def seeds_of(counts: Iterable[int]) -> str:
     return "1 seed" if text == "1" else f"{text} seeds"
 
 
-def seeds_text(results: Results, cases: Iterable[Case], spread: str = SPREAD) -> str:
-    """What is shown of the finished seeds, as in ``mean and range of 1 to 3 seeds``."""
+def seeds_text(results: Results, cases: Iterable[Case], spread: str = "mean") -> str:
+    """What is shown of the finished seeds, as in ``mean of 1 to 3 seeds``."""
     seeds = seeds_of({len(results.of(case)) for case in cases} - {0} or {1})
     return seeds if seeds == "1 seed" else f"{spread} of {seeds}"
 

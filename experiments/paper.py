@@ -103,9 +103,9 @@ class Paper:
                 "python -m experiments list says what shows them."
             )
         advice = suggestion(name, [*choices, *self.printed])
+        more = ", or a figure or table of the paper" if self.printed else ""
         raise ConfigError(
-            f"name is {shown(name)}, which is unknown.{advice} Choose {', '.join(choices)}, or a "
-            "figure or table of the paper."
+            f"name is {shown(name)}, which is unknown.{advice} Choose {', '.join(choices)}{more}."
         )
 
     def store(self, scale: Scale, out: Path, rows: Path | None = None) -> Store:

@@ -72,7 +72,8 @@ def ranges(printed: dict[str, Printed]) -> str:
         numbers = {int(re.sub(r"\D", "", name)) for name in printed if _parts(name)[0] == kind}
         first, last = min(numbers, default=0), max(numbers, default=0)
         if numbers:
-            parts.append(f"{title}s {first} to {last}" if last > first else f"{title} {first}")
+            to = "to" if last > first + 1 else "and"
+            parts.append(f"{title}s {first} {to} {last}" if last > first else f"{title} {first}")
     return " and ".join(parts)
 
 

@@ -64,6 +64,6 @@ def draw(results: Results, out: Path) -> list[Path]:
     for panel in axes:
         panel.tick_params(axis="x", labelrotation=40)
     shares = f"{cases[0]['clients_per_round']} of {cases[0]['clients']} clients per round"
-    about = seeds_text(results, cases, "mean"), shares, f"target: mean of {TESTS} evaluations"
+    about = seeds_text(results, cases), shares, f"target: mean of {TESTS} evaluations"
     legend(figure, axes, data_name(cases), *about)
     return save_figure(figure, out / "selection")

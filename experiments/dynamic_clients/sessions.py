@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from experiments.dynamic_clients.methods import SHOWN
-from experiments.labels import data_name, seeds_text, shown
+from experiments.labels import SPREAD, data_name, seeds_text, shown
 from experiments.paper import Draw
 from experiments.studies import Case, Results
 from wirelessfl.base.figures.curves import (
@@ -59,7 +59,8 @@ def curves(name: str, columns: str, lines: Sequence[str]) -> Draw:
             panel.set_xlabel(panel.get_xlabel() if last else "")
         same_limits(axes)
         stored = results.where()
-        legend(figure, axes, data_name(stored), seeds_text(results, stored), BOUNDARIES)
+        seeds = seeds_text(results, stored, SPREAD)
+        legend(figure, axes, data_name(stored), seeds, BOUNDARIES)
         return save_figure(figure, out / name)
 
     return draw

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from experiments.fadamgc.methods import METHODS
 from experiments.fadamgc.tables import TARGETS, curves_of, fastest, to_target
-from experiments.labels import costs_of, data_name, seeds_text, span
+from experiments.labels import SPREAD, costs_of, data_name, seeds_text, span
 from experiments.paper import Draw
 from experiments.studies import Case, Results
 from wirelessfl.base.figures.curves import (
@@ -28,7 +28,7 @@ COLLAPSED = 0.5
 """A run collapsed if its final accuracy is below this part of the target that it had reached."""
 SMOOTH = 3
 """Evaluations in the mean of a point of a curve: the accuracy varies by several pp between them."""
-SPREAD = 0.6
+ROOM = 0.6
 """Vertical room of the seeds of a case, of 1 between cases."""
 
 
@@ -106,8 +106,8 @@ def curves(name: str, setting: str) -> Draw:
             for panel, quantity in zip(pair, AXIS_LABELS, strict=True):
                 draw_curves(panel, rows, quantity, legend=False, styles=order, smooth=SMOOTH)
                 panel.set_title(f"{DATA[cases[0]['dataset']]}, {_named(cases[0], setting)}")
-        facts = [f"step sizes: fewest rounds to the target; mean of {SMOOTH} evaluations"]
-        legend(figure, axes, *facts, seeds_text(results, chosen))
+        facts = [f"step sizes: fewest rounds to the target; moving average of {SMOOTH} evaluations"]
+        legend(figure, axes, *facts, seeds_text(results, chosen, SPREAD))
         return save_figure(figure, out / name)
 
     return draw
@@ -151,7 +151,7 @@ def collapses(name: str, target: float) -> Draw:
                 collapsed = cost is not None and not kept
                 marker = ">" if cost is None else "x" if collapsed else "o"
                 x = rows[-1]["round"] if cost is None else cost
-                y = place + SPREAD * ((number + 0.5) / len(seeds) - 0.5)
+                y = place + ROOM * ((number + 0.5) / len(seeds) - 0.5)
                 panel.plot(x, y, marker, color=colour, markersize=4.5 if collapsed else 3)
         panel.set_yticks(range(len(cases)), [_described(case) for case in cases])
         panel.set_ylim(len(cases) - 0.5, -0.5)
@@ -217,11 +217,9 @@ def costs(name: str, setting: str, label: str, tests: int = 1, target: float | N
             panel.set_xlabel(label)
             panel.set_ylabel(AXIS_LABELS[quantity])
             panel.set_ylim(0, 1.06 * panel.get_ylim()[1])
-        facts = [
-            *_facts(cases, target),
-            f"mean of {tests} evaluations" * (tests > 1),
-            f"K = {_steps(cases)} local steps",
-        ]
+        averaged = f", mean of {tests} evaluations" * (tests > 1)
+        data, goal = _facts(cases, target)
+        facts = [data, f"{goal}{averaged}", f"K = {_steps(cases)} local steps"]
         legend(figure, axes, *facts, seeds_text(results, cases))
         return save_figure(figure, out / name)
 

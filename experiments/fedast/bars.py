@@ -14,6 +14,7 @@ from experiments.labels import seeds_text
 from experiments.paper import Draw
 from experiments.studies import Results
 from wirelessfl.base.figures.curves import colour_of, draw_bars, new_figure, save_figure, style
+from wirelessfl.base.figures.marks import marks_of
 from wirelessfl.results.intervals import Costs, ratio
 from wirelessfl.results.panels import grid, legend
 
@@ -37,6 +38,8 @@ def of_methods(name: str) -> Draw:
             draw_bars(panel, {"": seeds}, "simulated time to target (s)")
             for bar, method in zip(panel.patches, seeds, strict=True):
                 bar.set_facecolor(colour_of(method))
+            for arrow in marks_of(panel):
+                arrow.set_color(colour_of([*seeds][round(arrow.get_xdata()[0])]))
             panel.set_xticks(range(len(seeds)), [_lines(method) for method in seeds], rotation=90)
             panel.margins(y=0.1)
             goal = f"{100 * target(cases[0], task):.0f} %"

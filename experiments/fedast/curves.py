@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from experiments.fedast.measures import compared, curves, mean, to_target
 from experiments.fedast.tables import pairs
 from experiments.fedast.tasks import kind_of, kinds, label, names, target, title
-from experiments.labels import seeds_text
+from experiments.labels import SPREAD, seeds_text
 from experiments.paper import Draw
 from experiments.studies import Case, Results
 from wirelessfl.base.figures.curves import draw_curves, looks, save_figure
@@ -19,7 +19,7 @@ from wirelessfl.results.panels import grid, legend, same_limits
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-ENDS = "dashed: mean time to the target"
+ENDS = "vertical lines: mean time to the target"
 
 
 def of_methods(name: str, what: str = "accuracy") -> Draw:
@@ -39,7 +39,7 @@ def of_methods(name: str, what: str = "accuracy") -> Draw:
             tasks = [task for task in names(cases[0]) if kind_of(task) == kind]
             _draw(panel, results, {label(case): case for case in cases}, tasks, what)
         same_limits(axes)
-        legend(figure, axes, seeds_text(results, cases))
+        legend(figure, axes, seeds_text(results, cases, SPREAD))
         return save_figure(figure, out / name)
 
     return draw
@@ -65,7 +65,7 @@ def of_tasks(name: str, against: str) -> Draw:
                 end = mean(to_target(results, case, task))
                 if end is not None:
                     panel.axvline(end, color=look["color"], linestyle="--", linewidth=0.9)
-        legend(figure, axes, ENDS, seeds_text(results, cases))
+        legend(figure, axes, ENDS, seeds_text(results, cases, SPREAD))
         return save_figure(figure, out / name)
 
     return draw
@@ -85,7 +85,7 @@ def of_counts(name: str) -> Draw:
             cases = {label(case): case for case in both if case is not None}
             _draw(panel, results, cases, names(next(iter(cases.values()))))
         same_limits(axes)
-        legend(figure, axes, seeds_text(results, results.where()))
+        legend(figure, axes, seeds_text(results, results.where(), SPREAD))
         return save_figure(figure, out / name)
 
     return draw

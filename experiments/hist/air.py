@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from experiments import sealed
 from experiments.hist.figures import QUANTITIES, TARGET, Lines, draw_by_place, draw_cases, facts
-from experiments.labels import costs_of, data_name, seeds_text
+from experiments.labels import SPREAD, costs_of, data_name, seeds_text
 from experiments.runs import identity
 from experiments.studies import Case, Results
 from wirelessfl.base.figures.curves import new_figure, save_figure, style
@@ -65,7 +65,7 @@ def noise(results: Results, out: Path) -> list[Path]:
         panel.set_title(f"step size {lr:g}")
     same_limits(axes)
     cases = results.where()
-    legend(figure, axes, data_name(cases), seeds_text(results, cases, "mean"))
+    legend(figure, axes, data_name(cases), seeds_text(results, cases))
     return save_figure(figure, out / "noise")
 
 
@@ -81,7 +81,8 @@ def fig7a(results: Results, out: Path) -> list[Path]:
         draw_cases(panel, results, {snr_of(case): case for case in cases}, "round")
         panel.set_title(name)
     same_limits(axes)
-    legend(figure, axes, data_name(results.where()), seeds_text(results, results.where()))
+    drawn = results.where()
+    legend(figure, axes, data_name(drawn), seeds_text(results, drawn, SPREAD))
     return save_figure(figure, out / "fig7a")
 
 
@@ -161,7 +162,7 @@ def fig7d(results: Results, out: Path) -> list[Path]:
     panel.set_xlabel("error per element of a received update")
     panel.set_ylabel("final accuracy (%)")
     cases = results.where()
-    facts = [data_name(cases), f"{cases[0]['snr_db']:g} dB", seeds_text(results, cases, "mean")]
+    facts = [data_name(cases), f"{cases[0]['snr_db']:g} dB", seeds_text(results, cases)]
     legend(figure, [panel], *facts)
     return save_figure(figure, out / "fig7d")
 

@@ -99,7 +99,7 @@ def labels(results: Results, out: Path) -> list[Path]:
     draw_by_place(axes[0], finals, CELLS, "final accuracy (%)")
     draw_costs(axes[1], results, cases, "uplink_mib", LOW_TARGET)
     axes[1].set_ylabel(f"{QUANTITIES['uplink_mib']} to {100 * LOW_TARGET:g} %")
-    legend(figure, axes, data_name(cases), seeds_text(results, cases, "mean"), _step(cases))
+    legend(figure, axes, data_name(cases), seeds_text(results, cases), _step(cases))
     return save_figure(figure, out / "labels")
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from experiments.hist.figures import facts, floor
+from experiments.hist.figures import TARGET, facts, floor
 from experiments.labels import SPREAD
 from experiments.studies import Case, Results
 from wirelessfl.base.figures.curves import COLOURS, draw_curves, new_figure, save_figure, style
@@ -47,6 +47,7 @@ def fig8(results: Results, out: Path) -> list[Path]:
             panel,
             curves,
             against,  # type: ignore[arg-type]
+            target=TARGET,
             floor=floor(curves),
             common=against == "uplink_mib",
             legend=False,

@@ -8,7 +8,7 @@ from pathlib import Path
 from experiments.hist.figures import QUANTITIES, SPLITS, TARGET, draw_by_place, draw_cases, facts
 from experiments.hist.measures import throughout
 from experiments.hist.tables import costs
-from experiments.labels import costs_of, data_name, seeds_text
+from experiments.labels import SPREAD, costs_of, data_name, seeds_text
 from experiments.studies import Case, Results
 from experiments.tables import table_of
 from wirelessfl.base.figures.curves import Row, draw_curves, new_figure, save_figure
@@ -36,7 +36,7 @@ def fig5(results: Results, out: Path) -> list[Path]:
     same_limits(axes)
     drawn = [case for case in cases if results.of(case)] or results.where()
     step = f"step size {cases[0]['lr']:g}"
-    legend(figure, axes, data_name(drawn), seeds_text(results, drawn), step)
+    legend(figure, axes, data_name(drawn), seeds_text(results, drawn, SPREAD), step)
     return save_figure(figure, out / "fig5")
 
 
@@ -95,7 +95,7 @@ def steps(results: Results, out: Path) -> list[Path]:
     panel.set_ylabel(f"accuracy, H = {more}\nminus H = {less} (pp)")
     cases = results.where()
     averaged = f"moving average of {SMOOTH} evaluations"
-    legend(figure, [panel], data_name(cases), seeds_text(results, cases), averaged)
+    legend(figure, [panel], data_name(cases), seeds_text(results, cases, SPREAD), averaged)
     return save_figure(figure, out / "steps")
 
 

@@ -17,7 +17,7 @@ from experiments.hist.figures import (
 )
 from experiments.hist.measures import throughout
 from experiments.hist.tables import costs
-from experiments.labels import costs_of, data_name, seeds_text
+from experiments.labels import SPREAD, costs_of
 from experiments.paper import Draw
 from experiments.studies import Case, Results
 from experiments.tables import table_of
@@ -41,7 +41,7 @@ def convergence(name: str, against: str) -> Draw:
         cases = {label(case): case for case in results.study.cases if case["cells"] == FEW}
         figure, (panel,) = new_figure(height=2.4)
         draw_cases(panel, results, cases, against, TARGET)
-        legend(figure, [panel], data_name(results.where()), seeds_text(results, [*cases.values()]))
+        legend(figure, [panel], *facts(results, [*cases.values()], spread=SPREAD))
         return save_figure(figure, out / name)
 
     return draw

@@ -146,8 +146,7 @@ def coverage(results: Results, out: Path) -> list[Path]:
         axes[0].plot([], [], form, label=f"{masks} masks", **look)
     same_limits(axes, x=True)
     cases = results.where()
-    note = f"{seeds_text(results, cases, spread='mean')} (small dots: each)"
-    legend(figure, axes, setting_of(cases[0]), note)
+    legend(figure, axes, setting_of(cases[0]), seeds_text(results, cases), "small dots: seeds")
     return save_figure(figure, out / "coverage")
 
 

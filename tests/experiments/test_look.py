@@ -44,8 +44,8 @@ def results_of(*seeds):
     ("seeds", "text"),
     [
         ((1, 1), "1 seed"),
-        ((3, 3), "mean and range of 3 seeds"),
-        ((3, 1, 0), "mean and range of 1 to 3 seeds"),
+        ((3, 3), "mean of 3 seeds"),
+        ((3, 1, 0), "mean of 1 to 3 seeds"),
         ((0,), "1 seed"),
     ],
 )

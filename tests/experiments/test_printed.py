@@ -25,7 +25,9 @@ ACTIONS = {"fedast": ["timeline"], "fadamgc": ["search", "seconds"], "dynamic_cl
 def test_every_number_of_a_paper_has_an_answer(name):
     """Each is shown by an experiment, a text or an action, or says why not."""
     paper, (figures, tables) = papers()[name], NUMBERS[name]
-    assert ranges(paper.printed) == "Figures {} to {} and Tables {} to {}".format(*figures, *tables)
+    several = "to" if tables[1] > tables[0] + 1 else "and"
+    expected = f"Figures {figures[0]} to {figures[1]} and Tables {tables[0]} {several} {tables[1]}"
+    assert ranges(paper.printed) == expected
     numbers = {f"Figure {n}" for n in range(figures[0], figures[1] + 1)}
     numbers |= {f"Table {n}" for n in range(tables[0], tables[1] + 1)}
     assert {one.number.rstrip("abcd") for one in paper.printed.values()} == numbers
@@ -61,7 +63,7 @@ def test_an_unknown_name_is_one_line_of_an_error(capsys):
 @pytest.mark.parametrize(
     ("name", "message"),
     [
-        ("fig12", "the paper has Figures 1 to 8 and Tables 1 to 2"),
+        ("fig12", "the paper has Figures 1 to 8 and Tables 1 and 2"),
         ("fig7", "choose a panel, fig7a, fig7b, fig7c"),
         ("fig1", "Figure 1 (HIST, an overview) is not drawn: an illustration"),
         ("lables", "Do you mean 'labels'?"),

@@ -330,7 +330,7 @@ def explained(figure: Figure) -> list[str]:
         *[f"bars: range of more than {DOTS} seeds"] * (RANGE in gids),
         *["↑ in the band: target not reached"] * (NOT_REACHED in gids),
         *["↑ at a mean: at least, as some seeds do not reach it"] * arrows,
-        *["×: diverged seeds, in no mean"] * (DIVERGED in gids),
+        *["×: diverged seeds, which leave the mean"] * (DIVERGED in gids),
         *["n: seeds"] * (len(set(map(frozenset, counts.values()))) > 1),
         *["open: one seed"] * (differ and bool(single)),
         *dict.fromkeys(
