@@ -53,8 +53,8 @@ class FANT(Tracked, LocalAdam):
 
     With one variable, z_i = y - y_i, clients send only their models, and update z_i when they
     receive the next model: z_i <- z_i + [(x - x_new)/eta_g - (x - x_i)] / (K eta_l), where eta_l
-    is the step size of the round of x_i. (This corrects (114), which assumes eta_g = 1 and diverges
-    for other values.)
+    is the step size of the round of x_i. (This corrects (114), which assumes eta_g = 1: with more
+    the model diverges, with less it is held near its start.)
 
     The two forms are equivalent if all clients train and track in every round, and receive the
     server's exact model; variables="one" raises an error otherwise.

@@ -60,7 +60,7 @@ from __future__ import annotations
 import math
 import sys
 from dataclasses import asdict, dataclass
-from typing import Literal
+from typing import Literal, get_args
 
 from wirelessfl.base.guard import check_count, check_number
 
@@ -202,15 +202,7 @@ def fadamgc_rate(run: AdaptiveRun, method: Method) -> dict[str, float]:
     Returns:
         The terms in the order of the table, by the quantity that they depend on.
     """
-    rows: tuple[Method, ...] = (
-        "fedadam",
-        "fedams",
-        "fa-nt",
-        "fadamgc",
-        "fa-nt without memory",
-        "fadamgc without memory",
-    )
-    _check_method(method, rows)
+    _check_method(method, get_args(Method))
     t, k, n = run.rounds, run.local_steps, run.clients
     smooth, bound, eps = run.smoothness, run.gradient_bound, run.eps
     variance, gap, slow = run.gradient_variance, run.initial_gap, math.sqrt(n * k * t)
