@@ -38,8 +38,7 @@ Theorem 5.2 (appendix B), for beta_2 = eps = 0:
   This does not vanish: with skewed noise and exact normalisation the limit is biased.
 - ||m / sqrt(vhat)|| <= 1 holds in each coordinate: for d parameters the bound is sqrt(d). (90) has
   the present |g + y - y_i| for sqrt(vhat), which is its maximum over the steps.
-- (94) lacks L before the distance of gamma from x; 2 in (101) must be 16.
-- eta <= F / T leaves 1 / K of the first term of (102).
+- (94) lacks L, 2 in (101) must be 16, and eta <= F / T leaves 1 / K of (102)'s first term.
 
 Theorems C.2 and C.3 (appendices D and E), for FA-NT:
 
