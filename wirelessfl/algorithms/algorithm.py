@@ -8,7 +8,7 @@ their limits and help text. ``docs/guides/own-algorithm.md`` has the complete in
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import ClassVar, Literal, Self
 
@@ -147,7 +147,9 @@ class Algorithm(ClientRule, Method):
     @property
     def server_memory(self) -> frozenset[str]:
         """Names of server state other than the model and the means in ``recounted``."""
-        return frozenset(self.initial(torch.zeros(1))) - {"params", *self.recounted}
+        state = self.initial(torch.zeros(1))
+        names = frozenset(state) if isinstance(state, Mapping) else frozenset()  # `Server` refuses
+        return names - {"params", *self.recounted}
 
     @property
     def remembers(self) -> tuple[str, ...]:

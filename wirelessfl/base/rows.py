@@ -125,5 +125,14 @@ def as_mean_value(row: Row, field: str = "accuracy") -> float:
     return math.nan if has_diverged(row) else float(row[field])
 
 
+def finite(value: Any) -> Any:
+    """``value`` with None for numbers that JSON does not have, e.g. those of diverged runs."""
+    if isinstance(value, dict):
+        return {key: finite(entry) for key, entry in value.items()}
+    if isinstance(value, list):
+        return [finite(entry) for entry in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value
+
+
 MIB_PER_ELEMENT = BITS_PER_ELEMENT / 8 / 2**20
 """MiB per element."""

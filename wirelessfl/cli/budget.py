@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from rich.table import Table
 
 from wirelessfl.base.errors import ConfigError
+from wirelessfl.base.rows import finite
 from wirelessfl.base.terminal import Terminal, say
 from wirelessfl.cli.parser import Parser
 
@@ -112,7 +113,7 @@ def act(arguments: argparse.Namespace) -> int:
             "quantiles": budget.table(),
             "clients": budget.rows(),
         }
-        say(json.dumps(_finite(result), indent=2, allow_nan=False))
+        say(json.dumps(finite(result), indent=2, allow_nan=False))
         return 0
     console = Terminal()
     lines = notes(network, arguments.upload_mib)
@@ -202,12 +203,3 @@ def _cell(name: str, value: Any) -> str:
     if name.endswith("[bit/s]"):
         return f"{value / 1e6:.4g}"
     return f"{value:.4g}" if name.endswith("[s]") else f"{round(value, 2) + 0.0:.2f}"
-
-
-def _finite(value: Any) -> Any:
-    """``value`` with None for numbers that JSON does not have, e.g. infinite seconds."""
-    if isinstance(value, dict):
-        return {key: _finite(entry) for key, entry in value.items()}
-    if isinstance(value, list):
-        return [_finite(entry) for entry in value]
-    return None if isinstance(value, float) and not math.isfinite(value) else value

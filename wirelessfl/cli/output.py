@@ -15,6 +15,7 @@ from rich.table import Table
 
 from wirelessfl.air.links import compared
 from wirelessfl.base.import_paths import short
+from wirelessfl.base.rows import finite
 from wirelessfl.base.terminal import Terminal, say
 from wirelessfl.base.wording import count_of, fixed
 from wirelessfl.runs.folder.directory import Row
@@ -231,7 +232,7 @@ def _summary(result: RunResult) -> dict[str, Any]:
     """The summary of a run, with transitions between sessions and predictions if it has any."""
     summary, changes = result.summary(), _changes(result)
     if changes:
-        summary["transitions"] = [vars(change) for change in changes]
+        summary["transitions"] = finite([vars(change) for change in changes])
     predicted = predictions(result.settings, result.rows)
     if predicted is not None:
         summary["predicted"] = predicted

@@ -9,7 +9,7 @@ from itertools import chain
 from typing import Any
 
 from wirelessfl.base.errors import ConfigError
-from wirelessfl.base.rows import measured_field
+from wirelessfl.base.rows import finite, measured_field
 from wirelessfl.base.terminal import rendered
 from wirelessfl.base.wording import heading_of
 from wirelessfl.results.given_networks import network_hash
@@ -75,9 +75,7 @@ class Comparison:
                     name: {
                         "values": list(effect.values),
                         "mean": effect.mean if effect.values else None,
-                        "interval": [_finite(end) for end in effect.interval]
-                        if effect.values
-                        else None,
+                        "interval": finite([*effect.interval]) if effect.values else None,
                         "shown": str(effect),
                     }
                     for name, effect in effects.items()
@@ -206,8 +204,3 @@ def _costs(
     if target is None:
         return {seed: CostToTarget(float(rows[-1][field]), True) for seed, rows in runs.items()}
     return {seed: cost_to(rows, target, tests, monitor).of(field) for seed, rows in runs.items()}
-
-
-def _finite(value: float) -> float | None:
-    """``value``, or None if it is infinite, which JSON cannot represent."""
-    return value if abs(value) < float("inf") else None

@@ -17,6 +17,7 @@ from wirelessfl import observers
 from wirelessfl.base.figures.curves import draw_curves, new_figure
 from wirelessfl.base.figures.marks import DIVERGED, marks_of
 from wirelessfl.base.rows import as_mean_value, has_diverged
+from wirelessfl.cli import main
 from wirelessfl.cli.output import closing_table
 from wirelessfl.runs.engine import drop_exploded, evaluation_fields
 from wirelessfl.runs.summaries import transitions
@@ -211,6 +212,13 @@ def test_a_diverged_session_does_not_recover():
     assert (found.mean_accuracy, found.rounds_to_recover) == (0.8, None)
 
 
+def test_json_of_diverged_sessions_has_no_nan(capsys):
+    command = "run fedavg --clients 4 --rounds 1 --sessions 2 --lr 1e30 --threads 1 --quiet --json"
+    assert main(command.split()) == 0
+    facts = json.loads(capsys.readouterr().out, parse_constant=pytest.fail)
+    assert facts["transitions"][0]["before"] is None
+
+
 def test_curves_of_diverged_runs_end_with_a_mark():
     """Their mean goes on with the other seeds."""
     rows = [
@@ -225,7 +233,10 @@ def test_curves_of_diverged_runs_end_with_a_mark():
         (cross,) = marks_of(panel, DIVERGED)
         assert (cross.get_xdata()[0], cross.get_ydata()[0]) == (1, drawn)
         assert [text.get_text() for text in panel.get_legend().get_texts()] == ["run", "diverged"]
-    sound = [row | {"accuracy": 0.5, "loss": 1.0} for row in rows]
+    sound = [row | {"accuracy": 0.5, "loss": 1.0, "auroc": row["loss"]} for row in rows]
     _, (panel,) = new_figure(1)
     draw_curves(panel, {"run": [rows, sound]}, "round")
     assert lines(panel)["run"][1] == pytest.approx([70, 70, 50, 50])
+    _, (panel,) = new_figure(1)
+    draw_curves(panel, {"run": [sound]}, "round", what="auroc")  # undefined, not diverged
+    assert not marks_of(panel, DIVERGED)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
@@ -176,9 +177,9 @@ def draw_curves(
         ends.append(x[-1])
         y = y * (100 if accuracy else 1)
         drawn = mean_of(y)
-        for seed in y:
-            for end_of in np.flatnonzero(np.isnan(seed[1:]) & np.isfinite(seed[:-1])):
-                _mark_end(axes, x[end_of], seed[end_of], by_label[label]["color"])
+        for seed in y if any(map(has_diverged, chain(*rows_of_seeds))) else ():
+            for end in np.flatnonzero(np.isnan(seed[1:]) & np.isfinite(seed[:-1])):
+                _mark_end(axes, x[end], seed[end], by_label[label]["color"])
         if target is not None and (hit := np.flatnonzero(drawn >= 100 * target)).size:
             hits.append(x[hit[0]])
         look = by_label[label] | {"marker": "", "gid": counted_seeds([len(seeds)])}

@@ -220,6 +220,9 @@ MISTAKES = [
             lambda valid: {"params": valid["params"][:3]}
         ),
     }),
+    (SMALL | {"sessions": 2}, "algorithm", (FedAvg, "initial"), {
+        "initial returned None. Return a dict": nothing,
+    }),
     (SMALL | {"executor": "loop"}, "algorithm", (FedAvg, "gradient"), {
         f"gradient returned None. Return a tensor of shape [1, {P}].": nothing,
     }),
