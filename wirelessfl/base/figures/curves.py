@@ -178,8 +178,8 @@ def draw_curves(
         y = y * (100 if accuracy else 1)
         drawn = mean_of(y)
         for seed in y if any(map(has_diverged, chain(*rows_of_seeds))) else ():
-            for end in np.flatnonzero(np.isnan(seed[1:]) & np.isfinite(seed[:-1])):
-                _mark_end(axes, x[end], seed[end], by_label[label]["color"])
+            for last in np.flatnonzero(np.isnan(seed[1:]) & np.isfinite(seed[:-1])):
+                _mark_end(axes, x[last], seed[last], by_label[label]["color"])
         if target is not None and (hit := np.flatnonzero(drawn >= 100 * target)).size:
             hits.append(x[hit[0]])
         look = by_label[label] | {"marker": "", "gid": counted_seeds([len(seeds)])}
