@@ -61,6 +61,7 @@ def widths(results: Results, out: Path) -> list[Path]:
     every = {_line(case): case for pairs in both.values() for case, _ in pairs}
     lines = sorted(every, key=lambda one: (*case_order(every[one]), one))
     figure, axes = new_figure(len(OURS), height=0.8 + 0.15 * len(lines))
+    shown_seeds = set()
     for panel, method in zip(axes, OURS, strict=True):
         look: dict[str, Any] = {"color": colour_of(method), "markersize": style().small / 2}
         for case, seeds in both[method]:
@@ -69,6 +70,7 @@ def widths(results: Results, out: Path) -> list[Path]:
                 at = panel.get_yaxis_transform()
                 panel.plot(0.03, y, "x", transform=at, gid=DIVERGED, **look)
                 continue
+            shown_seeds.add(len(seeds))
             mean = statistics.mean(seeds)
             fill = colour_of(method) if len(seeds) > 1 else "white"
             panel.plot(mean, y, "o", markerfacecolor=fill, **look)
@@ -90,7 +92,8 @@ def widths(results: Results, out: Path) -> list[Path]:
     same_limits(axes, x=True, y=False)
     names = ", ".join(NAMES[one] for one in OTHERS)
     mark = f"{DAGGER}: a seed diverged, or fell by {DROP:g} pp" if _any(axes) else ""
-    legend(figure, axes, f"others: {names}", "small dots: seeds", "open: one seed", mark)
+    single = "open: one seed" * (1 in shown_seeds)
+    legend(figure, axes, f"others: {names}", "small dots: seeds", single, mark)
     return save_figure(figure, out / "widths")
 
 
