@@ -145,6 +145,7 @@ class Pilot:
             edge_rounds=int(settings.get("edge_rounds", 1)),
             clients=float(settings.get("clients_per_round") or settings["clients"]),
             rounds=np.array([row["round"] for row in rows]),
+            # A diverged model does not raise the best score so far, which ``best`` gives.
             scores=np.array([0.0 if has_diverged(row) else row[SCORE] for row in rows]),
             largest=_largest(settings) if largest is None else largest,
             noise=0.0 if noise is None else noise,

@@ -207,7 +207,7 @@ def _vectors(file: Path, words: Sequence[str] | None, width: int | None) -> Word
     if words is None:
         raise ConfigError(
             "embedding_file needs the word of each token id, but the data set does not state it: "
-            f"choose tokenizer {WORDS}, or give words of the wirelessfl.data.Dataset."
+            f"choose texts with tokenizer {WORDS}, or give words of the wirelessfl.data.Dataset."
         )
     vectors = WordVectors.read(file, {word for word in words if word})
     if width not in (None, vectors.width):
