@@ -222,7 +222,8 @@ class Paper:
         parser.add_argument(
             "name",
             help="a figure or table of the paper, such as fig3 or table1, or one of ours: "
-            f"{', '.join(self._ours(others))}; all",
+            * bool(self.printed)
+            + f"{', '.join(self._ours(others))}; all",
         )
         parser.add_argument(
             "--scale",
