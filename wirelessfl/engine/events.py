@@ -295,7 +295,7 @@ class Aggregate:
 
 @dataclass(slots=True)
 class Drop:
-    """Drop the update of ``request`` of ``task``, which has arrived; it will not be merged."""
+    """Do not merge the update of ``request`` of ``task``: an answer to its ``Returned``."""
 
     task: int
     request: int
