@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import itertools
 import statistics
-from collections.abc import Callable, Iterable, Sequence
-from pathlib import Path
-from typing import Any
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Any
 
 from experiments.labels import AXES, SYMBOLS, WORDS, costs_of, data_name, said, seeds_text, shown
 from experiments.studies import Case, Results
-from wirelessfl.base.figures.curves import LABELS, NOT_RUN, Against, looks, save_figure
+from wirelessfl.base.figures.curves import LABELS, NOT_RUN, Against, looks
 from wirelessfl.results.costs import markdown, rank_of, reached, spread, with_edge
 from wirelessfl.results.panels import draw_lines, grid, legend, same_limits
 from wirelessfl.results.selection import NAMES
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 COSTS: dict[Against, str] = {
     "round": "global rounds to the target",
@@ -29,15 +31,17 @@ def varied(cases: Iterable[Case]) -> list[str]:
 
 
 def table(
-    target: float | tuple[float, ...],
-    *quantities: Against,
+    results: Results,
+    target: float,
+    quantities: Sequence[Against] = ("round",),
     best: str | None = None,
     tests: int = 1,
-) -> Callable[[Results], str]:
-    """One row per case: its settings, final accuracy, and costs until the targets.
+) -> str:
+    """One row per case: its settings, final accuracy, and costs until the target.
 
     Args:
-        target: accuracy in [0, 1], or several.
+        results: the runs of the study.
+        target: accuracy in [0, 1].
         quantities: the costs, fields of rows.
         best: a setting of which only the best value is shown: that of the highest final accuracy,
             or if ``tests`` is above 1, of the lowest cost in the first column. Only values with the
@@ -45,39 +49,35 @@ def table(
             smallest or the largest one with runs.
         tests: number of tests that are averaged, see ``cost_to``.
     """
-
-    targets = target if isinstance(target, tuple) else (target,)
-    costs = list(itertools.product(quantities, targets))
-
-    def write(results: Results) -> str:
-        names = [name for name in varied(results.study.cases) if name != best]
-        head = ["method", *(WORDS[name] for name in names)]
-        head += [] if best is None else [f"best {WORDS[best]}", "of"]
-        head += ["seeds", "final accuracy (%)"]
-        averaged = f", mean of {tests} evaluations" * (tests > 1)
-        head += [f"{LABELS[quantity]} to {100 * goal:g} %{averaged}" for quantity, goal in costs]
-        groups: dict[tuple[Any, ...], list[Case]] = {}
-        for case in results.where():
-            row = NAMES[case["algorithm"]], *(shown(case, name) for name in names)
-            groups.setdefault(row if best else (*row, len(groups)), []).append(case)
-        rows = []
-        for key, cases in groups.items():
-            tried = most_finished(results, cases)
-            if tests > 1:
-                case = min(tried, key=lambda one: cheapness(results, one, *costs[0], tests))
-            else:
-                case = max(tried, key=lambda one: rank_of(results.finals(one)))
-            row = [*key[: len(names) + 1]]
-            if best is not None:
-                text = with_edge(shown(case, best), case[best], [one[best] for one in cases])
-                row += [text, str(len(tried))]
-            row += [str(len(results.of(case))), spread(results.finals(case))]
-            seeds = results.rows(case)
-            row += [reached(seeds, at, q, "d" if q == "round" else ".1f", tests) for q, at in costs]
-            rows.append(row)
-        return markdown(head, rows)
-
-    return write
+    names = [name for name in varied(results.study.cases) if name != best]
+    head = ["method", *(WORDS[name] for name in names)]
+    head += [] if best is None else [f"best {WORDS[best]}", "of"]
+    head += ["seeds", "final accuracy (%)"]
+    averaged = f", mean of {tests} evaluations" * (tests > 1)
+    head += [f"{LABELS[quantity]} to {100 * target:g} %{averaged}" for quantity in quantities]
+    groups: dict[tuple[Any, ...], list[Case]] = {}
+    for case in results.where():
+        row = NAMES[case["algorithm"]], *(shown(case, name) for name in names)
+        groups.setdefault(row if best else (*row, len(groups)), []).append(case)
+    rows = []
+    for key, cases in groups.items():
+        tried = most_finished(results, cases)
+        if tests > 1:
+            case = min(tried, key=lambda one: cheapness(results, one, quantities[0], target, tests))
+        else:
+            case = max(tried, key=lambda one: rank_of(results.finals(one)))
+        row = [*key[: len(names) + 1]]
+        if best is not None:
+            text = with_edge(shown(case, best), case[best], [one[best] for one in cases])
+            row += [text, str(len(tried))]
+        row += [str(len(results.of(case))), spread(results.finals(case))]
+        seeds = results.rows(case)
+        row += [
+            reached(seeds, target, one, "d" if one == "round" else ".1f", tests)
+            for one in quantities
+        ]
+        rows.append(row)
+    return markdown(head, rows)
 
 
 def most_finished(results: Results, cases: Sequence[Case]) -> list[Case]:
@@ -96,19 +96,19 @@ def cheapness(
 
 
 def against(
-    name: str,
+    results: Results,
     setting: str,
     panel: str | tuple[str, ...] | None = None,
     quantity: Against | None = None,
     target: float = 0.0,
     tests: int = 1,
-) -> Callable[[Results, Path], list[Path]]:
+) -> Figure:
     """A figure of final accuracies, or of costs until a target, against a setting.
 
     One line per method and per value of all other settings that the study varies.
 
     Args:
-        name: name of the file.
+        results: the runs of the study.
         setting: setting on the horizontal axis.
         panel: setting with one panel per value, or several settings; None for one panel. A case
             without one of these settings is in the panels of all its values.
@@ -117,55 +117,51 @@ def against(
         tests: number of tests that are averaged, see ``cost_to``.
     """
     facets = (panel,) if isinstance(panel, str) else panel or ()
+    study = results.study
 
-    def draw(results: Results, out: Path) -> list[Path]:
-        study = results.study
+    def values_of(case: Case) -> list[float | None] | None:
+        if not results.of(case):
+            return None
+        if quantity is None:
+            return [*results.finals(case)]
+        return costs_of(results, case, quantity, target, tests)
 
-        def values_of(case: Case) -> list[float | None] | None:
-            if not results.of(case):
-                return None
-            if quantity is None:
-                return [*results.finals(case)]
-            return costs_of(results, case, quantity, target, tests)
-
-        panels = _panels(study.cases, facets)
-        others = [one for one in varied(study.cases) if one not in (setting, *facets)]
-        method = "algorithm" not in facets
-        labels = list(dict.fromkeys(_label(c, others, method) for c in study.cases))
-        by_label = looks(labels)
-        figure, axes = grid(len(panels))
-        for axis, values in zip(axes, panels, strict=True):
-            cases = [
-                case
-                for case in study.cases
-                if all(case[f] in (None, v) for f, v in zip(facets, values, strict=True))
-            ]
-            lines: dict[str, list[tuple[Any, str, list[float | None] | None]]]
-            lines = {text: [] for text in labels}
-            for case in cases:
-                point = case[setting], _tick(case, setting), values_of(case)
-                lines[_label(case, others, method)].append(point)
-            draw_lines(axis, lines, by_label)
-            axis.set_xlabel(AXES.get(setting, WORDS[setting]))
-            axis.set_ylabel("final accuracy (%)" if quantity is None else COSTS[quantity])
-            if facets:
-                one = max(cases, key=lambda case: sum(case[f] is not None for f in facets))
-                axis.set_title("\n".join(said(one, f) for f in facets))
-            axis.margins(y=0.08)
-        filled = [axis for axis in axes if axis.lines]
-        same_limits(filled)
-        for axis in axes:
-            if axis not in filled:
-                axis.set_ylim(filled[0].get_ylim() if filled else (0, 1))
-                axis.text(0.5, 0.5, NOT_RUN, transform=axis.transAxes, ha="center", style="italic")
-        averaged = f", mean of {tests} evaluations" * (tests > 1)
-        goal = "" if quantity is None else f"target {100 * target:g} %{averaged}"
-        seeds = seeds_text(results, results.where())
-        symbols = [f"{WORDS[s]}: {SYMBOLS[s]}" for s in (*others, *facets) if s in SYMBOLS]
-        legend(figure, axes, data_name(study.cases), goal, seeds, *symbols)
-        return save_figure(figure, out / name)
-
-    return draw
+    panels = _panels(study.cases, facets)
+    others = [one for one in varied(study.cases) if one not in (setting, *facets)]
+    method = "algorithm" not in facets
+    labels = list(dict.fromkeys(_label(c, others, method) for c in study.cases))
+    by_label = looks(labels)
+    figure, axes = grid(len(panels))
+    for axis, values in zip(axes, panels, strict=True):
+        cases = [
+            case
+            for case in study.cases
+            if all(case[f] in (None, v) for f, v in zip(facets, values, strict=True))
+        ]
+        lines: dict[str, list[tuple[Any, str, list[float | None] | None]]]
+        lines = {text: [] for text in labels}
+        for case in cases:
+            point = case[setting], _tick(case, setting), values_of(case)
+            lines[_label(case, others, method)].append(point)
+        draw_lines(axis, lines, by_label)
+        axis.set_xlabel(AXES.get(setting, WORDS[setting]))
+        axis.set_ylabel("final accuracy (%)" if quantity is None else COSTS[quantity])
+        if facets:
+            one = max(cases, key=lambda case: sum(case[f] is not None for f in facets))
+            axis.set_title("\n".join(said(one, f) for f in facets))
+        axis.margins(y=0.08)
+    filled = [axis for axis in axes if axis.lines]
+    same_limits(filled)
+    for axis in axes:
+        if axis not in filled:
+            axis.set_ylim(filled[0].get_ylim() if filled else (0, 1))
+            axis.text(0.5, 0.5, NOT_RUN, transform=axis.transAxes, ha="center", style="italic")
+    averaged = f", mean of {tests} evaluations" * (tests > 1)
+    goal = "" if quantity is None else f"target {100 * target:g} %{averaged}"
+    seeds = seeds_text(results, results.where())
+    symbols = [f"{WORDS[s]}: {SYMBOLS[s]}" for s in (*others, *facets) if s in SYMBOLS]
+    legend(figure, axes, data_name(study.cases), goal, seeds, *symbols)
+    return figure
 
 
 def _panels(cases: Sequence[Case], facets: Sequence[str]) -> list[tuple[Any, ...]]:

@@ -14,6 +14,7 @@ from experiments import blocks, claims_page, figures_page
 from experiments.blocks import BLOCK, DOCS, OTHER, filled, pictures, tables_of
 from experiments.claims import RESULTS, TITLES, assess
 from experiments.evidence import Evidence
+from experiments.paper import save
 from experiments.papers import papers
 from wirelessfl.base.figures.curves import use_style
 
@@ -61,12 +62,12 @@ def draw(evidence: Evidence) -> None:
             least = 1 if shown.get(name) == "figure" else len(results.study.cases) / 2
             drawn = []
             if name in shown and ran and ran >= least:
-                drawn = experiment.draw(results, Path(folder))
+                drawn = save(experiment.draw(results), Path(folder), name)
             for file in pictures(evidence, name):
                 file.unlink()
             _keep(drawn, prefix)
-        for picture in evidence.paper.pictures.values():
-            _keep(picture(Path(folder)), prefix)
+        for name, picture in evidence.paper.pictures.items():
+            _keep(save(picture(), Path(folder), name), prefix)
 
 
 def _keep(drawn: list[Path], prefix: str) -> None:

@@ -4,39 +4,42 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import NamedTuple, get_args
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias, get_args
 
 from experiments.printed import Printed, numbered, printed_of, ranges
 from experiments.runs import Store
 from experiments.studies import SCALES, Results, Scale, Settings, Study
 from experiments.tables import not_run, outdated
 from wirelessfl.base.errors import ConfigError, DataError, TrainingError
-from wirelessfl.base.figures.curves import StyleName, use_style
+from wirelessfl.base.figures.curves import StyleName, save_figure, use_style
 from wirelessfl.base.files import check_writable
 from wirelessfl.base.wording import shown, suggestion
 from wirelessfl.cli.parser import Parser
 
-Draw = Callable[[Results, Path], list[Path]]
-"""Draws figures into a folder; returns their files."""
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+Drawn: TypeAlias = "Figure | Mapping[str, Figure] | None"
+"""A figure, or several by the ends of their files' names; None if there is nothing to draw."""
 
 
 class Experiment(NamedTuple):
-    """A figure or table of a paper.
+    """A figure or table of a paper: functions of the runs, whose other arguments are bound.
 
     Args:
         study: name of its settings file; several names: it shows the runs of all these studies.
         table: returns its numbers as a Markdown table.
-        draw: draws its figure; None for a table.
+        draw: draws its figure, whose file has the name of the experiment; None for a table.
         short: returns a shorter table, for the results page; None if it is the same.
     """
 
     study: str | tuple[str, ...]
     table: Callable[[Results], str]
-    draw: Draw | None = None
+    draw: Callable[[Results], Drawn] | None = None
     short: Callable[[Results], str] | None = None
 
 
@@ -51,7 +54,7 @@ class Paper:
         complete: adds settings that depend on several others, see ``Study.load``.
         texts: tables that are computed without runs, by name, for the results page.
         makers: functions that compute the files of these tables again, by name.
-        pictures: functions that draw the figures of these tables into a folder, by name.
+        pictures: functions that draw the figures of these tables, by name.
         numbers: returns the numbers in the sentences of its pages, by name.
         pages: further pages with its blocks, relative to ``docs``, besides its results page.
     """
@@ -62,7 +65,7 @@ class Paper:
     complete: Callable[[Settings, Scale], Settings] = lambda settings, scale: settings
     texts: dict[str, Callable[[], str]] = field(default_factory=dict)
     makers: dict[str, Callable[[], None]] = field(default_factory=dict)
-    pictures: dict[str, Callable[[Path], list[Path]]] = field(default_factory=dict)
+    pictures: dict[str, Callable[[], Drawn]] = field(default_factory=dict)
     numbers: Callable[[], dict[str, str]] = dict
     pages: tuple[str, ...] = ()
 
@@ -181,7 +184,7 @@ class Paper:
                 print("not drawn: no run is stored; --make trains the runs")
             elif experiment.draw is not None:
                 with use_style(style):
-                    files = experiment.draw(results, out)
+                    files = save(experiment.draw(results), out, name)
                 for file in files:
                     print(f"drawn: {file}")
         return by_study
@@ -196,7 +199,7 @@ class Paper:
         """
         if make and name in self.makers:
             self.makers[name]()
-        show(name, self.texts[name](), out, self.pictures.get(name, lambda out: []))
+        show(name, self.texts[name](), out, self.pictures.get(name, lambda: None))
 
     def _ours(self, others: Iterable[str]) -> list[str]:
         """The names that are not those of the paper's figures and tables."""
@@ -294,14 +297,19 @@ class Paper:
         return exit_code(act)
 
 
-def show(
-    name: str, text: str, out: Path, draw: Callable[[Path], list[Path]] = lambda out: []
-) -> None:
+def save(drawn: Drawn, out: Path, name: str) -> list[Path]:
+    """Save the figures of an experiment into a folder, under its name; returns the files."""
+    figures = drawn if isinstance(drawn, Mapping) else {} if drawn is None else {"": drawn}
+    pairs = (save_figure(figure, out / f"{name}{end}") for end, figure in figures.items())
+    return [file for files in pairs for file in files]
+
+
+def show(name: str, text: str, out: Path, draw: Callable[[], Drawn] = lambda: None) -> None:
     """Write and print a table, and draw its figures."""
     out.mkdir(parents=True, exist_ok=True)
     (out / f"{name}.md").write_text(text, encoding="utf-8")
     print(text)
-    for file in draw(out):
+    for file in save(draw(), out, name):
         print(f"drawn: {file}")
 
 

@@ -11,7 +11,7 @@ import pytest
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from wirelessfl.base.figures.marks import BAND, NOT_REACHED, NOT_RUN, marks_of
+from wirelessfl.base.figures.marks import BAND, NOT_REACHED, NOT_RUN, finish, marks_of
 
 COARSE = 30
 """Resolution of rendered figures, in dots per inch."""
@@ -52,6 +52,14 @@ def recorded(laid_out: bool = True, rendered: bool = False) -> Iterator[dict[str
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(Figure, "savefig", savefig)
         yield drawn
+
+
+def finished(figure: Figure) -> Figure:
+    """The figure as it is saved, without the layout engine, which takes longer than drawing."""
+    figure.set_layout_engine("none")
+    finish(figure)
+    figure.draw_without_rendering()
+    return figure
 
 
 def lines(panel: Axes) -> dict[str, tuple[list[float], list[float]]]:

@@ -23,6 +23,7 @@ from wirelessfl.results.panels import same_limits
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
 
 DOCS = Path(__file__).parents[2] / "docs"
 PAGE = DOCS / "results" / "allocation.md"
@@ -81,7 +82,7 @@ def shown(percent: float) -> str:
     return f"{percent:.0f}" if percent >= 10 else f"{percent:.2g}"
 
 
-def draw(gaps: Sequence[Gap], path: Path) -> list[Path]:
+def draw(gaps: Sequence[Gap]) -> Figure:
     """One panel per quantity: the median gap of each baseline, and 90 % of the cells."""
     quantities = list(dict.fromkeys(gap.quantity for gap in gaps))
     figure, axes = new_figure(2, 2.4, rows=-(-len(quantities) // 2))
@@ -101,7 +102,7 @@ def draw(gaps: Sequence[Gap], path: Path) -> list[Path]:
         title="median, and 5th to 95th\npercentile of the cells",
         title_fontsize=style().text,
     )
-    return save_figure(figure, path)
+    return figure
 
 
 def _panel(panel: Axes, gaps: Sequence[Gap]) -> None:
@@ -184,7 +185,7 @@ def main(words: Sequence[str] | None = None) -> int:
         if arguments.out is not None or (arguments.make and whole):
             target = PICTURE if arguments.out is None else arguments.out / PICTURE.name
             with use_style("ieee"):
-                for file in draw(gaps, target):
+                for file in save_figure(draw(gaps), target):
                     if arguments.out is None and file.suffix == ".pdf":
                         file.unlink()
                     else:

@@ -51,10 +51,7 @@ PAPER = Paper(
     grid.complete,
     texts={name: lambda make=make: make(stored.load()) for name, make in TEXTS.items()}
     | {"cells": lambda: choosing.cells(oma.evidence().study("cells"))},
-    pictures={
-        name: lambda out, name=name, draw=draw: draw(stored.load(), out / name)
-        for name, draw in PICTURES.items()
-    },
+    pictures={name: lambda draw=draw: draw(stored.load()) for name, draw in PICTURES.items()},
     numbers=lambda: findings.numbers(stored.load(), Evidence.of(PAPER)),
     pages=("guides/choosing.md", "results/crossed.md"),
 )

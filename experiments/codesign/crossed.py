@@ -6,14 +6,13 @@ import statistics
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from experiments.codesign.access import ACCESSES, NAMES, PRICED, access_of
 from experiments.labels import data_name, seeds_of
 from experiments.priced import priced
 from experiments.studies import Case, Results
-from wirelessfl.base.figures.curves import MARKERS, looks, save_figure, style
+from wirelessfl.base.figures.curves import MARKERS, looks, style
 from wirelessfl.base.figures.marks import draw_bound
 from wirelessfl.results import selection as names
 from wirelessfl.results.archive import StoredRun
@@ -23,6 +22,7 @@ from wirelessfl.runs.targets import cost_to
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
 
 TARGET = 0.8
 ROUNDS, BUFFERED = "rounds", "buffered"
@@ -133,7 +133,7 @@ def table(results: Results) -> str:
     return markdown(head, rows)
 
 
-def draw(results: Results, out: Path) -> list[Path]:
+def draw(results: Results) -> Figure:
     """Joules against seconds to the target: a panel per schedule, a marker per access."""
     from matplotlib.ticker import LogLocator, NullFormatter
 
@@ -162,7 +162,7 @@ def draw(results: Results, out: Path) -> list[Path]:
     seeds = seeds_of({len(line.runs) for line in drawn} or {1})
     shown = seeds if seeds == "1 seed" else f"mean of {seeds}, dots: seeds"
     legend(figure, axes, data_name(results.study.cases), shown)
-    return save_figure(figure, out / "crossed")
+    return figure
 
 
 def _point(panel: Axes, line: Line, colour: str) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 from experiments.codesign.choices import (
     BEST_PILOT,
@@ -32,11 +32,13 @@ from wirelessfl.base.figures.curves import (
     line_look,
     mark,
     new_figure,
-    save_figure,
 )
 from wirelessfl.base.figures.marks import AtLeast
 from wirelessfl.results.panels import grid, legend
 from wirelessfl.results.selection import DATA
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 UNITS = {SECONDS: "seconds", JOULES: "joules per client"}
 SHORT = {
@@ -50,11 +52,11 @@ SHORT = {
 }
 
 
-def scatter(record: Found, path: Path) -> list[Path]:
+def scatter(record: Found) -> Figure | None:
     """Realised against predicted seconds and joules, one marker per design and sample."""
     every = samples(record)
     if not every:
-        return []
+        return None
     from matplotlib.ticker import LogLocator, NullFormatter
 
     figure, axes = grid(2, height=2.9)
@@ -86,7 +88,7 @@ def scatter(record: Found, path: Path) -> list[Path]:
             axis.set_major_formatter("{x:g}")
             axis.set_minor_formatter(NullFormatter())
     legend(figure, axes, _about(every), "between the dashes: predicted within 15 % of realised")
-    return save_figure(figure, path)
+    return figure
 
 
 def _about(every: Sequence[Sample]) -> str:
@@ -94,11 +96,11 @@ def _about(every: Sequence[Sample]) -> str:
     return f"{len({one.network for one in every})} networks, {seeds}"
 
 
-def regrets(record: Found, path: Path) -> list[Path]:
+def regrets(record: Found) -> Figure | None:
     """Seconds above the best of the sweep, by method: all samples and their median."""
     by_method = {m: v for m, v in excess(record).items() if m in SHORT}
     if not by_method:
-        return []
+        return None
     figure, (panel,) = new_figure(height=2.6)
     most = 100 * max(v for values in by_method.values() for v in values if math.isfinite(v))
     for place, values in enumerate(by_method.values()):
@@ -117,15 +119,15 @@ def regrets(record: Found, path: Path) -> list[Path]:
     every = samples(record)
     facts = f"{len(every)} samples", "line: median", "grey: target not reached"
     legend(figure, [panel], _about(every), *facts)
-    return save_figure(figure, path)
+    return figure
 
 
-def seconds(record: Found, path: Path) -> list[Path]:
+def seconds(record: Found) -> Figure | None:
     """Seconds to the target of designs, of others' choices, and of the papers' fixed settings."""
     every = samples(record)
     sets = list(dict.fromkeys(one.dataset for one in every))
     if not sets:
-        return []
+        return None
     figure, axes = grid(len(sets))
     for panel, dataset in zip(axes, sets, strict=True):
         bars: dict[str, dict[str, list[float | None]]] = {}
@@ -147,7 +149,7 @@ def seconds(record: Found, path: Path) -> list[Path]:
         panel.set_ylabel("")
     axes[0].set_ylabel("simulated seconds to the target")
     legend(figure, axes, _about(every))
-    return save_figure(figure, path)
+    return figure
 
 
 def _spent(sample: Sample, place: int) -> float:

@@ -28,9 +28,9 @@ PAPER = Paper(
         "energy": lambda: energy.table(energy.load()),
     },
     pictures={
-        "oma": lambda out: oma.draw(oma.load(), out / "oma"),
-        "crossover": lambda out: crossover.draw(crossover.load(), out / "crossover"),
-        "energy": lambda out: energy.draw(energy.load(), out / "energy"),
+        "oma": lambda: oma.draw(oma.load()),
+        "crossover": lambda: crossover.draw(crossover.load()),
+        "energy": lambda: energy.draw(energy.load()),
     },
     makers={
         "oma": lambda: oma.save(oma.measure(oma.evidence(), oma.load(), _say), oma.FILE),

@@ -5,17 +5,19 @@ from __future__ import annotations
 import math
 import statistics
 from collections.abc import Sequence
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 from experiments.decided.oma import beside
 from experiments.evidence import Evidence
 from experiments.labels import data_name
 from experiments.studies import Case, Results
-from wirelessfl.base.figures.curves import save_figure
 from wirelessfl.base.rows import as_mean_value
 from wirelessfl.results.archive import StoredRun
 from wirelessfl.results.costs import markdown, spread
 from wirelessfl.results.panels import draw_points, grid, legend
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 OMA, PUBLISHED = "OMA", "published"
 LAST = 5
@@ -117,12 +119,12 @@ def _table(results: Results, figure: Results) -> str:
     return markdown(head, rows)
 
 
-def draw(results: Results, out: Path) -> list[Path]:
+def draw(results: Results) -> Figure:
     """Accuracy against the SNR, one line per convention; OMA does not depend on it."""
-    return _draw(results, beside(results, "fig7a"), out)
+    return _draw(results, beside(results, "fig7a"))
 
 
-def _draw(results: Results, figure: Results, out: Path) -> list[Path]:
+def _draw(results: Results, figure: Results) -> Figure:
     rounds, runs = last_round(results), runs_of(results, figure)
     snrs = sorted({case["snr_db"] for case in results.study.cases})
     picture, (panel,) = grid(1, height=2.9)
@@ -142,7 +144,7 @@ def _draw(results: Results, figure: Results, out: Path) -> list[Path]:
         "HIST, N = 4",
         f"mean of {LAST} evaluations",
     )
-    return save_figure(picture, out / "conventions")
+    return picture
 
 
 def excess_db(evidence: Evidence) -> float:

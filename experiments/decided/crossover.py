@@ -18,13 +18,14 @@ import wirelessfl
 from channels.arrays import FloatArray
 from experiments.decided.uplinks import AIR, BEST, OMA, SLOTS
 from experiments.priced import over
-from wirelessfl.base.figures.curves import new_figure, save_figure, style
+from wirelessfl.base.figures.curves import new_figure, style
 from wirelessfl.config import Config
 from wirelessfl.results.costs import markdown
 from wirelessfl.results.panels import legend
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
 
 FILE = Path(__file__).with_name("crossover.json")
 """Seconds of all places, in the repository."""
@@ -163,7 +164,7 @@ def ratios(places: Sequence[Place], uplinks: Sequence[str]) -> FloatArray:
     )
 
 
-def draw(places: Sequence[Place], path: Path) -> list[Path]:
+def draw(places: Sequence[Place]) -> Figure | None:
     """Maps relative to AirComp: the best OMA, equal slots as in the paper, and one bit a number."""
     figure, axes = new_figure(3, 2.6)
     maps = {title: ratios(places, uplinks) for title, uplinks in MAPS.items()}
@@ -184,7 +185,7 @@ def draw(places: Sequence[Place], path: Path) -> list[Path]:
         f"mean of {ROUNDS} rounds of {len(SEEDS)} networks",
         "red line: equally fast",
     )
-    return save_figure(figure, path)
+    return figure
 
 
 def _map(

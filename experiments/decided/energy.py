@@ -20,7 +20,7 @@ from experiments.evidence import Evidence
 from experiments.labels import seeds_of
 from experiments.priced import over, priced
 from experiments.tables import table_of
-from wirelessfl.base.figures.curves import line_look, save_figure, style
+from wirelessfl.base.figures.curves import line_look, style
 from wirelessfl.config import Config
 from wirelessfl.results.archive import StoredRun
 from wirelessfl.results.panels import grid, legend
@@ -28,6 +28,7 @@ from wirelessfl.runs.targets import cost_to
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
 
 FILE = Path(__file__).with_name("energy.json")
 """Costs of the runs of scale ``small``, in the repository."""
@@ -166,11 +167,11 @@ def table(costs: Sequence[DesignCost]) -> str:
     )
 
 
-def draw(costs: Sequence[DesignCost], path: Path) -> list[Path]:
+def draw(costs: Sequence[DesignCost]) -> Figure | None:
     """Joules against seconds to the target: one panel per network, one line per kind of design."""
     networks = list(dict.fromkeys(one.network for one in costs))
     if not networks:
-        return []
+        return None
     from matplotlib.ticker import LogLocator, NullFormatter
 
     figure, axes = grid(len(networks), height=2.9)
@@ -198,7 +199,7 @@ def draw(costs: Sequence[DesignCost], path: Path) -> list[Path]:
     axes[0].set_ylabel("J per client to the target")
     seeds = seeds_of(len({c.seed for c in costs if c.network == one}) for one in networks)
     legend(figure, axes, "Fashion-MNIST, FCNN", f"mean of {seeds}, dots: seeds")
-    return save_figure(figure, path)
+    return figure
 
 
 def _kind(design: str) -> str:

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 from experiments.decided import oma
 from experiments.decided.uplinks import OPTIMAL, SLOTS
 from experiments.labels import data_name
 from experiments.studies import Results
-from wirelessfl.base.figures.curves import save_figure
 from wirelessfl.results.costs import cost_text, markdown, reached, spread
 from wirelessfl.results.panels import draw_points, grid, legend
 from wirelessfl.results.selection import NAMES
 from wirelessfl.runs.targets import cost_to
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 OPTIMIZED = "HIST, optimized masks"
 
@@ -56,13 +58,13 @@ def _table(results: Results, priced: Sequence[oma.Point], figure: Results) -> st
     return markdown(head, rows)
 
 
-def draw(results: Results, out: Path) -> list[Path]:
+def draw(results: Results) -> Figure:
     """Seconds to 80 % relative to uniform masks and equal slots with the same seed, by N."""
     figure = oma.beside(results, "fig6")
-    return _draw(results, oma.load() if figure.where() else [], figure, out)
+    return _draw(results, oma.load() if figure.where() else [], figure)
 
 
-def _draw(results: Results, priced: Sequence[oma.Point], figure: Results, out: Path) -> list[Path]:
+def _draw(results: Results, priced: Sequence[oma.Point], figure: Results) -> Figure:
     picture, (panel,) = grid(1, height=2.6)
     every = sorted({case["cells"] for case in results.study.cases})
     for number, (name, seconds) in enumerate(_relative(results, priced, figure).items()):
@@ -73,7 +75,7 @@ def _draw(results: Results, priced: Sequence[oma.Point], figure: Results, out: P
     panel.set_ylabel(f"seconds to {100 * oma.TARGET:g} %, relative")
     about = "HIST", "1: uniform sizes, equal time slots"
     legend(picture, [panel], data_name(results.study.cases), *about)
-    return save_figure(picture, out / "masks")
+    return picture
 
 
 def _relative(

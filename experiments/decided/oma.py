@@ -13,7 +13,7 @@ import statistics
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from experiments.decided.uplinks import AIR, BEST, OMA, shown
 from experiments.evidence import Evidence
@@ -21,13 +21,15 @@ from experiments.hist.__main__ import PAPER as HIST
 from experiments.labels import seeds_of
 from experiments.priced import priced
 from experiments.studies import Case, Results
-from wirelessfl.base.figures.curves import save_figure
 from wirelessfl.base.figures.marks import mean_or_bound
 from wirelessfl.results.archive import StoredRun
 from wirelessfl.results.costs import MISSING, markdown
 from wirelessfl.results.panels import draw_points, grid, legend, room
 from wirelessfl.results.selection import NAMES
 from wirelessfl.runs.targets import cost_to
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 FILE = Path(__file__).with_name("oma.json")
 """Seconds of the runs of scale ``small``, in the repository."""
@@ -211,7 +213,7 @@ def _ratio(points: Sequence[Point]) -> str:
     return f"{statistics.geometric_mean(ratios):.3g} ({seeds_of([len(ratios)])})"
 
 
-def draw(points: Sequence[Point], path: Path) -> list[Path]:
+def draw(points: Sequence[Point]) -> Figure | None:
     """Seconds of HIST to 80 % against the SNR, and against clients per cell."""
     hist = of(points, algorithm="hist")
     panels: list[tuple[str, str, list[Point], Callable[[Point], float]]] = [
@@ -244,7 +246,7 @@ def draw(points: Sequence[Point], path: Path) -> list[Path]:
         f"mean of {seeds_of(counts)}",
         "AirComp: published convention",
     )
-    return save_figure(figure, path)
+    return figure
 
 
 def _snr(point: Point) -> float:

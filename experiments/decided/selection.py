@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import statistics
 from collections.abc import Callable
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 from experiments.labels import costs_of, data_name, seeds_text
 from experiments.studies import Case, Results
 from experiments.tables import table_of
-from wirelessfl.base.figures.curves import draw_bars, save_figure
+from wirelessfl.base.figures.curves import draw_bars
 from wirelessfl.results.costs import reached, spread
 from wirelessfl.results.panels import draw_points, grid, legend
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 TARGET = 0.75
 TESTS = 3
@@ -46,7 +49,7 @@ def table(results: Results) -> str:
     )
 
 
-def draw(results: Results, out: Path) -> list[Path]:
+def draw(results: Results) -> Figure:
     """Final accuracy, and seconds and joules to the target, by selection."""
     cases = results.where()
     goal = f"to {100 * TARGET:g} %"
@@ -66,4 +69,4 @@ def draw(results: Results, out: Path) -> list[Path]:
     shares = f"{cases[0]['clients_per_round']} of {cases[0]['clients']} clients per round"
     about = seeds_text(results, cases), shares, f"target: mean of {TESTS} evaluations"
     legend(figure, axes, data_name(cases), *about)
-    return save_figure(figure, out / "selection")
+    return figure

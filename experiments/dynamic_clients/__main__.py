@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import argparse
 import sys
+from functools import partial
 from pathlib import Path
 
 from experiments.dynamic_clients import costs as measured
@@ -24,38 +25,41 @@ TRANSITIONS = {5: (2, 4), 8: (1, 2, 3), 9: (1, 2, 3), 10: (1, 2, 3), 11: (1, 2, 
 
 
 def _table(number: int) -> Experiment:
-    return Experiment(f"table{number}", tables.comparison(number, TRANSITIONS.get(number, (1, 2))))
+    numbers = TRANSITIONS.get(number, (1, 2))
+    return Experiment(f"table{number}", partial(tables.comparison, table=number, numbers=numbers))
 
 
 EXPERIMENTS = {
     "gains": Experiment(("table3", "mlp", "moon"), gains.table, gains.points),
     "lasting": Experiment("table3", figures.table, figures.lasting),
     **{f"table{number}": _table(number) for number in range(1, 12)},
-    "table12": Experiment("table12", tables.variants(12, None)),
-    "table13": Experiment("table13", tables.variants(13)),
-    "table14": Experiment("table14", tables.variants(14)),
+    "table12": Experiment("table12", partial(tables.variants, table=12, numbers=None)),
+    "table13": Experiment("table13", partial(tables.variants, table=13)),
+    "table14": Experiment("table14", partial(tables.variants, table=14)),
     "fig2": Experiment(
-        "fig2", tables.comparison(None), sessions.curves("fig2", "algorithm", ["dataset", "model"])
+        "fig2",
+        tables.comparison,
+        partial(sessions.curves, columns="algorithm", lines=["dataset", "model"]),
     ),
     "fig3": Experiment(
         "table8",
-        tables.comparison(8, TRANSITIONS[8]),
-        sessions.curves("fig3", "algorithm", ["dataset", "model", "split"]),
+        partial(tables.comparison, table=8, numbers=TRANSITIONS[8]),
+        partial(sessions.curves, columns="algorithm", lines=["dataset", "model", "split"]),
     ),
     "fig4": Experiment(
         "fig4",
-        tables.comparison(None, TRANSITIONS[9]),
-        sessions.curves("fig4", "split", ["dataset", "model", "algorithm"]),
+        partial(tables.comparison, numbers=TRANSITIONS[9]),
+        partial(sessions.curves, columns="split", lines=["dataset", "model", "algorithm"]),
     ),
-    "lenet5": Experiment("lenet5", tables.comparison(None, (1, 2, 3))),
-    "overlap": Experiment("overlap", tables.comparison(None)),
-    "ablations": Experiment("ablations", tables.variants(None)),
+    "lenet5": Experiment("lenet5", partial(tables.comparison, numbers=(1, 2, 3))),
+    "overlap": Experiment("overlap", tables.comparison),
+    "ablations": Experiment("ablations", tables.variants),
     "radio": Experiment("radio", radio.table, radio.points),
-    "mlp": Experiment("mlp", tables.comparison(3)),
-    "scaffold": Experiment("scaffold", tables.comparison(None)),
-    "pilot": Experiment("pilot", tables.variants(None)),
-    "moon": Experiment("moon", tables.comparison(None)),
-    "momentum": Experiment("momentum", tables.comparison(3), short=tables.momenta),
+    "mlp": Experiment("mlp", partial(tables.comparison, table=3)),
+    "scaffold": Experiment("scaffold", tables.comparison),
+    "pilot": Experiment("pilot", tables.variants),
+    "moon": Experiment("moon", tables.comparison),
+    "momentum": Experiment("momentum", partial(tables.comparison, table=3), short=tables.momenta),
 }
 PAPER = Paper(
     "dynamic_clients",

@@ -4,19 +4,21 @@ from __future__ import annotations
 
 import statistics
 from collections.abc import Sequence
-from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from experiments.dynamic_clients.gains import LINEAR
 from experiments.dynamic_clients.measures import pairs, session_of
 from experiments.dynamic_clients.methods import ALGORITHMS, SHOWN
 from experiments.labels import data_name, seeds_text
 from experiments.studies import Results
-from wirelessfl.base.figures.curves import new_figure, save_figure
+from wirelessfl.base.figures.curves import new_figure
 from wirelessfl.base.rows import as_mean_value
 from wirelessfl.results.costs import markdown, spread
 from wirelessfl.results.panels import draw_points, legend, same_limits
 from wirelessfl.results.selection import NAMES
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 NUMBERS = (1, 2, 3)
 """Transitions over which gains are averaged."""
@@ -29,7 +31,7 @@ GAIN = (
 BASELINES = ("previous", "average")
 
 
-def lasting(results: Results, out: Path) -> list[Path]:
+def lasting(results: Results) -> Figure:
     """Gain of Proposed against rounds after a transition, one panel per other warm start."""
     figure, axes = new_figure(len(BASELINES), height=2.4)
     for panel, over in zip(axes, BASELINES, strict=True):
@@ -52,7 +54,7 @@ def lasting(results: Results, out: Path) -> list[Path]:
         panel.set_ylim(-1, 100)
     cases = results.where()
     legend(figure, axes, data_name(cases), seeds_text(results, cases))
-    return save_figure(figure, out / "lasting")
+    return figure
 
 
 def table(results: Results) -> str:

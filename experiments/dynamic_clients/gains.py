@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import statistics
 from collections.abc import Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from experiments.dynamic_clients.measures import gain, mean_by_seed, pairs, session_of
 from experiments.dynamic_clients.methods import ALGORITHMS, SHOWN
 from experiments.dynamic_clients.tables import paper_of
 from experiments.studies import Case, Results
-from wirelessfl.base.figures.curves import colour_of, new_figure, save_figure, style
+from wirelessfl.base.figures.curves import colour_of, new_figure, style
 from wirelessfl.base.figures.marks import hits_of
 from wirelessfl.base.rows import has_diverged
 from wirelessfl.results.costs import markdown, spread
@@ -20,6 +19,7 @@ from wirelessfl.results.selection import DATA, MODELS, NAMES
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
 
 BASELINES = ("previous", "average", "continuous")
 NUMBERS = (1, 2)
@@ -110,7 +110,7 @@ def table(results: Results) -> str:
     return GAIN + markdown(head, rows)
 
 
-def points(results: Results, out: Path) -> list[Path]:
+def points(results: Results) -> Figure:
     """One panel per warm start, one line per model and algorithm, one marker per data set."""
     lines, sets = groups(results), results.values("dataset")
     figure, axes = new_figure(len(BASELINES), height=0.75 + 0.24 * len(lines))
@@ -148,7 +148,7 @@ def points(results: Results, out: Path) -> list[Path]:
     if any(line.get_marker() == LOST for panel in axes for line in panel.get_lines()):
         axes[0].plot([], [], LOST, color="black", label="the other warm start diverged")
     legend(figure, axes, "mean over settings, transitions and seeds")
-    return save_figure(figure, out / "gains")
+    return figure
 
 
 def _draw(panel: Axes, y: float, gain: Gain, colour: str, rank: int) -> None:

@@ -8,18 +8,19 @@ from __future__ import annotations
 
 import statistics
 from collections.abc import Sequence
-from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from experiments.dynamic_clients.measures import session_of
 from experiments.dynamic_clients.methods import SHOWN
 from experiments.labels import span
 from experiments.studies import Case, Results
-from wirelessfl.base.figures.curves import save_figure
 from wirelessfl.base.rows import as_mean_value, has_diverged
 from wirelessfl.results.costs import markdown, spread
 from wirelessfl.results.panels import draw_points, grid, legend, room, same_limits
 from wirelessfl.results.selection import DATA, NAMES
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 NUMBERS = (1, 2, 3)
 """Transitions over which costs are averaged."""
@@ -158,7 +159,7 @@ def _extra(rows: Rows, session: int) -> tuple[float, float]:
     )
 
 
-def points(results: Results, out: Path) -> list[Path]:
+def points(results: Results) -> Figure:
     """Simulated seconds against the target, one panel per data set and uplink.
 
     All panels have the same logarithmic axis, because the uplinks differ tenfold.
@@ -187,4 +188,4 @@ def points(results: Results, out: Path) -> list[Path]:
         panel.yaxis.set_major_formatter("{x:g}")
     algorithms = ", ".join(NAMES[one] for one in results.values("algorithm"))
     legend(figure, axes, algorithms, "mean over three changes of clients and the seeds")
-    return save_figure(figure, out / "radio")
+    return figure

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import statistics
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 from experiments.dynamic_clients import published
 from experiments.dynamic_clients.measures import SAME, after, after_by_seed, last, mean_by_seed
@@ -11,8 +11,6 @@ from experiments.dynamic_clients.methods import SHOWN, per_session
 from experiments.studies import Case, Results
 from wirelessfl.results.costs import markdown, spread
 from wirelessfl.results.selection import DATA, MODELS, NAMES, value_text
-
-Table = Callable[[Results], str]
 
 MEANS = (
     "Mean accuracy of the first ten rounds after a transition, in percent, ± the sample standard "
@@ -24,43 +22,40 @@ PRINTED = (
 )
 
 
-def comparison(table: int | None, numbers: Sequence[int] = (1, 2)) -> Table:
+def comparison(results: Results, table: int | None = None, numbers: Sequence[int] = (1, 2)) -> str:
     """Tables 1 to 11: one row per setting, algorithm and transition, one column per warm start.
 
     Args:
+        results: the runs of the study.
         table: number of the paper's table; None for no published values.
         numbers: numbers of the transitions.
     """
-
-    def make(results: Results) -> str:
-        starts = [s for s in SHOWN if s in results.values("warm_start")]
-        groups: dict[tuple[object, ...], dict[str, Case]] = {}
-        for case in results.where():
-            key = tuple(case[name] for name in SAME)
-            groups.setdefault(key, {})[case["warm_start"]] = case
-        head = ["data, clients", "labels", "algorithm", "transition", "seeds"]
-        rows = []
-        for by_start in groups.values():
-            case = next(iter(by_start.values()))
-            for number in numbers:
-                ours = {start: after(results, one, number) for start, one in by_start.items()}
-                cells = {
-                    start: _cell(ours[start], paper_of(table, one, number))
-                    for start, one in by_start.items()
-                }
-                rows.append(
-                    [
-                        _data(case),
-                        _labels(case),
-                        _method(case, results),
-                        str(number),
-                        str(max(map(len, ours.values()))),
-                        *(cells.get(start, "-") for start in starts),
-                    ]
-                )
-        return _about(table) + markdown([*head, *(SHOWN[s] for s in starts)], rows)
-
-    return make
+    starts = [s for s in SHOWN if s in results.values("warm_start")]
+    groups: dict[tuple[object, ...], dict[str, Case]] = {}
+    for case in results.where():
+        key = tuple(case[name] for name in SAME)
+        groups.setdefault(key, {})[case["warm_start"]] = case
+    head = ["data, clients", "labels", "algorithm", "transition", "seeds"]
+    rows = []
+    for by_start in groups.values():
+        case = next(iter(by_start.values()))
+        for number in numbers:
+            ours = {start: after(results, one, number) for start, one in by_start.items()}
+            cells = {
+                start: _cell(ours[start], paper_of(table, one, number))
+                for start, one in by_start.items()
+            }
+            rows.append(
+                [
+                    _data(case),
+                    _labels(case),
+                    _method(case, results),
+                    str(number),
+                    str(max(map(len, ours.values()))),
+                    *(cells.get(start, "-") for start in starts),
+                ]
+            )
+    return _about(table) + markdown([*head, *(SHOWN[s] for s in starts)], rows)
 
 
 def paper_of(table: int | None, case: Case, number: int) -> published.PublishedRow | None:
@@ -81,40 +76,39 @@ def paper_of(table: int | None, case: Case, number: int) -> published.PublishedR
     )
 
 
-def variants(table: int | None, numbers: Sequence[int] | None = (1, 2, 3)) -> Table:
+def variants(
+    results: Results, table: int | None = None, numbers: Sequence[int] | None = (1, 2, 3)
+) -> str:
     """Tables 12 to 14 and ablations: one row per variant, with its cost.
 
     Args:
+        results: the runs of the study.
         table: number of the paper's table; None for no published values.
         numbers: numbers of the transitions; None for the last one.
     """
-
-    def make(results: Results) -> str:
-        cases = results.where()
-        shown = numbers or ((last(cases[0]),) if cases else ())
-        head = ["data, clients", "labels", "algorithm", "variant", "seeds"]
-        head += [f"transition {n}" for n in shown]
-        head += ["extra rounds", "extra uploads", "extra MiB per client", "stored MiB"]
-        rows = []
-        for case in cases:
-            ends = [rows[-1] for rows in results.rows(case)]
-            means = [statistics.mean(float(end[name]) for end in ends) for name in COSTS]
-            stored = max(row["stored_bytes"] for rows in results.rows(case) for row in rows)
-            rows.append(
-                [
-                    _data(case),
-                    _labels(case),
-                    NAMES[case["algorithm"]],
-                    variant(case),
-                    str(len(ends)),
-                    *(_cell(after(results, case, n), paper_of(table, case, n)) for n in shown),
-                    *(f"{mean:.{places}f}" for mean, places in zip(means, (0, 0, 2), strict=True)),
-                    f"{stored / 2**20:.2f}",
-                ]
-            )
-        return _about(table) + markdown(head, rows)
-
-    return make
+    cases = results.where()
+    shown = numbers or ((last(cases[0]),) if cases else ())
+    head = ["data, clients", "labels", "algorithm", "variant", "seeds"]
+    head += [f"transition {n}" for n in shown]
+    head += ["extra rounds", "extra uploads", "extra MiB per client", "stored MiB"]
+    rows = []
+    for case in cases:
+        ends = [rows[-1] for rows in results.rows(case)]
+        means = [statistics.mean(float(end[name]) for end in ends) for name in COSTS]
+        stored = max(row["stored_bytes"] for rows in results.rows(case) for row in rows)
+        rows.append(
+            [
+                _data(case),
+                _labels(case),
+                NAMES[case["algorithm"]],
+                variant(case),
+                str(len(ends)),
+                *(_cell(after(results, case, n), paper_of(table, case, n)) for n in shown),
+                *(f"{mean:.{places}f}" for mean, places in zip(means, (0, 0, 2), strict=True)),
+                f"{stored / 2**20:.2f}",
+            ]
+        )
+    return _about(table) + markdown(head, rows)
 
 
 def momenta(results: Results) -> str:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import argparse
 import sys
+from functools import partial
 
 from experiments.comparison import against, table
 from experiments.fadamgc import figures, tables
@@ -21,50 +22,62 @@ HELD = 0.72
 """A target that FA-NT reaches with S = 50 within the rounds of the study `trackers`."""
 
 EXPERIMENTS = {
-    "table2": Experiment("table2", tables.comparison, figures.of_methods("table2")),
+    "table2": Experiment("table2", tables.comparison, figures.of_methods),
     "fig2": Experiment(
         ("table2", "news"),
-        tables.curve_values("dataset"),
-        figures.curves("fig2", "dataset"),
+        partial(tables.curve_values, setting="dataset"),
+        partial(figures.curves, setting="dataset"),
     ),
     "table3": Experiment("table3", tables.without_memory),
     "fig3": Experiment(
-        "fig3", tables.against("alpha"), figures.costs("fig3", "alpha", "Dirichlet parameter")
+        "fig3",
+        partial(tables.against, setting="alpha"),
+        partial(figures.costs, setting="alpha", label="Dirichlet parameter"),
     ),
     **{
         name: Experiment(
             name,
-            tables.against("tracking_clients"),
-            figures.costs(name, "tracking_clients", "tracking clients per round"),
+            partial(tables.against, setting="tracking_clients"),
+            partial(figures.costs, setting="tracking_clients", label="tracking clients per round"),
         )
         for name in ("fig4", "fig9")
     },
     **{
         name: Experiment(
             name,
-            tables.against("clients_per_round"),
-            figures.curves(name, "clients_per_round"),
+            partial(tables.against, setting="clients_per_round"),
+            partial(figures.curves, setting="clients_per_round"),
         )
         for name in ("fig5", "fig6", "fig7", "fig8")
     },
-    "adaptive": Experiment("adaptive", table(0.75, "round"), figures.collapses("adaptive", 0.75)),
+    "adaptive": Experiment(
+        "adaptive", partial(table, target=0.75), partial(figures.collapses, target=0.75)
+    ),
     "memory": Experiment(
         "memory",
-        table(0.75, "round", tests=TESTS),
-        against("memory", "lr", "algorithm", quantity="round", target=0.75, tests=TESTS),
-        table(0.75, "round", best="lr", tests=TESTS),
+        partial(table, target=0.75, tests=TESTS),
+        partial(
+            against, setting="lr", panel="algorithm", quantity="round", target=0.75, tests=TESTS
+        ),
+        partial(table, target=0.75, best="lr", tests=TESTS),
     ),
-    "cnn": Experiment("cnn", table(0.75, "round")),
-    "cifar": Experiment("cifar", table(0.5, "round", "sim_seconds")),
+    "cnn": Experiment("cnn", partial(table, target=0.75)),
+    "cifar": Experiment("cifar", partial(table, target=0.5, quantities=("round", "sim_seconds"))),
     "news": Experiment(
-        "news", table(0.5, "round"), figures.of_methods("news", ("round",), 0.5, searched=True)
+        "news",
+        partial(table, target=0.5),
+        partial(figures.of_methods, quantities=("round",), target=0.5, searched=True),
     ),
     "k60": Experiment("k60", tables.searched),
     "trackers": Experiment(
         "trackers",
-        tables.against("tracking_clients", TESTS, (HELD, None)),
-        figures.costs(
-            "trackers", "tracking_clients", "tracking clients per round (S = 50)", TESTS, HELD
+        partial(tables.against, setting="tracking_clients", tests=TESTS, goals=(HELD, None)),
+        partial(
+            figures.costs,
+            setting="tracking_clients",
+            label="tracking clients per round (S = 50)",
+            tests=TESTS,
+            target=HELD,
         ),
     ),
 }

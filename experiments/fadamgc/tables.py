@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import statistics
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from experiments.comparison import cheapness, most_finished
@@ -106,40 +106,35 @@ def curves_of(results: Results, **settings: Any) -> list[Case]:
     return sorted(winners, key=lambda case: METHODS.index(case["algorithm"]))
 
 
-def curve_values(setting: str) -> Callable[[Results], str]:
+def curve_values(results: Results, setting: str) -> str:
     """Points of the curves for each value of ``setting``: after a quarter, half and all rounds."""
-
-    def table(results: Results) -> str:
-        parts = (0.25, 0.5, 1.0)
-        head = ["data", "K", "S", "method", "eta_l / eta_g", "seeds"]
-        head += [f"accuracy after {100 * part:g} % of the rounds (%)" for part in parts]
-        head += ["rounds", "simulated s"]
-        lines = []
-        for value in results.values(setting):
-            for case in curves_of(results, **{setting: value}):
-                seeds = results.rows(case)
-                last = seeds[0][-1]["round"]
-                points = [
-                    [100 * as_mean_value(_row_at(run, part * last)) for run in seeds]
-                    for part in parts
+    parts = (0.25, 0.5, 1.0)
+    head = ["data", "K", "S", "method", "eta_l / eta_g", "seeds"]
+    head += [f"accuracy after {100 * part:g} % of the rounds (%)" for part in parts]
+    head += ["rounds", "simulated s"]
+    lines = []
+    for value in results.values(setting):
+        for case in curves_of(results, **{setting: value}):
+            seeds = results.rows(case)
+            last = seeds[0][-1]["round"]
+            points = [
+                [100 * as_mean_value(_row_at(run, part * last)) for run in seeds] for part in parts
+            ]
+            seconds = statistics.mean(run[-1]["sim_seconds"] for run in seeds)
+            lines.append(
+                [
+                    shown(case, "dataset"),
+                    str(case["local_steps"] or "1 epoch"),
+                    str(case["clients_per_round"]),
+                    NAMES[case["algorithm"]],
+                    f"{case['lr']:g} / {case['server_lr']:g}",
+                    str(len(seeds)),
+                    *(spread(values) for values in points),
+                    str(last),
+                    f"{seconds:.1f}",
                 ]
-                seconds = statistics.mean(run[-1]["sim_seconds"] for run in seeds)
-                lines.append(
-                    [
-                        shown(case, "dataset"),
-                        str(case["local_steps"] or "1 epoch"),
-                        str(case["clients_per_round"]),
-                        NAMES[case["algorithm"]],
-                        f"{case['lr']:g} / {case['server_lr']:g}",
-                        str(len(seeds)),
-                        *(spread(values) for values in points),
-                        str(last),
-                        f"{seconds:.1f}",
-                    ]
-                )
-        return markdown(head, lines)
-
-    return table
+            )
+    return markdown(head, lines)
 
 
 def _row_at(rows: Sequence[dict[str, Any]], number: float) -> dict[str, Any]:
@@ -230,42 +225,39 @@ def without_memory(results: Results) -> str:
 
 
 def against(
-    setting: str, tests: int = 1, goals: Sequence[float | None] = (None,)
-) -> Callable[[Results], str]:
+    results: Results, setting: str, tests: int = 1, goals: Sequence[float | None] = (None,)
+) -> str:
     """A table of rounds and seconds to the targets for each value of ``setting``.
 
     Args:
+        results: the runs of the study.
         setting: name of the setting.
         tests: number of tests that are averaged, see ``cost_to``.
         goals: targets, accuracies in [0, 1]; None for that of the data set.
     """
-
-    def table(results: Results) -> str:
-        head = ["data", "method", AXES.get(setting, WORDS[setting]), "best accuracy (%)"]
-        for goal in goals:
-            to = "target" if goal is None else f"{100 * goal:g} %"
-            averaged = f", mean of {tests} evaluations" * (tests > 1)
-            head += [f"rounds to {to}{averaged}", f"simulated s to {to}{averaged}"]
-        rows = []
-        for case in results.where():
-            seeds = results.rows(case)
-            best = statistics.mean(map(best_accuracy, seeds))
-            rows.append(
-                [
-                    shown(case, "dataset"),
-                    NAMES[case["algorithm"]],
-                    shown(case, setting),
-                    f"{100 * best:.1f}",
-                    *(
-                        reached(seeds, goal or TARGETS[case["dataset"]], quantity, form, tests)
-                        for goal in goals
-                        for quantity, form in (("round", "d"), ("sim_seconds", ".2f"))
-                    ),
-                ]
-            )
-        return markdown(head, rows)
-
-    return table
+    head = ["data", "method", AXES.get(setting, WORDS[setting]), "best accuracy (%)"]
+    for goal in goals:
+        to = "target" if goal is None else f"{100 * goal:g} %"
+        averaged = f", mean of {tests} evaluations" * (tests > 1)
+        head += [f"rounds to {to}{averaged}", f"simulated s to {to}{averaged}"]
+    rows = []
+    for case in results.where():
+        seeds = results.rows(case)
+        best = statistics.mean(map(best_accuracy, seeds))
+        rows.append(
+            [
+                shown(case, "dataset"),
+                NAMES[case["algorithm"]],
+                shown(case, setting),
+                f"{100 * best:.1f}",
+                *(
+                    reached(seeds, goal or TARGETS[case["dataset"]], quantity, form, tests)
+                    for goal in goals
+                    for quantity, form in (("round", "d"), ("sim_seconds", ".2f"))
+                ),
+            ]
+        )
+    return markdown(head, rows)
 
 
 def searched(results: Results) -> str:

@@ -7,7 +7,9 @@ from __future__ import annotations
 
 import argparse
 import sys
+from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from experiments.fedast import bars, curves, sweeps, tables
 from experiments.fedast.tasks import complete
@@ -16,21 +18,23 @@ from experiments.paper import Experiment, Paper
 from experiments.studies import Results
 from wirelessfl.results.costs import LAST
 
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
 
 def _different(study: str, number: int, against: str) -> dict[str, Experiment]:
     """Two figures of different tasks: FedAST (D)'s curves beside another method's, and times."""
-    table = tables.times(tables.against_sync if against == "sync-st" else tables.against_static)
-    first, second = f"fig{number}", f"fig{number + 1}"
+    case_filter = tables.against_sync if against == "sync-st" else tables.against_static
+    table = partial(tables.times, case_filter=case_filter)
     return {
-        first: Experiment(study, table, curves.of_tasks(first, against)),
-        second: Experiment(study, table, bars.of_tasks(second, against)),
+        f"fig{number}": Experiment(study, table, partial(curves.of_tasks, against=against)),
+        f"fig{number + 1}": Experiment(study, table, partial(bars.of_tasks, against=against)),
     }
 
 
-def _fig16(results: Results, out: Path) -> list[Path]:
+def _fig16(results: Results) -> dict[str, Figure]:
     """Figure 16: curves (a) and bars (b)."""
-    draws = curves.of_counts("fig16a"), bars.of_identical_tasks("fig16b")
-    return [file for draw in draws for file in draw(results, out)]
+    return {"a": curves.of_counts(results), "b": bars.of_identical_tasks(results)}
 
 
 MIXED = {"mnist": 0.93, "fashion-mnist": 0.72}
@@ -40,32 +44,34 @@ REACHED = {"fashion-mnist": 0.8}
 """Below the main target, which not all runs hold over several tests."""
 
 EXPERIMENTS = {
-    "fig2": Experiment("fig2", tables.finals, curves.of_methods("fig2")),
-    "fig3": Experiment("fig3", tables.active, sweeps.active("fig3")),
-    "fig4": Experiment("fig4", tables.finals, curves.of_methods("fig4")),
-    "fig5": Experiment("fig5", tables.identical, bars.of_identical_tasks("fig5")),
+    "fig2": Experiment("fig2", tables.finals, curves.of_methods),
+    "fig3": Experiment("fig3", tables.active, sweeps.active),
+    "fig4": Experiment("fig4", tables.finals, curves.of_methods),
+    "fig5": Experiment("fig5", tables.identical, bars.of_identical_tasks),
     **_different("heterogeneous", 6, "sync-st"),
-    "fig8": Experiment("fig8", tables.buffers(MIXED), sweeps.buffers("fig8", MIXED)),
-    "fig9": Experiment("fig9", tables.buffers(), sweeps.buffers("fig9")),
+    "fig8": Experiment(
+        "fig8", partial(tables.buffers, goal=MIXED), partial(sweeps.buffers, goal=MIXED)
+    ),
+    "fig9": Experiment("fig9", tables.buffers, sweeps.buffers),
     **{
-        name: Experiment(name, tables.awaited("lower", "main"), sweeps.awaited(name, MIXED))
+        name: Experiment(name, tables.awaited, partial(sweeps.awaited, goal=MIXED))
         for name in ("fig10", "fig11", "fig12")
     },
-    "fig13": Experiment("fig3", tables.active, sweeps.active("fig13", "loss")),
-    "fig14": Experiment("fig4", tables.finals, curves.of_methods("fig14", "loss")),
-    "fig15": Experiment("fig5", tables.identical, curves.of_counts("fig15")),
+    "fig13": Experiment("fig3", tables.active, partial(sweeps.active, what="loss")),
+    "fig14": Experiment("fig4", tables.finals, partial(curves.of_methods, what="loss")),
+    "fig15": Experiment("fig5", tables.identical, curves.of_counts),
     "fig16": Experiment("fig16", tables.identical, _fig16),
     **_different("higher", 17, "sync-st"),
     **_different("lower", 19, "sync-st"),
     **_different("higher", 21, "static"),
     **_different("heterogeneous", 23, "static"),
     **_different("lower", 25, "static"),
-    "comparison": Experiment("comparison", tables.times(), bars.of_methods("comparison")),
-    "shakespeare": Experiment("shakespeare", tables.finals, curves.of_methods("shakespeare")),
+    "comparison": Experiment("comparison", tables.times, bars.of_methods),
+    "shakespeare": Experiment("shakespeare", tables.finals, curves.of_methods),
     "concurrency": Experiment(
         "concurrency",
-        tables.sustained(REACHED, LAST),
-        bars.of_identical_tasks("concurrency", REACHED, LAST),
+        partial(tables.sustained, goal=REACHED, tests=LAST),
+        partial(bars.of_identical_tasks, goal=REACHED, tests=LAST),
     ),
 }
 PAPER = Paper("fedast", Path(__file__).with_name("settings"), EXPERIMENTS, complete)

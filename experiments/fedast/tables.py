@@ -68,34 +68,29 @@ def stale(results: Results, case: Case) -> str:
     return "-" if delays is None else f"{delays[0]:.1f} / {delays[1]}"
 
 
-def times(case_filter: CaseFilter = everything) -> Callable[[Results], str]:
+def times(results: Results, case_filter: CaseFilter = everything) -> str:
     """Figures 7, 18, 20, 22, 24, 26: seconds to each and to all targets, and FedAST's gains."""
-
-    def table(results: Results) -> str:
-        cases = [case for case in results.where() if case_filter(case)]
-        bases = [c for c in cases if c["algorithm"] == "sync-st" and c["first"] != 0]
-        if case_filter is against_sync and bases:
-            bases = [fastest(results, bases)]
-        bases += [case for case in cases if case_filter is against_static and case["option"] == "S"]
-        if not cases:
-            return markdown(["method"], [])
-        head = ["method", "seeds", *(task_title(cases[0], name) for name in names(cases[0]))]
-        head += ["all", *(f"gain over {label(base)}" for base in bases), "published"]
-        head += ["staleness, mean / max"]
-        rows = []
-        for case in cases:
-            ends = to_end(results, case)
-            gains = [
-                "-" if base is case else percent(gain(to_end(results, base), ends))
-                for base in bases
-            ]
-            row = [label(case), str(len(ends))]
-            row += [shown(times_of(results, case, name)) for name in names(case)]
-            row += [shown(ends), *gains, _published(results.study.name, case, case_filter)]
-            rows.append([*row, stale(results, case)])
-        return "Simulated seconds to the targets, means over the seeds.\n\n" + markdown(head, rows)
-
-    return table
+    cases = [case for case in results.where() if case_filter(case)]
+    bases = [c for c in cases if c["algorithm"] == "sync-st" and c["first"] != 0]
+    if case_filter is against_sync and bases:
+        bases = [fastest(results, bases)]
+    bases += [case for case in cases if case_filter is against_static and case["option"] == "S"]
+    if not cases:
+        return markdown(["method"], [])
+    head = ["method", "seeds", *(task_title(cases[0], name) for name in names(cases[0]))]
+    head += ["all", *(f"gain over {label(base)}" for base in bases), "published"]
+    head += ["staleness, mean / max"]
+    rows = []
+    for case in cases:
+        ends = to_end(results, case)
+        gains = [
+            "-" if base is case else percent(gain(to_end(results, base), ends)) for base in bases
+        ]
+        row = [label(case), str(len(ends))]
+        row += [shown(times_of(results, case, name)) for name in names(case)]
+        row += [shown(ends), *gains, _published(results.study.name, case, case_filter)]
+        rows.append([*row, stale(results, case)])
+    return "Simulated seconds to the targets, means over the seeds.\n\n" + markdown(head, rows)
 
 
 def _published(study: str, case: Case, case_filter: CaseFilter) -> str:
@@ -135,30 +130,26 @@ def as_ratio(gain: float) -> str:
     return f"{1 / (1 - gain / 100):.2f}"
 
 
-def sustained(goal: Goal, tests: int) -> Callable[[Results], str]:
+def sustained(results: Results, goal: Goal, tests: int) -> str:
     """Identical tasks at equal concurrency: seconds to the target, once and over several tests."""
-
-    def table(results: Results) -> str:
-        head = ["tasks", "method", "R per task", "b", "seeds", "seconds to the target"]
-        head += [f"seconds to the target, mean of {tests} evaluations", "final accuracy (%)"]
-        head += ["staleness, mean / max"]
-        rows = [
-            [
-                f"{len(names(case))} {task_title(case, names(case)[0], goal)}",
-                label(case),
-                str(case["requests"] or "-"),
-                str(case["buffer"] or "-"),
-                str(len(results.of(case))),
-                shown(to_mean(results, case, goal)),
-                shown(to_mean(results, case, goal, tests)),
-                _final(results, case)[0],
-                stale(results, case),
-            ]
-            for case in results.where()
+    head = ["tasks", "method", "R per task", "b", "seeds", "seconds to the target"]
+    head += [f"seconds to the target, mean of {tests} evaluations", "final accuracy (%)"]
+    head += ["staleness, mean / max"]
+    rows = [
+        [
+            f"{len(names(case))} {task_title(case, names(case)[0], goal)}",
+            label(case),
+            str(case["requests"] or "-"),
+            str(case["buffer"] or "-"),
+            str(len(results.of(case))),
+            shown(to_mean(results, case, goal)),
+            shown(to_mean(results, case, goal, tests)),
+            _final(results, case)[0],
+            stale(results, case),
         ]
-        return "Simulated seconds, means over tasks and seeds.\n\n" + markdown(head, rows)
-
-    return table
+        for case in results.where()
+    ]
+    return "Simulated seconds, means over tasks and seeds.\n\n" + markdown(head, rows)
 
 
 def pairs(results: Results) -> list[tuple[str, int, Case | None, Case | None]]:
@@ -221,45 +212,37 @@ def ratio(case: Case) -> float:
     return float(case["requests"] * len(names(case)) / case["clients"])
 
 
-def buffers(goal: Goal = None) -> Callable[[Results], str]:
+def buffers(results: Results, goal: Goal = None) -> str:
     """Figures 8 and 9: final accuracy and seconds to the targets against b."""
-
-    def table(results: Results) -> str:
-        head = ["b", "R / b", "task", "final accuracy (%)", "seconds to the target"]
-        rows = []
-        for case in sorted(results.where(), key=lambda case: int(case["buffer"])):
-            for name in names(case):
-                accuracies = [100 * v for v in final(results, case, of=[name])]
-                rows.append(
-                    [
-                        str(case["buffer"]),
-                        f"{case['requests'] / case['buffer']:.0f}",
-                        task_title(case, name, goal),
-                        shown(accuracies, ".1f"),
-                        shown(times_of(results, case, name, goal=goal)),
-                    ]
-                )
-        return markdown(head, rows)
-
-    return table
+    head = ["b", "R / b", "task", "final accuracy (%)", "seconds to the target"]
+    rows = []
+    for case in sorted(results.where(), key=lambda case: int(case["buffer"])):
+        for name in names(case):
+            accuracies = [100 * v for v in final(results, case, of=[name])]
+            rows.append(
+                [
+                    str(case["buffer"]),
+                    f"{case['requests'] / case['buffer']:.0f}",
+                    task_title(case, name, goal),
+                    shown(accuracies, ".1f"),
+                    shown(times_of(results, case, name, goal=goal)),
+                ]
+            )
+    return markdown(head, rows)
 
 
-def awaited(*levels: str) -> Callable[[Results], str]:
+def awaited(results: Results, levels: Sequence[str] = ("lower", "main")) -> str:
     """Figures 10 to 12: effect of k on Sync-ST, with targets of these levels."""
-
-    def table(results: Results) -> str:
-        head = ["k", "task", *(f"{q} to the {one} target" for one in levels for q in COSTS)]
-        rows = []
-        for case in results.where():
-            (name,) = names(case)
-            goals = " / ".join(f"{100 * target(case, name, level):.0f}" for level in levels)
-            costs = [
-                shown(times_of(results, case, name, quantity, level))
-                for level in levels
-                for quantity in COSTS.values()
-            ]
-            task = f"{title(case, name)}, {goals} %"
-            rows.append([str(case["first"]), task, *costs, _final(results, case)[0]])
-        return markdown([*head, "final accuracy (%)"], rows)
-
-    return table
+    head = ["k", "task", *(f"{q} to the {one} target" for one in levels for q in COSTS)]
+    rows = []
+    for case in results.where():
+        (name,) = names(case)
+        goals = " / ".join(f"{100 * target(case, name, level):.0f}" for level in levels)
+        costs = [
+            shown(times_of(results, case, name, quantity, level))
+            for level in levels
+            for quantity in COSTS.values()
+        ]
+        task = f"{title(case, name)}, {goals} %"
+        rows.append([str(case["first"]), task, *costs, _final(results, case)[0]])
+    return markdown([*head, "final accuracy (%)"], rows)

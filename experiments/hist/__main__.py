@@ -11,20 +11,26 @@ from experiments.hist import air, air_tables, cells, figures, partitions, period
 from experiments.paper import Experiment, Paper
 
 EXPERIMENTS = {
-    "fig3": Experiment("fig3", tables.traffic(0.75, 0.8), figures.fig3),
-    "fig4": Experiment("fig3", tables.traffic(0.75, 0.8), figures.fig4, tables.savings),
+    "fig3": Experiment("fig3", tables.traffic, figures.fig3),
+    "fig4": Experiment("fig3", tables.traffic, figures.fig4, tables.savings),
     "fig5": Experiment(
         "fig5",
-        periods.table(20, 60, 100, 200, cases_of=partial(periods.of_length, longest=True)),
+        partial(periods.table, cases_of=partial(periods.of_length, longest=True)),
         periods.fig5,
     ),
     "periods": Experiment(
         "fig5",
-        periods.table(5, 10, 15, cases_of=partial(periods.of_length, longest=False)),
+        partial(
+            periods.table,
+            rounds=(5, 10, 15),
+            cases_of=partial(periods.of_length, longest=False),
+        ),
         periods.periods,
     ),
-    "fig6a": Experiment("fig6", sizes.cells_table, sizes.convergence("fig6a", "round")),
-    "fig6b": Experiment("fig6", sizes.cells_table, sizes.convergence("fig6b", "sim_seconds")),
+    "fig6a": Experiment("fig6", sizes.cells_table, partial(sizes.convergence, against="round")),
+    "fig6b": Experiment(
+        "fig6", sizes.cells_table, partial(sizes.convergence, against="sim_seconds")
+    ),
     "fig6c": Experiment("fig6", sizes.cells_table, sizes.fig6c),
     "fig7a": Experiment("fig7a", air_tables.snr_rows, air.fig7a),
     "fig7b": Experiment(("fig7b", "longer"), air_tables.snr_latencies, air.fig7b),
@@ -35,16 +41,16 @@ EXPERIMENTS = {
     "table1": Experiment("table1", tables.targets),
     "table2": Experiment("table2", tables.targets),
     "ablations": Experiment("ablations", tables.ablation_rows),
-    "labels": Experiment("labels", tables.traffic(0.7, 0.8), figures.labels),
+    "labels": Experiment("labels", partial(tables.traffic, goals=(0.7, 0.8)), figures.labels),
     "scale": Experiment(
         "scale",
-        table(0.8, "round"),
-        against("scale", "lr", "cells", "round", target=0.8),
-        table(0.8, "round", best="lr"),
+        partial(table, target=0.8),
+        partial(against, setting="lr", panel="cells", quantity="round", target=0.8),
+        partial(table, target=0.8, best="lr"),
     ),
-    "noise": Experiment("noise", table(0.75, "round"), air.noise),
+    "noise": Experiment("noise", partial(table, target=0.75), air.noise),
     "cap": Experiment("cap", sizes.caps_table, sizes.cap),
-    "steps": Experiment("steps", periods.table(20, 60, 100, 200), periods.steps),
+    "steps": Experiment("steps", periods.table, periods.steps),
 }
 PAPER = Paper("hist", Path(__file__).with_name("settings"), EXPERIMENTS)
 

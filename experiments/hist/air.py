@@ -6,7 +6,6 @@ import math
 import statistics
 from collections.abc import Sequence
 from dataclasses import replace
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from experiments import sealed
@@ -14,7 +13,7 @@ from experiments.hist.figures import QUANTITIES, TARGET, Lines, draw_by_place, d
 from experiments.labels import SPREAD, costs_of, data_name, seeds_text
 from experiments.runs import identity
 from experiments.studies import Case, Results
-from wirelessfl.base.figures.curves import new_figure, save_figure, style
+from wirelessfl.base.figures.curves import new_figure, style
 from wirelessfl.base.figures.marks import AtLeast, missed
 from wirelessfl.config import Config
 from wirelessfl.results.panels import draw_points, grid, legend, same_limits
@@ -24,6 +23,7 @@ from wirelessfl.runs.pricing.prices import Prices
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
 
 BEAMFORMERS = {"anneal": "annealing", "mirror_prox": "Mirror-Prox", "random": "random"}
 LOW_TARGET = 0.75
@@ -45,7 +45,7 @@ NEAR = 2.0
 BUDGET = ("sim_seconds", "joules")
 
 
-def noise(results: Results, out: Path) -> list[Path]:
+def noise(results: Results) -> Figure:
     """Final accuracy against the SNR, with all and half of the noise; one panel per step size.
 
     Runs at the SNRs between the others show half of the noise, as in ``settings/noise.toml``.
@@ -66,10 +66,10 @@ def noise(results: Results, out: Path) -> list[Path]:
     same_limits(axes)
     cases = results.where()
     legend(figure, axes, data_name(cases), seeds_text(results, cases))
-    return save_figure(figure, out / "noise")
+    return figure
 
 
-def fig7a(results: Results, out: Path) -> list[Path]:
+def fig7a(results: Results) -> Figure:
     """Accuracy against global rounds by SNR and over OMA, one panel per method over the air."""
     figure, axes = grid(len(METHODS))
     for panel, (sizes, name) in zip(axes, METHODS.items(), strict=True):
@@ -83,7 +83,7 @@ def fig7a(results: Results, out: Path) -> list[Path]:
     same_limits(axes)
     drawn = results.where()
     legend(figure, axes, data_name(drawn), seeds_text(results, drawn, SPREAD))
-    return save_figure(figure, out / "fig7a")
+    return figure
 
 
 def snr_of(case: Case) -> str:
@@ -92,7 +92,7 @@ def snr_of(case: Case) -> str:
     return f"{name}, {case['snr_db']:g} dB" if case["uplink"] == "aircomp" else name
 
 
-def fig7b(results: Results, out: Path) -> list[Path]:
+def fig7b(results: Results) -> Figure:
     """Simulated seconds to 80 % against the SNR, by algorithm and uplink."""
     results = longest(results)
     lines: Lines = {}
@@ -104,7 +104,7 @@ def fig7b(results: Results, out: Path) -> list[Path]:
     text = f"simulated seconds to {100 * TARGET:g} %"
     draw_by_place(panel, lines, "SNR (dB)", text, log=True, apart=0.025)
     legend(figure, [panel], *facts(results, results.where()))
-    return save_figure(figure, out / "fig7b")
+    return figure
 
 
 def longest(results: Results) -> Results:
@@ -129,7 +129,7 @@ def longest(results: Results) -> Results:
     return Results(study, runs, results.used)
 
 
-def fig7c(results: Results, out: Path) -> list[Path]:
+def fig7c(results: Results) -> Figure:
     """Seconds and joules to 80 % against the clients per cell, by algorithm and uplink."""
     figure, axes = new_figure(len(BUDGET), 2.3)
     for panel, quantity in zip(axes, BUDGET, strict=True):
@@ -140,10 +140,10 @@ def fig7c(results: Results, out: Path) -> list[Path]:
         axis = QUANTITIES[quantity]
         draw_by_place(panel, lines, "clients per cell", axis, log=True)
     legend(figure, axes, *facts(results, results.where()))
-    return save_figure(figure, out / "fig7c")
+    return figure
 
 
-def fig7d(results: Results, out: Path) -> list[Path]:
+def fig7d(results: Results) -> Figure:
     """Final accuracy against the error of the received updates, by convention and beamformer."""
     figure, (panel,) = new_figure(height=2.5)
     panel.set_xscale("log")
@@ -164,7 +164,7 @@ def fig7d(results: Results, out: Path) -> list[Path]:
     cases = results.where()
     facts = [data_name(cases), f"{cases[0]['snr_db']:g} dB", seeds_text(results, cases)]
     legend(figure, [panel], *facts)
-    return save_figure(figure, out / "fig7d")
+    return figure
 
 
 def _name(panel: Axes, x: float, y: float, text: str) -> None:

@@ -4,23 +4,25 @@ from __future__ import annotations
 
 import statistics
 from collections.abc import Iterable
-from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from experiments.hist.figures import QUANTITIES, TARGET, Lines, draw_by_place, facts
 from experiments.labels import costs_of
 from experiments.studies import Case, Results
-from wirelessfl.base.figures.curves import new_figure, save_figure
+from wirelessfl.base.figures.curves import new_figure
 from wirelessfl.base.rows import as_mean_value
 from wirelessfl.results.costs import markdown, reached, spread
 from wirelessfl.results.panels import legend
 from wirelessfl.results.selection import NAMES
 
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
 SHARES = {"1/4": 0.25, "1/2": 0.5, "all": 1.0}
 """Fractions of the simulated time at which the table reports accuracies."""
 
 
-def cells_figure(results: Results, out: Path) -> list[Path]:
+def cells_figure(results: Results) -> Figure:
     """Seconds to 80 % and final accuracy by schedule, one line per algorithm and network."""
     order = list(dict.fromkeys(map(schedule_label, results.study.cases)))
     costs: Lines = {}
@@ -36,7 +38,7 @@ def cells_figure(results: Results, out: Path) -> list[Path]:
     for panel in axes:
         panel.set_xticks(range(len(order)), [title.replace(", ", ",\n") for title in order])
     legend(figure, axes, *facts(results, results.where()))
-    return save_figure(figure, out / "cells")
+    return figure
 
 
 def cells_table(results: Results) -> str:

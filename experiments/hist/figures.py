@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import statistics
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from experiments.labels import SPREAD, costs_of, data_name, seeds_text
 from experiments.studies import Case, Results
-from wirelessfl.base.figures.curves import draw_curves, new_figure, save_figure
+from wirelessfl.base.figures.curves import draw_curves, new_figure
 from wirelessfl.base.figures.marks import NOT_RUN
 from wirelessfl.base.figures.style import looks
 from wirelessfl.base.rows import as_mean_value
@@ -18,6 +17,7 @@ from wirelessfl.results.selection import NAMES
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
 
 SPLITS = {
     "noniid": "random label shards",
@@ -43,7 +43,7 @@ Lines = dict[str, dict[float, list[float | None] | None]]
 """The seeds' values by name of a line and place; None for a place that was not run."""
 
 
-def fig3(results: Results, out: Path) -> list[Path]:
+def fig3(results: Results) -> Figure:
     """Accuracy against transmitted MiB per client, one panel per split, at the larger step size."""
     cases = largest_step(results)
     shown = [case for case in cases if case["cells"] in CURVED] or cases
@@ -65,10 +65,10 @@ def fig3(results: Results, out: Path) -> list[Path]:
         panel.set_title(SPLITS[split])
     same_limits(axes)
     legend(figure, axes, *facts(results, shown, spread=SPREAD), _step(shown))
-    return save_figure(figure, out / "fig3")
+    return figure
 
 
-def fig4(results: Results, out: Path) -> list[Path]:
+def fig4(results: Results) -> Figure:
     """MiB, seconds and joules to 80 % against the number of cells, one row of panels per split."""
     cases = largest_step(results)
     splits = list(dict.fromkeys(case["split"] for case in cases))
@@ -84,10 +84,10 @@ def fig4(results: Results, out: Path) -> list[Path]:
     for column in range(len(BUDGET)):
         same_limits(axes[column :: len(BUDGET)])
     legend(figure, axes, *facts(results, cases), _step(cases))
-    return save_figure(figure, out / "fig4")
+    return figure
 
 
-def labels(results: Results, out: Path) -> list[Path]:
+def labels(results: Results) -> Figure:
     """Label shards by cell: final accuracy, and MiB to a target that both methods reach."""
     cases = largest_step(results)
     figure, axes = new_figure(2, 2.3)
@@ -100,7 +100,7 @@ def labels(results: Results, out: Path) -> list[Path]:
     draw_costs(axes[1], results, cases, "uplink_mib", LOW_TARGET)
     axes[1].set_ylabel(f"{QUANTITIES['uplink_mib']} to {100 * LOW_TARGET:g} %")
     legend(figure, axes, data_name(cases), seeds_text(results, cases), _step(cases))
-    return save_figure(figure, out / "labels")
+    return figure
 
 
 LOW_TARGET = 0.7

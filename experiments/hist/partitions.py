@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -10,12 +9,13 @@ import numpy as np
 from experiments.hist.figures import TARGET, facts, floor
 from experiments.labels import SPREAD
 from experiments.studies import Case, Results
-from wirelessfl.base.figures.curves import COLOURS, draw_curves, new_figure, save_figure, style
+from wirelessfl.base.figures.curves import COLOURS, draw_curves, new_figure, style
 from wirelessfl.results.panels import legend, same_limits
 from wirelessfl.runs.build.planners import plan_without_data
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
 
 SHARES = {"alternate": "1/N", "all": "1/N²"}
 SCHEMES = {
@@ -24,7 +24,7 @@ SCHEMES = {
 }
 
 
-def fig8(results: Results, out: Path) -> list[Path]:
+def fig8(results: Results) -> Figure:
     """Both partition schemes, drawn from the masks of a run, and the training curves of each."""
     # Masks need no training, so both are drawn even if runs are missing.
     cases = {c["partition"]: c for c in results.study.cases if c["cells"] == 4}
@@ -54,7 +54,7 @@ def fig8(results: Results, out: Path) -> list[Path]:
         )
     same_limits(axes[2:])
     legend(figure, axes[2:], *facts(results, results.where(), spread=SPREAD))
-    return save_figure(figure, out / "fig8")
+    return figure
 
 
 def owners(case: Case) -> list[np.ndarray]:

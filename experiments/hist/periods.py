@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from pathlib import Path
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
 
 from experiments.hist.figures import QUANTITIES, SPLITS, TARGET, draw_by_place, draw_cases, facts
 from experiments.hist.measures import throughout
@@ -11,10 +11,13 @@ from experiments.hist.tables import costs
 from experiments.labels import SPREAD, costs_of, data_name, seeds_text
 from experiments.studies import Case, Results
 from experiments.tables import table_of
-from wirelessfl.base.figures.curves import Row, draw_curves, new_figure, save_figure
+from wirelessfl.base.figures.curves import Row, draw_curves, new_figure
 from wirelessfl.base.rows import as_mean_value
 from wirelessfl.results.costs import accuracies, spread
 from wirelessfl.results.panels import grid, legend, same_limits
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 COSTS = ("round", "sim_seconds", "joules")
 PERIODS = {"edge_rounds": "edge rounds E", "local_steps": "local steps H"}
@@ -24,7 +27,7 @@ SMOOTH = 5
 """Evaluations that are averaged, because differences of single ones vary by points."""
 
 
-def fig5(results: Results, out: Path) -> list[Path]:
+def fig5(results: Results) -> Figure:
     """Accuracy against global rounds for each E and H, one panel per split."""
     cases = of_length(results, longest=True)
     splits = list(dict.fromkeys(case["split"] for case in cases))
@@ -37,7 +40,7 @@ def fig5(results: Results, out: Path) -> list[Path]:
     drawn = [case for case in cases if results.of(case)] or results.where()
     step = f"step size {cases[0]['lr']:g}"
     legend(figure, axes, data_name(drawn), seeds_text(results, drawn, SPREAD), step)
-    return save_figure(figure, out / "fig5")
+    return figure
 
 
 def period(case: Case) -> str:
@@ -52,7 +55,7 @@ def of_length(results: Results, *, longest: bool) -> list[Case]:
     return [case for case in results.study.cases if case["rounds"] == length]
 
 
-def periods(results: Results, out: Path) -> list[Path]:
+def periods(results: Results) -> Figure:
     """Rounds, seconds and joules to 80 % against E and against H, one line per split."""
     short = of_length(results, longest=False)
     figure, axes = new_figure(len(COSTS), 1.9, rows=len(PERIODS))
@@ -76,10 +79,10 @@ def periods(results: Results, out: Path) -> list[Path]:
     for column in range(len(COSTS)):
         same_limits(axes[column :: len(COSTS)])
     legend(figure, axes, *facts(results, [case for case in short if results.of(case)]))
-    return save_figure(figure, out / "periods")
+    return figure
 
 
-def steps(results: Results, out: Path) -> list[Path]:
+def steps(results: Results) -> Figure:
     """Accuracy with the larger minus that with the smaller H, seed by seed, one curve per split."""
     less, more = sorted({case["local_steps"] for case in results.study.cases})
     curves = {}
@@ -96,7 +99,7 @@ def steps(results: Results, out: Path) -> list[Path]:
     cases = results.where()
     averaged = f"moving average of {SMOOTH} evaluations"
     legend(figure, [panel], data_name(cases), seeds_text(results, cases, SPREAD), averaged)
-    return save_figure(figure, out / "steps")
+    return figure
 
 
 def line_of(split: str) -> str:
@@ -118,30 +121,29 @@ def differences(results: Results, first: Case, second: Case) -> list[list[Row]]:
 
 
 def table(
-    *rounds: int, cases_of: Callable[[Results], list[Case]] = Results.where
-) -> Callable[[Results], str]:
+    results: Results,
+    rounds: Sequence[int] = (20, 60, 100, 200),
+    cases_of: Callable[[Results], list[Case]] = Results.where,
+) -> str:
     """Accuracy after these global rounds, and costs to 80 %, for each E and H.
 
     Args:
+        results: the runs of the study.
         rounds: the rounds.
         cases_of: chooses the cases; those without runs are left out.
     """
-
-    def write(results: Results) -> str:
-        after = f"accuracy (%) after {' / '.join(map(str, rounds))} global rounds"
-        return table_of(
-            [case for case in cases_of(results) if results.of(case)],
-            {
-                "split": lambda case: SPLITS[case["split"]],
-                "E": lambda case: str(case["edge_rounds"]),
-                "H": lambda case: str(case["local_steps"]),
-                "seeds": lambda case: str(len(results.of(case))),
-                after: lambda case: accuracies(results.rows(case), rounds),
-                "mean accuracy over the rounds (%)": lambda case: spread(
-                    [throughout(run) for run in results.of(case)]
-                ),
-                **costs(results, TARGET),
-            },
-        )
-
-    return write
+    after = f"accuracy (%) after {' / '.join(map(str, rounds))} global rounds"
+    return table_of(
+        [case for case in cases_of(results) if results.of(case)],
+        {
+            "split": lambda case: SPLITS[case["split"]],
+            "E": lambda case: str(case["edge_rounds"]),
+            "H": lambda case: str(case["local_steps"]),
+            "seeds": lambda case: str(len(results.of(case))),
+            after: lambda case: accuracies(results.rows(case), rounds),
+            "mean accuracy over the rounds (%)": lambda case: spread(
+                [throughout(run) for run in results.of(case)]
+            ),
+            **costs(results, TARGET),
+        },
+    )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import statistics
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 from experiments.evidence import final
 from experiments.hist.figures import (
@@ -18,13 +18,15 @@ from experiments.hist.figures import (
 from experiments.hist.measures import throughout
 from experiments.hist.tables import costs
 from experiments.labels import SPREAD, costs_of
-from experiments.paper import Draw
 from experiments.studies import Case, Results
 from experiments.tables import table_of
-from wirelessfl.base.figures.curves import new_figure, save_figure
+from wirelessfl.base.figures.curves import new_figure
 from wirelessfl.results.costs import spread
 from wirelessfl.results.panels import legend
 from wirelessfl.results.selection import NAMES
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 SIZES = {"uniform": "equal sizes", "optimized": "latency-optimised sizes"}
 COSTS = ("sim_seconds", "joules")
@@ -34,20 +36,16 @@ EQUAL = 1.0
 """Cap with which all submodels are equally large."""
 
 
-def convergence(name: str, against: str) -> Draw:
+def convergence(results: Results, against: str) -> Figure:
     """Figures 6a and 6b: accuracy with four cells against rounds or seconds."""
-
-    def draw(results: Results, out: Path) -> list[Path]:
-        cases = {label(case): case for case in results.study.cases if case["cells"] == FEW}
-        figure, (panel,) = new_figure(height=2.4)
-        draw_cases(panel, results, cases, against, TARGET)
-        legend(figure, [panel], *facts(results, [*cases.values()], spread=SPREAD))
-        return save_figure(figure, out / name)
-
-    return draw
+    cases = {label(case): case for case in results.study.cases if case["cells"] == FEW}
+    figure, (panel,) = new_figure(height=2.4)
+    draw_cases(panel, results, cases, against, TARGET)
+    legend(figure, [panel], *facts(results, [*cases.values()], spread=SPREAD))
+    return figure
 
 
-def fig6c(results: Results, out: Path) -> list[Path]:
+def fig6c(results: Results) -> Figure:
     """Seconds and joules to 80 % against the number of cells, for both sizes and HFedAvg."""
     figure, axes = new_figure(len(COSTS), 2.2)
     for panel, quantity in zip(axes, COSTS, strict=True):
@@ -58,10 +56,10 @@ def fig6c(results: Results, out: Path) -> list[Path]:
         axis = QUANTITIES[quantity]
         draw_by_place(panel, dict(sorted(lines.items())), CELLS, axis, log=True)
     legend(figure, axes, *facts(results, results.where()))
-    return save_figure(figure, out / "fig6c")
+    return figure
 
 
-def cap(results: Results, out: Path) -> list[Path]:
+def cap(results: Results) -> Figure:
     """Seconds, joules and accuracy against the cap on the sizes, one line per slowdown."""
     cases = by_slowdown(results)
     figure, axes = new_figure(len(COSTS) + 1, 2.2)
@@ -80,7 +78,7 @@ def cap(results: Results, out: Path) -> list[Path]:
     draw_by_place(axes[-1], lost, about, "final accuracy minus\nthat of equal sizes (pp)")
     axes[-1].axhline(0, color="0.5", linewidth=0.8)
     legend(figure, axes, *facts(results, results.where()))
-    return save_figure(figure, out / "cap")
+    return figure
 
 
 def by_slowdown(results: Results) -> dict[str, dict[float, Case]]:

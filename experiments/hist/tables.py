@@ -43,30 +43,26 @@ FORMS = {"round": "d", "uplink_mib": ".1f", "sim_seconds": ".1f", "joules": ".3f
 TARGETS = {"table1": (0.7, 0.8), "table2": (0.5, 0.7)}
 
 
-def traffic(*goals: float) -> Callable[[Results], str]:
+def traffic(results: Results, goals: Sequence[float] = (0.75, TARGET)) -> str:
     """Figures 3 and 4, and label shards by cell: accuracies, and costs to each of the goals."""
-
-    def write(results: Results) -> str:
-        order = [*SPLITS]
-        return table_of(
-            sorted(
-                results.where(),
-                key=lambda case: (order.index(case["split"]), -case["lr"], case.label),
+    order = [*SPLITS]
+    return table_of(
+        sorted(
+            results.where(),
+            key=lambda case: (order.index(case["split"]), -case["lr"], case.label),
+        ),
+        {
+            "split": lambda case: SPLITS[case["split"]],
+            "step size": lambda case: f"{case['lr']:g}",
+            "run": lambda case: case.label,
+            "seeds": lambda case: str(len(results.of(case))),
+            "accuracy (%) after 10 / 20 / 40 / 60 / 100": lambda case: accuracies(
+                results.rows(case), (10, 20, 40, 60, 100)
             ),
-            {
-                "split": lambda case: SPLITS[case["split"]],
-                "step size": lambda case: f"{case['lr']:g}",
-                "run": lambda case: case.label,
-                "seeds": lambda case: str(len(results.of(case))),
-                "accuracy (%) after 10 / 20 / 40 / 60 / 100": lambda case: accuracies(
-                    results.rows(case), (10, 20, 40, 60, 100)
-                ),
-                "final accuracy (%)": lambda case: spread(results.finals(case)),
-                **costs(results, *goals),
-            },
-        )
-
-    return write
+            "final accuracy (%)": lambda case: spread(results.finals(case)),
+            **costs(results, *goals),
+        },
+    )
 
 
 def savings(results: Results) -> str:

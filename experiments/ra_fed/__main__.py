@@ -24,8 +24,8 @@ EXPERIMENTS = {
     "words": Experiment("words", tables.accuracies, short=tables.core),
     "heterogeneity": Experiment("heterogeneity", tables.accuracies),
     "radio": Experiment("radio", tables.timed, figures.radio),
-    "full": Experiment("full", table(0.75, "round"), figures.full),
-    "scale": Experiment("scale", table(0.75, "round"), figures.scale),
+    "full": Experiment("full", partial(table, target=0.75), figures.full),
+    "scale": Experiment("scale", partial(table, target=0.75), figures.scale),
 }
 PAPER = Paper(
     "ra_fed",

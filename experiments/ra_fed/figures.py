@@ -6,7 +6,6 @@ import itertools
 import statistics
 from collections.abc import Sequence
 from fractions import Fraction
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from experiments.comparison import most_finished
@@ -37,7 +36,6 @@ from wirelessfl.base.figures.curves import (
     draw_bars,
     looks,
     new_figure,
-    save_figure,
     style,
 )
 from wirelessfl.base.figures.marks import DIVERGED, hits_of
@@ -47,6 +45,7 @@ from wirelessfl.results.selection import NAMES
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
 
 LINEAR = 1.0
 """Differences between -1 and 1 points have a linear axis, larger ones a logarithmic one."""
@@ -55,7 +54,7 @@ DOTS: dict[str, Any] = {"color": "black", "markersize": 2.2, "markeredgewidth": 
 """Look of single seeds."""
 
 
-def widths(results: Results, out: Path) -> list[Path]:
+def widths(results: Results) -> Figure:
     """Accuracy minus that of the best other method, one line per setting, one panel per method."""
     both = {method: gains_by_seed(results, method) for method in OURS}
     every = {_line(case): case for pairs in both.values() for case, _ in pairs}
@@ -94,7 +93,7 @@ def widths(results: Results, out: Path) -> list[Path]:
     mark = f"{DAGGER}: a seed diverged, or fell by {DROP:g} pp" if _any(axes) else ""
     single = "open: one seed" * (1 in shown_seeds)
     legend(figure, axes, f"others: {names}", "small dots: seeds", single, mark)
-    return save_figure(figure, out / "widths")
+    return figure
 
 
 def _line(case: Case) -> str:
@@ -119,7 +118,7 @@ FORMS = {"crossed": "s", "random": "o"}
 """Markers by kind of masks."""
 
 
-def coverage(results: Results, out: Path) -> list[Path]:
+def coverage(results: Results) -> Figure:
     """Accuracy against the share of weights that no client trains, both relative to covered masks.
 
     A point is one kind of masks at one width and number of clients per round; one panel per method.
@@ -150,7 +149,7 @@ def coverage(results: Results, out: Path) -> list[Path]:
     same_limits(axes, x=True)
     cases = results.where()
     legend(figure, axes, setting_of(cases[0]), seeds_text(results, cases), "small dots: seeds")
-    return save_figure(figure, out / "coverage")
+    return figure
 
 
 def against_covered(results: Results, method: str, masks: str) -> list[tuple[Case, Case]]:
@@ -172,7 +171,7 @@ PLACES = ("static", "covered", "random", "ordered")
 """Kinds of masks on the axis; HeteroFL and FedAvg-small have ordered ones."""
 
 
-def full(results: Results, out: Path) -> list[Path]:
+def full(results: Results) -> Figure:
     """Accuracy by kind of masks if all clients train in every round, one panel per alpha.
 
     Methods that mix widths and runs with fewer clients per round are in the table only.
@@ -209,14 +208,14 @@ def full(results: Results, out: Path) -> list[Path]:
     cases = results.where()
     legend(figure, axes, data_name(cases), f"{everyone} of {everyone} clients per round",
            seeds_text(results, cases))  # fmt: skip
-    return save_figure(figure, out / "full")
+    return figure
 
 
 def _width(capacities: tuple[float, ...]) -> str:
     return str(Fraction(capacities[0]).limit_denominator(16))
 
 
-def radio(results: Results, out: Path) -> list[Path]:
+def radio(results: Results) -> Figure:
     """Simulated seconds to the target, one bar per method and choice of widths."""
     cases = in_order(results.where())
     target = TARGETS[cases[0]["dataset"]]
@@ -235,7 +234,7 @@ def radio(results: Results, out: Path) -> list[Path]:
     panel.margins(y=0.12)
     mark = f"{DAGGER}: a seed diverged later" if _any([panel]) else ""
     legend(figure, [panel], setting_of(cases[0]), seeds_text(results, cases), mark)
-    return save_figure(figure, out / "radio")
+    return figure
 
 
 def _bar(case: Case) -> str:
@@ -252,7 +251,7 @@ FACTORS = ("width", "none")
 """With and without scaled activations."""
 
 
-def scale(results: Results, out: Path) -> list[Path]:
+def scale(results: Results) -> Figure:
     """Accuracy with scaled activations minus that without, each at its best step size."""
     figure, (panel,) = new_figure(height=2.6)
     sizes = sorted(results.values("capacities"))
@@ -277,7 +276,7 @@ def scale(results: Results, out: Path) -> list[Path]:
     cases = results.where()
     mark = f"*: some best step sizes are at the {EDGE}" if edges else ""
     legend(figure, [panel], setting_of(cases[0]), seeds_text(results, cases), mark)
-    return save_figure(figure, out / "scale")
+    return figure
 
 
 def scaled_gain(results: Results, method: str, capacities: tuple[float, ...]) -> list[float]:

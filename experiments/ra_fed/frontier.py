@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -12,12 +11,15 @@ from experiments.ra_fed.methods import setting_of
 from experiments.studies import Case
 from solvers import coverage_frontier
 from wirelessfl.air.participants import draw_participants
-from wirelessfl.base.figures.curves import COLOURS, new_figure, save_figure
+from wirelessfl.base.figures.curves import COLOURS, new_figure
 from wirelessfl.config import Config
 from wirelessfl.models.submodels.budgets import levels_of
 from wirelessfl.results.costs import markdown
 from wirelessfl.results.panels import legend, room
 from wirelessfl.runs.build.planners import plan_without_data
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 ROUNDS = 100
 RANGE = (10, 90)
@@ -75,7 +77,7 @@ def frontier_table(curve: Frontier) -> str:
     return ABOUT.format(rounds=len(curve.full), full=full) + markdown(head, rows)
 
 
-def draw_frontier(curve: Frontier, case: Case, out: Path) -> list[Path]:
+def draw_frontier(curve: Frontier, case: Case) -> Figure:
     """Seconds per round against Gamma*: mean, shaded range, and the full model as a line."""
     figure, (panel,) = new_figure()
     coverage = np.arange(1, curve.seconds.shape[1] + 1)
@@ -93,4 +95,4 @@ def draw_frontier(curve: Frontier, case: Case, out: Path) -> list[Path]:
     panel.set_ylabel("seconds per round")
     rounds = f"mean, {RANGE[0]}th to {RANGE[1]}th percentile of {len(curve.seconds)} rounds"
     legend(figure, [panel], setting_of(case), f"{len(coverage)} clients per round", "TDMA", rounds)
-    return save_figure(figure, out / "frontier")
+    return figure

@@ -7,7 +7,7 @@ from channels.streams import Stream
 from experiments.allocation import __main__ as command
 from experiments.allocation import baselines, resource_blocks, study
 from experiments.allocation.networks import NETWORKS, drawn
-from tests.drawn import recorded, titles
+from tests.drawn import finished, titles
 from wirelessfl.base.errors import ConfigError
 from wirelessfl.data import load_dataset
 
@@ -106,10 +106,8 @@ def test_the_page_has_the_table_of_the_stored_gaps():
         command.page([], [], "no marks")
 
 
-def test_the_figure_shows_the_gaps(found, tmp_path):
-    with recorded() as figures:
-        command.draw(found, tmp_path / "allocation.png")
-    figure = figures["allocation"]
+def test_the_figure_shows_the_gaps(found):
+    figure = finished(command.draw(found))
     *panels, legend = figure.axes
     assert len({(panel.get_yscale(), panel.get_ylim()) for panel in panels}) == 1
     assert [text.get_text() for text in legend.get_legend().get_texts()] == [*NETWORKS]

@@ -25,7 +25,7 @@ from experiments.codesign.sweep import CRITERIA, PAIRS, TARGETS, GridRuns, Sweep
 from experiments.decided.uplinks import OPTIMAL, SLOTS
 from experiments.evidence import Evidence
 from experiments.studies import SCALES, Results, Study
-from tests.drawn import recorded, titles
+from tests.drawn import finished, titles
 from wirelessfl.base.figures.marks import AtLeast, marks_of
 from wirelessfl.config import Config
 from wirelessfl.designs.pilot_plan import COUNT, LARGEST, STEPS
@@ -41,12 +41,6 @@ def rows():
 @pytest.fixture(scope="module")
 def runs(rows):
     return by_place(rows)
-
-
-@pytest.fixture(scope="module")
-def figures_drawn():
-    with recorded() as drawn:
-        yield drawn
 
 
 @pytest.fixture(scope="module")
@@ -335,7 +329,7 @@ def test_a_sample_needs_all_runs():
     assert samples(found._replace(trained=[partly])) == []
 
 
-def test_criteria_are_medians_over_all_samples(found):
+def test_criteria_are_medians_over_all_samples(found, tmp_path):
     """Recomputed from the sweeps, without the functions of the tables."""
     every = samples(found)
     values = []
@@ -365,27 +359,25 @@ def test_no_choice_beats_the_sweep(found):
     assert max(tables.excess(found)[SWEEP]) == 0
 
 
-def test_the_figures_show_all_samples(found, figures_drawn, tmp_path):
+def test_the_figures_show_all_samples(found, tmp_path):
     every = samples(found)
-    figures.scatter(found, tmp_path / "scatter.png")
-    panels = figures_drawn["scatter"].axes
-    assert titles(figures_drawn["scatter"])[:2] == [
+    figure = finished(figures.scatter(found))
+    assert titles(figure)[:2] == [
         "designs for least seconds",
         "designs for least joules",
     ]
-    for panel, objective in zip(panels, ("seconds", "joules"), strict=True):
+    for panel, objective in zip(figure.axes, ("seconds", "joules"), strict=True):
         shown = {tuple(at) for line in panel.get_lines() for at in line.get_xydata().tolist()}
         made = [one.design(objective) for one in every]
         wanted = {(getattr(d.predicted, objective), getattr(d.realised, objective)) for d in made}
         assert {one for one in wanted if math.isfinite(one[1])} <= shown
         missed = [line.get_xdata()[0] for line in marks_of(panel)]
         assert sorted(missed) == sorted(x for x, y in wanted if math.isinf(y))
-    figures.regrets(found, tmp_path / "regrets.png")
-    labels = [text.get_text() for text in figures_drawn["regrets"].axes[0].get_yticklabels()]
+    (panel,) = finished(figures.regrets(found)).axes
+    labels = [text.get_text() for text in panel.get_yticklabels()]
     assert labels == [figures.SHORT[one] for one in tables.excess(found) if one in figures.SHORT]
-    figures.seconds(found, tmp_path / "seconds.png")
-    assert len(titles(figures_drawn["seconds"])) == len({one.dataset for one in every})
-    assert figures.scatter(stored.load(tmp_path / "none.json"), tmp_path / "none.png") == []
+    assert len(titles(finished(figures.seconds(found)))) == len({one.dataset for one in every})
+    assert figures.scatter(stored.load(tmp_path / "none.json")) is None
 
 
 def test_findings_say_where_predictions_and_methods_fail(found, rows):

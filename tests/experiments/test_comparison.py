@@ -6,7 +6,7 @@ import pytest
 
 from experiments.comparison import against, table
 from experiments.studies import Case, Results, Study
-from tests.drawn import lines, ticks
+from tests.drawn import finished, lines, ticks
 
 FIXED = {"dataset": "digits", "model": "mlp", "clients_per_round": 20}
 
@@ -19,7 +19,7 @@ def results_of(*settings, accuracy=0.5):
     return Results(Study("by hand", cases), {i: [run] for i in range(len(cases))})
 
 
-def test_methods_stand_at_the_masks_that_they_use(tmp_path, redrawn):
+def test_methods_stand_at_the_masks_that_they_use():
     """HeteroFL has no setting for its masks, which are ordered; points at a tick are centred."""
     results = results_of(
         {"algorithm": "fedavg"},
@@ -28,8 +28,7 @@ def test_methods_stand_at_the_masks_that_they_use(tmp_path, redrawn):
         {"algorithm": "ra-fed", "masks": "covered"},
         {"algorithm": "heterofl"},
     )
-    against("full", "masks")(results, tmp_path)
-    (panel,) = redrawn["full"].axes
+    (panel,) = finished(against(results, "masks")).axes
     assert ticks(panel) == ["none", "random", "covered", "ordered"]
     places = {label: x for label, (x, _) in lines(panel).items()}
     assert places["FedAvg"] == [0]
@@ -37,7 +36,7 @@ def test_methods_stand_at_the_masks_that_they_use(tmp_path, redrawn):
     assert places["RA-Fed"][0] < 1 < places["RAM-Fed"][0]
     assert places["RA-Fed"][0] + places["RAM-Fed"][0] == pytest.approx(2)
     assert places["RA-Fed"][1] == 2
-    text = table(0.9)(results)
+    text = table(results, 0.9)
     assert "| FedAvg | - |" in text
     assert "| HeteroFL | ordered |" in text
 

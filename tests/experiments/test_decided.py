@@ -15,7 +15,7 @@ from experiments.decided.__main__ import PAPER
 from experiments.decided.uplinks import AIR, BEST, EQUAL, OMA, OPTIMAL, READY, SLOTS, shown
 from experiments.evidence import Evidence
 from experiments.studies import SCALES
-from tests.drawn import legend, ticks, titles
+from tests.drawn import finished, legend, ticks, titles
 from wirelessfl.config import Config
 from wirelessfl.results.archive import StoredRun
 from wirelessfl.runs.targets import cost_to
@@ -139,7 +139,7 @@ def test_the_stored_map_has_all_places():
     assert crossover.ratios(places, BEST).shape == (len(crossover.CLIENTS), len(crossover.SNRS))
 
 
-def test_the_map_shows_where_both_are_equally_fast(figures, tmp_path):
+def test_the_map_shows_where_both_are_equally_fast():
     """The line runs between ratios below and above 1, in the map that has both."""
     places = [
         crossover.Place(snr, n, dict.fromkeys(crossover.COMPARED, 2.0) | {AIR: 1.0})
@@ -148,9 +148,9 @@ def test_the_map_shows_where_both_are_equally_fast(figures, tmp_path):
     ]
     fast = [one + crossover.ONE_BIT for one in BEST]
     places[0].seconds.update(dict.fromkeys(fast, 0.5))
-    crossover.draw(places, tmp_path / "crossover.png")
-    panels = figures["crossover"].axes[:3]
-    assert titles(figures["crossover"])[:3] == list(crossover.MAPS)
+    figure = finished(crossover.draw(places))
+    panels = figure.axes[:3]
+    assert titles(figure)[:3] == list(crossover.MAPS)
     assert [len(panel.collections) for panel in panels] == [1, 1, 2]
     assert [text.get_text() for text in panels[2].texts] == ["0.5", "2.0", "2.0", "2.0"]
 
@@ -312,15 +312,15 @@ def costs(tmp_path_factory):
         return energy.costs(energy.CELLS, run, {"network": {"snr_db": 5.0}})
 
 
-def test_the_figure_of_energy_has_a_point_per_design(costs, figures, tmp_path):
+def test_the_figure_of_energy_has_a_point_per_design(costs, tmp_path):
     energy.save(costs, tmp_path / "a.json")
     assert energy.load(tmp_path / "a.json") == costs
-    energy.draw(costs, tmp_path / "energy.png")
-    (panel,) = figures["energy"].axes
+    figure = finished(energy.draw(costs))
+    (panel,) = figure.axes
     means = [line for line in panel.get_lines() if not str(line.get_label()).startswith("_")]
     drawn = [at for line in means for at in line.get_xydata().tolist()]
     assert drawn == [[one.seconds, one.joules] for one in costs]
-    assert legend(figures["energy"]) == [
+    assert legend(figure) == [
         shown(EQUAL),
         shown(OPTIMAL),
         energy.DEADLINE,
@@ -328,7 +328,7 @@ def test_the_figure_of_energy_has_a_point_per_design(costs, figures, tmp_path):
     ]
     numbers = [f"{factor:g}" for factor in (*energy.DEADLINES, *energy.WEIGHTS)]
     assert [text.get_text() for text in panel.texts] == numbers
-    assert energy.draw([], tmp_path / "none.png") == []
+    assert energy.draw([]) is None
 
 
 def test_a_run_below_the_target_has_no_costs(hist):

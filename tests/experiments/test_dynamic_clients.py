@@ -18,7 +18,7 @@ from experiments.dynamic_clients.measures import (
 )
 from experiments.dynamic_clients.methods import SHOWN, complete, per_session
 from experiments.studies import SCALES, Case, Results, Study
-from tests.drawn import facts, legend, lines, ticks, titles
+from tests.drawn import facts, finished, legend, lines, ticks, titles
 from wirelessfl.base.errors import TrainingError
 from wirelessfl.results.archive import StoredRun
 from wirelessfl.results.costs import spread
@@ -309,7 +309,7 @@ def test_costs_to_a_common_accuracy():
     assert [one is None for one in means] == [True, False], "it misses one of three targets"
 
 
-def test_gains_are_paired_by_seed(tmp_path, redrawn):
+def test_gains_are_paired_by_seed():
     """Mean over settings and transitions for the seeds that all have; with the paper's value."""
     results = results_of(HAND)
     (both,) = pairs(results, "previous")
@@ -328,13 +328,13 @@ def test_gains_are_paired_by_seed(tmp_path, redrawn):
     diverged = results_of({**HAND, "previous": [replace(HAND["previous"][0], rows=lost)]})
     assert gains.gain_of(diverged, "previous").diverged
     assert " †" in gains.table(diverged)
-    gains.points(diverged, tmp_path)
-    (panel, *_) = redrawn["gains"].axes
-    assert "the other warm start diverged" in legend(redrawn["gains"])
+    figure = finished(gains.points(diverged))
+    (panel, *_) = figure.axes
+    assert "the other warm start diverged" in legend(figure)
     assert gains.LOST in [line.get_marker() for line in panel.get_lines()]
 
 
-def test_gains_by_round(tmp_path, redrawn):
+def test_gains_by_round():
     """Differences at each round of a session, mean over the transitions, seed by seed."""
     results = results_of(HAND)
     found = figures.by_round(results, "previous", algorithm="fedavg")
@@ -342,19 +342,19 @@ def test_gains_by_round(tmp_path, redrawn):
     assert found[1] == pytest.approx([30, 25])
     assert found[2] == pytest.approx([0, 0])
     assert set(found) == {0, 1, 2}
-    figures.lasting(results, tmp_path)
-    panel, _ = redrawn["lasting"].axes
+    figure = finished(figures.lasting(results))
+    panel, _ = figure.axes
     places = [figures.SHOWN_AT.index(after) for after in (0, 1, 2)]
     assert lines(panel)["FedAvg"] == (places, pytest.approx([55, 27.5, 0]))
-    assert "2 seeds" in facts(redrawn["lasting"])
+    assert "2 seeds" in facts(figure)
     assert "| FedAvg | Previous | 55.00 ± 7.07 | 27.50 ± 3.54 |" in figures.table(results)
 
 
-def test_curves_over_sessions(tmp_path, redrawn):
+def test_curves_over_sessions():
     """Each warm start's mean accuracy at every round, lines at new sessions, what was not run."""
     results = results_of({**HAND, "average": []})
-    sessions.curves("fig2", "algorithm", ["dataset"])(results, tmp_path)
-    (panel,) = redrawn["fig2"].axes
+    figure = finished(sessions.curves(results, "algorithm", ["dataset"]))
+    (panel,) = figure.axes
     x, y = lines(panel)["Proposed"]
     assert list(x) == [2 * session + t for session in range(6) for t in range(3)]
     assert list(y[6:12]) == pytest.approx([20, 55, 90, 75, 82.5, 90]), "sessions 2 and 3"
@@ -362,12 +362,12 @@ def test_curves_over_sessions(tmp_path, redrawn):
     ends = [line.get_xdata()[0] for line in panel.get_lines() if len(line.get_xdata()) == 2]
     assert ends == sessions.boundaries(results, results.study.cases) == [2, 4, 6, 8, 10]
     assert [text.get_text() for text in panel.texts] == ["not run: Average"]
-    assert sessions.BOUNDARIES in facts(redrawn["fig2"])
+    assert sessions.BOUNDARIES in facts(figure)
 
 
 def test_studies_of_server_momentum_name_it(found):
     """Both values have a row of their own, and the first session is the same with both."""
-    text = tables.comparison(3)(found["momentum"])
+    text = tables.comparison(found["momentum"], 3)
     assert "FedACG, server momentum reset | 1" in text
     assert "FedACG, server momentum keep | 1" in text
     shown = {}

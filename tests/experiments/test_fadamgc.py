@@ -15,7 +15,7 @@ from experiments.fadamgc.methods import METHODS
 from experiments.fadamgc.search import Pair, StepSearch, rates_lines, search_table
 from experiments.runs import Store
 from experiments.studies import SCALES, Case, Results, Study
-from tests.drawn import facts, lines, marks, ticks
+from tests.drawn import facts, finished, lines, marks, ticks
 from wirelessfl.models.built_in.gpt2_lora import GPT2LoRA
 from wirelessfl.results.selection import NAMES
 
@@ -93,19 +93,19 @@ def test_methods_are_compared_at_their_fastest_step_sizes():
     ]  # fmt: skip
 
 
-def test_methods_at_the_edge_of_a_grid_are_marked(tmp_path, redrawn):
+def test_methods_at_the_edge_of_a_grid_are_marked():
     """A method without runs on a data set keeps its place there."""
     late, early = [0.1, 0.1, 0.8], [0.1, 0.8, 0.8]
     cases = [{"algorithm": "fadamgc", "lr": lr, "local_steps": 20} for lr in (0.1, 0.2, 0.3)]
     cases += [{"algorithm": "fa-nt", "lr": lr, "local_steps": 20} for lr in (0.1, 0.2)]
     cases += [{"algorithm": "fadamgc", "lr": 0.2, "local_steps": 60}]
     results = results_of(*cases, accuracies=[[late], [early], [late], [late], [early], [late]])
-    of_methods("grid", ("round",), searched=True)(results, tmp_path)
-    above, below = redrawn["grid"].axes
+    figure = finished(of_methods(results, ("round",), searched=True))
+    above, below = figure.axes
     assert ticks(below) == ["FA-NT*", "FAdamGC"]
     assert {x for line in below.get_lines() for x in line.get_xdata()} == {1}
     assert {x for line in above.get_lines() for x in line.get_xdata()} == {0, 1}
-    assert facts(redrawn["grid"]).endswith("; *: edge of the grid")
+    assert facts(figure).endswith("; *: edge of the grid")
 
 
 def test_claims_tell_that_a_fastest_step_size_is_at_the_edge_of_the_grid():
@@ -125,12 +125,11 @@ def test_claims_tell_that_a_fastest_step_size_is_at_the_edge_of_the_grid():
     assert effect.values[0] > 0
 
 
-def test_seeds_that_collapse_after_the_target_are_crosses(tmp_path, redrawn):
+def test_seeds_that_collapse_after_the_target_are_crosses():
     """A seed that does not reach the target is an arrow at the end of its run."""
     case = {"algorithm": "fedadam", "lr": 0.1, "server_lr": 0.01, "eps": 1e-8}
     seeds = [[0.1, 0.8, 0.8], [0.1, 0.8, 0.1, 0.1, 0.1, 0.1, 0.1], [0.1, 0.7, 0.7]]
-    collapses("by-hand", 0.75)(results_of(case, accuracies=[seeds]), tmp_path)
-    (panel,) = redrawn["by-hand"].axes
+    (panel,) = finished(collapses(results_of(case, accuracies=[seeds]), 0.75)).axes
     assert [(line.get_marker(), *line.get_xdata()) for line in panel.get_lines()] == [
         ("o", 1), ("x", 1), (">", 2),
     ]  # fmt: skip
@@ -174,7 +173,7 @@ def test_figure_5_has_a_row_of_panels_per_sample_rate(figures):
     assert all([*lines(panel)] == ["LocalAdam", "FAdamGC"] for panel in panels)
 
 
-def test_curves_show_each_method_with_its_fastest_step_sizes(tmp_path, redrawn):
+def test_curves_show_each_method_with_its_fastest_step_sizes():
     """Of two numbers of local steps, the first counts; a row of panels a data set."""
     slow, fast = [0.1, 0.2, 0.8], [0.1, 0.8, 0.9]
     common = {"server_lr": 1.0, "local_steps": 20, "clients_per_round": 10}
@@ -183,8 +182,7 @@ def test_curves_show_each_method_with_its_fastest_step_sizes(tmp_path, redrawn):
     cases += [common | {"algorithm": "fedams", "lr": 0.2, "local_steps": 60}]
     cases += [common | {"algorithm": "fedams", "lr": 0.3, "dataset": "mnist"}]
     results = results_of(*cases, accuracies=[[slow], [fast], [slow], [fast], [fast]])
-    figures_of_curves("by-hand", "dataset")(results, tmp_path)
-    panels = redrawn["by-hand"].axes
+    panels = finished(figures_of_curves(results, "dataset")).axes
     assert [panel.get_title() for panel in panels] == [
         *["Fashion-MNIST, K = 20"] * 2, *["MNIST, K = 20"] * 2,
     ]  # fmt: skip
@@ -193,7 +191,7 @@ def test_curves_show_each_method_with_its_fastest_step_sizes(tmp_path, redrawn):
     assert list(rounds["FAdamGC"][0]) == [0, 1, 2]
     assert list(rounds["FAdamGC"][1]) == pytest.approx([10, 60, 90])
     assert list(seconds["FedAMS"][0]) == pytest.approx([0, 0.1, 0.2])
-    text = tables.curve_values("dataset")(results).splitlines()
+    text = tables.curve_values(results, "dataset").splitlines()
     assert text[3] == (
         "| Fashion-MNIST | 20 | 10 | FAdamGC | 0.003 / 1 | 1 | 10.0 | 80.0 | 90.0 | 2 | 0.2 |"
     )

@@ -7,7 +7,7 @@ from experiments.fedast.__main__ import EXPERIMENTS, PAPER
 from experiments.fedast.tasks import names, target
 from experiments.fedast.timelines import timelines
 from experiments.studies import SCALES, Results
-from tests.drawn import AGAINST, legend, lines, titles
+from tests.drawn import AGAINST, finished, legend, lines, titles
 from wirelessfl.base.figures.marks import AtLeast
 from wirelessfl.config import Config
 from wirelessfl.results.archive import StoredRun
@@ -41,14 +41,14 @@ def test_the_figure_of_the_comparison_shows_its_rows(found, figures):
         assert heights == pytest.approx(ends)
         ticks = [text.get_text().replace("\n", " ") for text in panel.get_xticklabels()]
         assert ticks == [tasks.label(case) for case in results.where()]
-    assert "digits for MNIST 40 %" in tables.times()(results)
+    assert "digits for MNIST 40 %" in tables.times(results)
 
 
 @pytest.mark.parametrize(("what", "percent"), [("accuracy", 100), ("loss", 1)])
-def test_curves_show_the_rows_of_each_task(found, tmp_path, redrawn, what, percent):
+def test_curves_show_the_rows_of_each_task(found, what, percent):
     results = found["comparison"]
-    curves.of_methods("curves", what)(results, tmp_path)
-    for panel, task in zip(redrawn["curves"].axes, ("mnist", "fashion-mnist"), strict=True):
+    panels = finished(curves.of_methods(results, what)).axes
+    for panel, task in zip(panels, ("mnist", "fashion-mnist"), strict=True):
         assert panel.get_xlabel() == AGAINST["sim_seconds"]
         assert panel.get_ylabel() == ("test accuracy (%)" if percent == 100 else "test loss")
         for case in results.where():
@@ -59,7 +59,7 @@ def test_curves_show_the_rows_of_each_task(found, tmp_path, redrawn, what, perce
 
 
 @pytest.mark.parametrize("against", ["sync-st", "static"])
-def test_different_tasks_are_compared_with_one_method(found, tmp_path, redrawn, against):
+def test_different_tasks_are_compared_with_one_method(found, against):
     """The fastest division of Sync-ST's clients, or FedAST (S); ends are those of the rows."""
     results = found["comparison"]
     ours, other = measures.compared(results, against)
@@ -71,23 +71,22 @@ def test_different_tasks_are_compared_with_one_method(found, tmp_path, redrawn, 
         divided = [c for c in results.where(algorithm="sync-st") if c["first"] != 0]
         assert len(divided) == 2
         assert ends[1] == min(measures.to_end(results, case)[0] for case in divided)
-    curves.of_tasks("curves", against)(results, tmp_path)
-    bars.of_tasks("bars", against)(results, tmp_path)
-    (panel,) = redrawn["bars"].axes
+    (panel,) = finished(bars.of_tasks(results, against)).axes
     places = [text.get_text() for text in panel.get_xticklabels()]
     assert places == ["digits for MNIST\n40 %", "digits for Fashion-MNIST\n40 %", "all"]
     heights = [bar.get_height() for bar in panel.patches]
     assert heights[2::3] == pytest.approx(ends)
-    for panel, task in zip(redrawn["curves"].axes, ("mnist", "fashion-mnist"), strict=True):
+    panels = finished(curves.of_tasks(results, against)).axes
+    for panel, task in zip(panels, ("mnist", "fashion-mnist"), strict=True):
         verticals = [x[0] for line in panel.get_lines() if len(set(x := line.get_xdata())) == 1]
         reached = [measures.to_target(results, case, task)[0] for case in (ours, other)]
         assert [x for x in verticals if x in reached] == reached
 
 
-def test_curves_of_identical_tasks_have_a_panel_per_number(found, tmp_path, redrawn):
+def test_curves_of_identical_tasks_have_a_panel_per_number(found):
     results = found["fig5"]
-    curves.of_counts("counts")(results, tmp_path)
-    shown = [text.split(", ")[0] for text in titles(redrawn["counts"])]
+    figure = finished(curves.of_counts(results))
+    shown = [text.split(", ")[0] for text in titles(figure)]
     assert shown == [
         f"mean of {count} digits for {kind} tasks"
         for kind in ("CIFAR-10", "MNIST")
@@ -95,14 +94,13 @@ def test_curves_of_identical_tasks_have_a_panel_per_number(found, tmp_path, redr
     ]
     case = results.where(algorithm="fedast")[0]
     (held,) = measures.curves(results, case)
-    x, y = lines(redrawn["counts"].axes[0])["FedAST"]
+    x, y = lines(figure.axes[0])["FedAST"]
     assert x == pytest.approx([row["sim_seconds"] for row in held])
     assert y == pytest.approx([100 * row["accuracy"] for row in held])
 
 
-def test_losses_against_active_clients_are_those_of_the_table(found, tmp_path, redrawn):
-    sweeps.active("losses", "loss")(found["fig3"], tmp_path)
-    (panel,) = redrawn["losses"].axes
+def test_losses_against_active_clients_are_those_of_the_table(found):
+    (panel,) = finished(sweeps.active(found["fig3"], "loss")).axes
     assert panel.get_ylabel() == "final loss"
     cases = found["fig3"].where(algorithm="fedast")
     expected = [measures.final(found["fig3"], case, "loss")[0] for case in cases]

@@ -9,7 +9,7 @@ from experiments.hist import air, air_tables, partitions, periods, sizes, tables
 from experiments.hist.__main__ import EXPERIMENTS, PAPER
 from experiments.hist.cells import accuracy_after, cells_table, mean_staleness, schedule_label
 from experiments.studies import SCALES, Results
-from tests.drawn import assert_curves, legend, lines, marks, recorded, ticks, titles
+from tests.drawn import assert_curves, finished, legend, lines, marks, ticks, titles
 from wirelessfl.base.figures.marks import AtLeast
 from wirelessfl.results.archive import StoredRun
 
@@ -120,13 +120,12 @@ def test_figures_5_6_and_7a_are_curves_of_all_cases(found, figures):
         assert_curves(panel, benchmark | noisy, "round")
 
 
-def test_curves_without_runs_are_named(found, tmp_path):
+def test_curves_without_runs_are_named(found):
     results = found["fig5"]
     runs = results.runs | {0: []}
-    with recorded() as drawn:
-        periods.fig5(Results(results.study, runs), tmp_path)
+    figure = finished(periods.fig5(Results(results.study, runs)))
     missing = periods.period(results.study.cases[0])
-    assert f"{missing} (not run)" in legend(drawn["fig5"])
+    assert f"{missing} (not run)" in legend(figure)
 
 
 def test_a_longer_run_of_a_seed_replaces_the_shorter_one(found):
@@ -177,16 +176,15 @@ def test_noise_is_shown_with_the_accuracy_without_errors(found, figures):
     assert f"| HIST | -20 | AirComp | 1 | {ends[-20.0]:.1f} | not reached |" in text
 
 
-def test_runs_between_the_snrs_have_half_of_the_noise(found, tmp_path):
+def test_runs_between_the_snrs_have_half_of_the_noise(found):
     """A run at -17 dB stands at -20 dB, as the real part gains 3 dB."""
     results = found["noise"]
     cases = tuple(
         replace(case, settings=case.settings | {"snr_db": -17.0}) if case["snr_db"] == 0 else case
         for case in results.study.cases
     )
-    with recorded() as drawn:
-        air.noise(Results(replace(results.study, cases=cases), results.runs), tmp_path)
-    (panel,) = drawn["noise"].axes
+    changed = Results(replace(results.study, cases=cases), results.runs)
+    (panel,) = finished(air.noise(changed)).axes
     assert lines(panel)[air.HALF][0] == lines(panel)[air.ALL][0] == [-20.0]
 
 
@@ -207,15 +205,14 @@ def test_the_best_step_size_is_that_of_the_highest_final_accuracy(found):
         assert row in text
 
 
-def test_lines_without_runs_are_left_out_and_places_without_runs_are_marked(found, tmp_path):
+def test_lines_without_runs_are_left_out_and_places_without_runs_are_marked(found):
     results = found["scale"]
     some = Results(results.study, {i: runs if i == 0 else [] for i, runs in results.runs.items()})
-    with recorded() as drawn:
-        EXPERIMENTS["scale"].draw(some, tmp_path)
-    (panel,) = drawn["scale"].axes
+    figure = finished(EXPERIMENTS["scale"].draw(some))
+    (panel,) = figure.axes
     first, second = (case["lr"] for case in results.study.cases[:2])
     assert marks(panel) == [(first, "not reached"), (second, "not run")]
-    assert [text for text in legend(drawn["scale"]) if "width" in text] == []
+    assert [text for text in legend(figure) if "width" in text] == []
 
 
 def test_the_partition_schemes_are_drawn_from_real_masks(found, figures):

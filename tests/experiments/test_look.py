@@ -15,7 +15,6 @@ from wirelessfl.base.figures.curves import (
     colour_of,
     draw_bars,
     new_figure,
-    save_figure,
 )
 from wirelessfl.base.figures.marks import (
     BOUND,
@@ -208,18 +207,18 @@ def test_one_legend_for_all_panels_and_equal_axes():
 def test_the_flag_for_the_style_changes_width_and_font(tmp_path, redrawn, monkeypatch, capsys):
     """``--style screen`` draws larger figures with larger text than the default, ``ieee``."""
 
-    def draw(results, out):
-        return save_figure(new_figure(2)[0], out / "curves")
+    def draw(results):
+        return new_figure(2)[0]
 
     (tmp_path / "one.toml").write_text('[[grid]]\nalgorithm = "hist"\nseeds = [1]\n')
     monkeypatch.setattr(Study, "results", lambda study, store: results_of(1))
     paper = Paper("by hand", tmp_path, {"one": Experiment("one", lambda results: "", draw)})
     assert paper.main(["one", "--out", str(tmp_path / "out")]) == 0
-    first = redrawn.pop("curves")
+    first = redrawn.pop("one")
     assert paper.main(["one", "--out", str(tmp_path / "out"), "--style", "screen"]) == 0
     sizes = [
         (one.get_figwidth(), one.axes[0].yaxis.label.get_fontsize())
-        for one in (first, redrawn["curves"])
+        for one in (first, redrawn["one"])
     ]
     assert sizes == [(7.16, 8), (11, 11)]
     assert capsys.readouterr().out.count("drawn: ") == 4

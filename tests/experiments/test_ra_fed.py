@@ -27,7 +27,7 @@ from experiments.ra_fed.methods import METHODS, complete, share
 from experiments.ra_fed.words import WORDS, newsgroups, occurring
 from experiments.studies import SCALES, Case, Results, Study
 from solvers import fastest_widths
-from tests.drawn import facts, legend, lines, ticks, titles
+from tests.drawn import facts, finished, legend, lines, ticks, titles
 from tests.wirelessfl.data.test_text import write_newsgroups
 from wirelessfl.base.errors import ConfigError
 from wirelessfl.data import load_dataset
@@ -246,7 +246,7 @@ def test_posts_become_the_words_that_occur(tmp_path):
     assert words == [{"first"} if i == 14 else {"train", str(i - (i > 14)), "é"} for i in range(21)]
 
 
-def test_gains_of_several_seeds(tmp_path, redrawn):
+def test_gains_of_several_seeds():
     """One line per setting and width; the best other method has the highest mean over the seeds."""
     runs = {
         (name, (0.5,)): [rows_of(0, 0.6 + 0.05 * i), rows_of(0, 0.62 + 0.05 * i)]
@@ -256,15 +256,15 @@ def test_gains_of_several_seeds(tmp_path, redrawn):
     results = results_of(runs)
     ((case, seeds),) = gains_by_seed(results, "ra-fed")
     assert (case["algorithm"], seeds) == ("ra-fed", pytest.approx([5, 5])), "over FedRolex"
-    figures_module.widths(results, tmp_path)
-    for panel, gain in zip(redrawn["widths"].axes, (5, 10), strict=True):
+    panels = finished(figures_module.widths(results)).axes
+    for panel, gain in zip(panels, (5, 10), strict=True):
         assert markers(panel, "o") == pytest.approx([gain])
         (dots,) = [line for line in panel.get_lines() if len(line.get_xdata()) == 2 and
                    line.get_marker() == "o"]  # fmt: skip
         assert list(dots.get_xdata()) == pytest.approx([gain, gain])
 
 
-def test_scaled_gains_use_the_best_step_sizes(tmp_path, redrawn):
+def test_scaled_gains_use_the_best_step_sizes():
     """Each side is at its own best step size, seed by seed."""
     parts = [
         results_of({("ra-fed", (0.5,)): [rows_of(0, a), rows_of(0, a + d)]}, lr=lr,
@@ -279,14 +279,14 @@ def test_scaled_gains_use_the_best_step_sizes(tmp_path, redrawn):
     results = Results(Study("scale", cases), by_case)
     assert figures_module.scaled_gain(results, "ra-fed", (0.5,)) == pytest.approx([30, -10])
     assert figures_module.scaled_gain(results, "heterofl", (0.5,)) == []
-    figures_module.scale(results, tmp_path)
-    (panel,) = redrawn["scale"].axes
+    figure = finished(figures_module.scale(results))
+    (panel,) = figure.axes
     assert lines(panel)["RA-Fed"][1] == pytest.approx([10])
     assert ticks(panel) == ["1/2*"]
-    assert "*: some best step sizes are at the edge of the grid" in facts(redrawn["scale"])
+    assert "*: some best step sizes are at the edge of the grid" in facts(figure)
 
 
-def test_diverged_cells_are_marked(found, tmp_path, redrawn):
+def test_diverged_cells_are_marked(found):
     """A run that falls 15 points below its best evaluation is marked in the table and figure."""
     results = found["widths"]
     case = results.where(algorithm="ra-fed")[0]
@@ -306,8 +306,8 @@ def test_diverged_cells_are_marked(found, tmp_path, redrawn):
     text = tables.core(made)
     assert "| 64.0 † |" in text
     assert "†" not in tables.core(results)
-    figures_module.widths(made, tmp_path)
-    left, right = redrawn["widths"].axes
+    figure = finished(figures_module.widths(made))
+    left, right = figure.axes
     assert figures_module.DAGGER in [text.get_text() for text in left.texts]
     assert not right.texts
-    assert "†: a seed diverged" in facts(redrawn["widths"])
+    assert "†: a seed diverged" in facts(figure)
