@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import statistics
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 
 from experiments.paper import Paper
 from experiments.runs import Store
-from experiments.studies import Results, Scale
+from experiments.studies import Case, Results, Scale
 from wirelessfl.results.archive import StoredRun
 from wirelessfl.results.costs import final_accuracy
 from wirelessfl.results.intervals import Costs
@@ -87,6 +87,22 @@ def by_seed(results: Results, of: Callable[[StoredRun], T], **settings: Any) -> 
     if len(cases) > 1:
         raise ValueError(f"{len(cases)} cases of {results.study.name} have {settings}: give more.")
     return {run.seed: of(run) for case in cases for run in results.of(case)}
+
+
+def final_by_seed(results: Results, case: Case) -> dict[int, float]:
+    """The final accuracy of each run of a case by seed, in percent."""
+    return {run.seed: final(run) for run in results.of(case)}
+
+
+def differences(more: Mapping[int, float], less: Mapping[int, float]) -> dict[int, float]:
+    """Values by seed minus others, for the seeds that both have."""
+    return {seed: more[seed] - less[seed] for seed in more if seed in less}
+
+
+def mean_by_seed(rows: Sequence[Mapping[int, float]]) -> dict[int, float]:
+    """The mean of several values by seed, for the seeds that all of them have."""
+    seeds = sorted(set.intersection(*map(set, rows))) if rows else []
+    return {seed: statistics.mean(row[seed] for row in rows) for seed in seeds}
 
 
 def costs_by_seed(runs: Iterable[StoredRun], accuracy: float, quantity: str) -> Costs:

@@ -259,11 +259,11 @@ class Results:
         return [until.cost if until.reached else None for until in costs]
 
     def where(self, **settings: Any) -> list[Case]:
-        """Cases with these settings and at least one finished run."""
+        """Cases with these settings and at least one finished run, see ``Case.matches``."""
         return [
             case
             for i, case in enumerate(self.study.cases)
-            if self.runs[i] and all(case[k] == v for k, v in settings.items())
+            if self.runs[i] and case.matches(settings)
         ]
 
     def values(self, name: str) -> list[Any]:

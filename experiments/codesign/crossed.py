@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
+from experiments.axes import log_axes
 from experiments.codesign.access import ACCESSES, NAMES, PRICED, access_of
 from experiments.labels import data_name, seeds_of
 from experiments.priced import priced
@@ -135,15 +136,12 @@ def table(results: Results) -> str:
 
 def draw(results: Results) -> Figure:
     """Joules against seconds to the target: a panel per schedule, a marker per access."""
-    from matplotlib.ticker import LogLocator, NullFormatter
-
     drawn = lines(results)
     runs = list(dict.fromkeys(run_name(case) for case in results.study.cases))
     colours = {name: look["color"] for name, look in looks(runs).items()}
     figure, axes = grid(len(SCHEDULES), height=2.9)
     for panel, (schedule, title) in zip(axes, SCHEDULES.items(), strict=True):
-        panel.set_xscale("log")
-        panel.set_yscale("log")
+        log_axes(panel)
         for name in runs:
             panel.plot([], [], color=colours[name], label=name, linewidth=style().line)
         for place, name in enumerate(ACCESSES):
@@ -153,10 +151,6 @@ def draw(results: Results) -> Figure:
         panel.set_title(title)
         panel.set_xlabel(f"simulated seconds to {100 * TARGET:g} %")
         panel.margins(0.1)
-        for axis in (panel.xaxis, panel.yaxis):
-            axis.set_major_locator(LogLocator(subs=(1, 2, 5)))
-            axis.set_major_formatter("{x:g}")
-            axis.set_minor_formatter(NullFormatter())
     axes[0].set_ylabel(f"J per client to {100 * TARGET:g} %")
     same_limits(axes, x=True)
     seeds = seeds_of({len(line.runs) for line in drawn} or {1})

@@ -1,4 +1,4 @@
-"""Figures of the study of predictions, as files."""
+"""Figures of the study of predictions."""
 
 from __future__ import annotations
 
@@ -6,7 +6,10 @@ import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from experiments.codesign.choices import (
+from experiments.axes import log_axes
+from experiments.codesign.curves import LUO
+from experiments.codesign.networks import NETWORKS
+from experiments.codesign.samples import (
     BEST_PILOT,
     DESIGN,
     FEDTUNE,
@@ -18,8 +21,6 @@ from experiments.codesign.choices import (
     median,
     samples,
 )
-from experiments.codesign.curves import LUO
-from experiments.codesign.networks import NETWORKS
 from experiments.codesign.searches import GUIDED, TPE
 from experiments.codesign.stored import Found
 from experiments.codesign.sweep import reached
@@ -57,12 +58,9 @@ def scatter(record: Found) -> Figure | None:
     every = samples(record)
     if not every:
         return None
-    from matplotlib.ticker import LogLocator, NullFormatter
-
     figure, axes = grid(2, height=2.9)
     for panel, objective in zip(axes, UNITS, strict=True):
-        panel.set_xscale("log")
-        panel.set_yscale("log")
+        log_axes(panel)
         ends: list[float] = []
         for number, dataset in enumerate(dict.fromkeys(one.dataset for one in every)):
             made = [one.design(objective) for one in every if one.dataset == dataset]
@@ -83,10 +81,6 @@ def scatter(record: Found) -> Figure | None:
         panel.set_xlabel(f"predicted {UNITS[objective]}")
         panel.set_ylabel(f"realised {UNITS[objective]}")
         panel.set_title(f"designs for least {objective}")
-        for axis in (panel.xaxis, panel.yaxis):
-            axis.set_major_locator(LogLocator(subs=(1, 2, 5)))
-            axis.set_major_formatter("{x:g}")
-            axis.set_minor_formatter(NullFormatter())
     legend(figure, axes, _about(every), "between the dashes: predicted within 15 % of realised")
     return figure
 

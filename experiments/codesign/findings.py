@@ -7,7 +7,9 @@ import statistics
 from collections.abc import Sequence
 
 from experiments.codesign import choosing, designs, tables
-from experiments.codesign.choices import (
+from experiments.codesign.crossed import lines
+from experiments.codesign.curves import CURVE, LUO
+from experiments.codesign.samples import (
     BEST_PILOT,
     DESIGN,
     FEDTUNE,
@@ -19,8 +21,6 @@ from experiments.codesign.choices import (
     median,
     samples,
 )
-from experiments.codesign.crossed import lines
-from experiments.codesign.curves import CURVE, LUO
 from experiments.codesign.searches import GUIDED
 from experiments.codesign.stored import Found
 from experiments.codesign.sweep import ALGORITHMS, reached

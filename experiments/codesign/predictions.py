@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from experiments.codesign.choices import samples
 from experiments.codesign.curves import curves
+from experiments.codesign.samples import samples
 from experiments.codesign.searches import searches
 from experiments.codesign.stored import Found
 from experiments.codesign.sweep import sweeps, trained

@@ -6,7 +6,8 @@ import math
 import statistics
 from collections.abc import Callable, Iterable, Sequence
 
-from experiments.codesign.choices import (
+from experiments.codesign.curves import CURVE, LUO
+from experiments.codesign.samples import (
     BEST_PILOT,
     DESIGN,
     FEDTUNE,
@@ -22,7 +23,6 @@ from experiments.codesign.choices import (
     median,
     samples,
 )
-from experiments.codesign.curves import CURVE, LUO
 from experiments.codesign.searches import GUIDED, TPE
 from experiments.codesign.stored import Found
 from experiments.codesign.sweep import CRITERIA, TARGETS, reached

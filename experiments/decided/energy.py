@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import wirelessfl
+from experiments.axes import log_axes
 from experiments.decided.uplinks import EQUAL, OMA, OPTIMAL, shown
 from experiments.evidence import Evidence
 from experiments.labels import seeds_of
@@ -172,13 +173,10 @@ def draw(costs: Sequence[DesignCost]) -> Figure | None:
     networks = list(dict.fromkeys(one.network for one in costs))
     if not networks:
         return None
-    from matplotlib.ticker import LogLocator, NullFormatter
-
     figure, axes = grid(len(networks), height=2.9)
     kinds = list(dict.fromkeys(_kind(one.design) for one in costs))
     for panel, network in zip(axes, networks, strict=True):
-        panel.set_xscale("log")
-        panel.set_yscale("log")
+        log_axes(panel)
         for number, kind in enumerate(kinds):
             mine = [c for c in costs if c.network == network and _kind(c.design) == kind]
             points, look = _points(mine), line_look(number)
@@ -190,10 +188,6 @@ def draw(costs: Sequence[DesignCost]) -> Figure | None:
                 if len(points) > 1:
                     _label(panel, design.rpartition(" ")[2], at, above=kind == WEIGHT)
         panel.margins(0.12)
-        for axis in (panel.xaxis, panel.yaxis):
-            axis.set_major_locator(LogLocator(subs=(1, 2, 5)))
-            axis.set_major_formatter("{x:g}")
-            axis.set_minor_formatter(NullFormatter())
         panel.set_xlabel(f"simulated seconds to {100 * TARGETS[network]:g} %")
         panel.set_title(network)
     axes[0].set_ylabel("J per client to the target")

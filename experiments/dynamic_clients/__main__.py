@@ -16,7 +16,7 @@ from functools import partial
 from pathlib import Path
 
 from experiments.dynamic_clients import costs as measured
-from experiments.dynamic_clients import figures, gains, radio, sessions, tables
+from experiments.dynamic_clients import gains, lasting, radio, sessions, tables
 from experiments.dynamic_clients.methods import complete
 from experiments.paper import Experiment, Paper
 
@@ -31,7 +31,7 @@ def _table(number: int) -> Experiment:
 
 EXPERIMENTS = {
     "gains": Experiment(("table3", "mlp", "moon"), gains.table, gains.points),
-    "lasting": Experiment("table3", figures.table, figures.lasting),
+    "lasting": Experiment("table3", lasting.table, lasting.points),
     **{f"table{number}": _table(number) for number in range(1, 12)},
     "table12": Experiment("table12", partial(tables.variants, table=12, numbers=None)),
     "table13": Experiment("table13", partial(tables.variants, table=13)),

@@ -7,7 +7,6 @@ ten rounds after the transition, in percent.
 from __future__ import annotations
 
 import math
-import statistics
 from collections.abc import Sequence
 
 import numpy as np
@@ -16,7 +15,7 @@ from experiments.dynamic_clients import published
 from experiments.dynamic_clients.measures import SAME, after_by_seed, gain, last
 from experiments.dynamic_clients.methods import SHOWN
 from experiments.dynamic_clients.tables import paper_of
-from experiments.evidence import Evidence
+from experiments.evidence import Evidence, mean_by_seed
 from experiments.studies import Case, Results
 from wirelessfl.results.intervals import Effect, difference
 from wirelessfl.results.selection import NAMES
@@ -25,9 +24,6 @@ from wirelessfl.theory.dynamic_clients import (
     gradient_norm_bound,
     largest_step_size,
 )
-
-Gains = dict[int, list[float]]
-"""By seed, the gain of Proposed in each row, in points."""
 
 
 def published_rows(
@@ -75,8 +71,7 @@ def reproduced(
             if printed is not None:
                 accuracies = after_by_seed(results, case, number)
                 rows.append({seed: value - printed.mean for seed, value in accuracies.items()})
-    values = tuple(statistics.mean(row[seed] for row in rows) for seed in _shared(rows))
-    return [Effect("", values, within, "points", equal=True)]
+    return [_mean("", rows, within, equal=True)]
 
 
 def all_rows(
@@ -113,7 +108,7 @@ def flat_in_scale(
                 for case in results.where(algorithm=algorithm, similarity_scale=scale)
                 for number in transitions
             ]
-            ends.append({s: statistics.mean(row[s] for row in rows) for s in _shared(rows)})
+            ends.append(mean_by_seed(rows))
         effects.append(difference(NAMES[algorithm], ends[0], ends[1], least, equal=True))
     return effects
 
@@ -163,8 +158,8 @@ def _gains(
     table: int | None = None,
     numbers: Sequence[int] | None = None,
     algorithm: str | None = None,
-) -> Gains:
-    """Gains over a baseline in all planned rows; seeds that lack a row are left out."""
+) -> list[dict[int, float]]:
+    """Gains over a baseline in points by seed, for each planned row."""
     cases = {
         (*(case[key] for key in SAME), case["warm_start"]): case for case in results.study.cases
     }
@@ -177,7 +172,7 @@ def _gains(
         for number in numbers or _transitions(table, case):
             if table is None or paper_of(table, case, number) is not None:
                 rows.append(gain(results, (case, base), number))
-    return {seed: [row[seed] for row in rows] for seed in _shared(rows)}
+    return rows
 
 
 def _transitions(table: int | None, case: Case) -> list[int]:
@@ -186,12 +181,8 @@ def _transitions(table: int | None, case: Case) -> list[int]:
     return sorted(number for number in numbers if number is not None) or [last(case)]
 
 
-def _shared(rows: Sequence[dict[int, float]]) -> list[int]:
-    """The seeds of all rows."""
-    return [seed for seed in rows[0] if all(seed in row for row in rows)] if rows else []
-
-
-def _mean(name: str, gains: Gains, least: float, *, equal: bool = False) -> Effect:
-    """The mean gain over the rows."""
-    values = tuple(statistics.mean(values) for values in gains.values())
-    return Effect(name, values, least, "points", equal)
+def _mean(
+    name: str, rows: Sequence[dict[int, float]], least: float, *, equal: bool = False
+) -> Effect:
+    """The mean over the rows; seeds that lack one are left out."""
+    return Effect(name, tuple(mean_by_seed(rows).values()), least, "points", equal)

@@ -6,9 +6,11 @@ import statistics
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from experiments.dynamic_clients.measures import gain, mean_by_seed, pairs, session_of
+from experiments.axes import DOTS, difference_scale, difference_ticks
+from experiments.dynamic_clients.measures import gain, pairs, session_of
 from experiments.dynamic_clients.methods import ALGORITHMS, SHOWN
 from experiments.dynamic_clients.tables import paper_of
+from experiments.evidence import mean_by_seed
 from experiments.studies import Case, Results
 from wirelessfl.base.figures.curves import colour_of, new_figure, style
 from wirelessfl.base.figures.marks import hits_of
@@ -30,8 +32,6 @@ GAIN = (
     f"parentheses, the values of the paper's Table {TABLE}. †: runs with the other warm start "
     "diverged.\n\n"
 )
-LINEAR = 1.0
-"""Gains between -1 and 1 points have a linear axis, larger ones a logarithmic one."""
 TICKS = (-3, -1, 0, 1, 3, 10, 30, 100)
 APART = 0.36
 """Distance of two data sets, of 1 between algorithms."""
@@ -58,7 +58,8 @@ class Gain(NamedTuple):
 def gain_of(results: Results, over: str, **settings: str) -> Gain | None:
     """The gain over a warm start in all cases with these settings; None without runs."""
     both = pairs(results, over, **settings)
-    seeds = mean_by_seed([gain(results, one, number) for one in both for number in NUMBERS])
+    gains = [gain(results, one, number) for one in both for number in NUMBERS]
+    seeds = [*mean_by_seed(gains).values()]
     if not seeds:
         return None
     printed = [_printed(one, number) for one in both for number in NUMBERS]
@@ -163,16 +164,13 @@ def _draw(panel: Axes, y: float, gain: Gain, colour: str, rank: int) -> None:
     mean, fill = statistics.mean(seeds), colour if rank == 0 else "white"
     form = LOST if gain.diverged else FORMS[rank]
     panel.plot(mean, y, form, color=colour, markerfacecolor=fill, markersize=size, zorder=2.5)
-    dots: dict[str, Any] = {"color": "black", "markersize": 2.2, "markeredgewidth": 0}
-    panel.plot(seeds, [y] * len(seeds), "o", gid="seed", zorder=3, **dots)
+    panel.plot(seeds, [y] * len(seeds), "o", gid="seed", **DOTS)
 
 
 def _arrange(panel: Axes, names: Sequence[str], named: bool) -> None:
     """The axes of a panel: a line at zero, algorithms from the top."""
-    panel.set_xscale("symlog", linthresh=LINEAR, linscale=0.6)
-    panel.set_xticks(TICKS, [f"{tick:g}" for tick in TICKS])
-    panel.minorticks_off()
-    panel.axvline(0, color="0.3", linewidth=0.8, zorder=1)
+    difference_scale(panel, "x")
+    difference_ticks(panel, "x", TICKS)
     panel.set_yticks(range(len(names)), names if named else [""] * len(names))
     panel.set_ylim(len(names) - 0.5, -0.5)
     panel.grid(visible=False, axis="y")

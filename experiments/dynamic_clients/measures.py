@@ -11,9 +11,9 @@ where one of three fits.
 
 from __future__ import annotations
 
-import statistics
 from typing import Any
 
+from experiments.evidence import differences
 from experiments.studies import Case, Results
 from wirelessfl.results.archive import StoredRun
 
@@ -73,14 +73,7 @@ def pairs(results: Results, over: str, **settings: Any) -> list[tuple[Case, Case
 
 def gain(results: Results, both: tuple[Case, Case], number: int) -> dict[int, float]:
     """Accuracy of the first case minus that of the second after a transition, by seed."""
-    mine, theirs = (after_by_seed(results, case, number) for case in both)
-    return {seed: mine[seed] - theirs[seed] for seed in mine if seed in theirs}
-
-
-def mean_by_seed(rows: list[dict[int, float]]) -> list[float]:
-    """The mean over several rows for each seed that all of them have."""
-    seeds = sorted(set.intersection(*map(set, rows))) if rows else []
-    return [statistics.mean(row[seed] for row in rows) for seed in seeds]
+    return differences(*(after_by_seed(results, case, number) for case in both))
 
 
 def last(case: Case) -> int:

@@ -38,7 +38,7 @@ def curves(results: Results, columns: str, lines: Sequence[str]) -> Figure:
     order = [SHOWN[start] for start in SHOWN if any(c["warm_start"] == start for c in cases)]
     for panel, (values, column) in zip(axes, itertools.product(down, across), strict=True):
         settings = {columns: column, **dict(zip(lines, values, strict=True))}
-        planned = [c for c in cases if all(c[key] == v for key, v in settings.items())]
+        planned = [case for case in cases if case.matches(settings)]
         rows = {SHOWN[c["warm_start"]]: results.rows(c) for c in planned if results.of(c)}
         missing = [SHOWN[c["warm_start"]] for c in planned if not results.of(c)]
         if rows:

@@ -1,4 +1,4 @@
-"""Tables of finished runs as Markdown, with the paper's numbers for comparison."""
+"""Tables 1 to 14 from finished runs, with the paper's numbers for comparison."""
 
 from __future__ import annotations
 
@@ -6,8 +6,9 @@ import statistics
 from collections.abc import Sequence
 
 from experiments.dynamic_clients import published
-from experiments.dynamic_clients.measures import SAME, after, after_by_seed, last, mean_by_seed
+from experiments.dynamic_clients.measures import SAME, after, after_by_seed, last
 from experiments.dynamic_clients.methods import SHOWN, per_session
+from experiments.evidence import mean_by_seed
 from experiments.studies import Case, Results
 from wirelessfl.results.costs import markdown, spread
 from wirelessfl.results.selection import DATA, MODELS, NAMES, value_text
@@ -118,7 +119,7 @@ def momenta(results: Results) -> str:
     for case in results.where():
         means = mean_by_seed([after_by_seed(results, case, number) for number in (1, 2)])
         key = f"{MODELS[case['model']]}, Dir({case['alpha']:g})", case["server_momentum"]
-        groups.setdefault(key, {})[case["warm_start"]] = spread(means)
+        groups.setdefault(key, {})[case["warm_start"]] = spread([*means.values()])
     about = "Accuracy on MNIST over the first ten rounds, in percent.\n\n"
     rows = [[*key, *(one[s] for s in starts)] for key, one in groups.items() if {*starts} <= {*one}]
     return about + markdown(["model", "momentum", *(SHOWN[s] for s in starts)], rows)

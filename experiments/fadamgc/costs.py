@@ -32,7 +32,7 @@ def costs(
     that are averaged, see ``cost_to``. Without ``target``, it is that of the data set.
     Only rows of rounds that ``every`` divides count.
     """
-    same = [case for case in cases if all(case[k] == v for k, v in settings.items())]
+    same = [case for case in cases if case.matches(settings)]
     if len(same) > 1:
         raise ValueError(f"{len(same)} cases of {results.study.name} have {settings}: give more.")
     return {

@@ -1,4 +1,4 @@
-"""The FAdamGC paper's figures, drawn from the rows of finished runs."""
+"""FAdamGC's Figures 2 to 9, Table 2 as points, and runs that collapse, from finished runs."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def of_methods(
     *,
     searched: bool = False,
 ) -> Figure:
-    """Costs until the target of all methods, each with its fastest step sizes, see ``fastest``.
+    """Table 2: costs until the target of all methods, each with its fastest step sizes.
 
     Args:
         results: the runs of the study.
@@ -177,7 +177,7 @@ def _facts(cases: list[Case], target: float | None) -> list[str]:
 def costs(
     results: Results, setting: str, label: str, tests: int = 1, target: float | None = None
 ) -> Figure:
-    """Rounds and seconds to the target against ``setting``, points of each method, joined by lines.
+    """Figures 3, 4 and 9: rounds and seconds to the target against ``setting``, a line per method.
 
     Args:
         results: the runs of the study.

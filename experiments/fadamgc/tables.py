@@ -1,4 +1,4 @@
-"""Tables of finished runs as Markdown, with the paper's numbers for comparison."""
+"""FAdamGC's Tables 2 and 3 and the numbers of its figures, with the paper's for comparison."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The FedAST paper's bar charts: seconds to the targets, with ratios above the bars."""
+"""Seconds to the targets as bars: FedAST's Figures 5 and 16, 7 and its variants (18 to 26)."""
 
 from __future__ import annotations
 

@@ -98,7 +98,7 @@ def stored(results: Results, case: Case | None) -> list[StoredRun]:
 
 def all_of(cases: Iterable[Case], **settings: Any) -> list[Case]:
     """The cases with these settings."""
-    return [case for case in cases if all(case[k] == v for k, v in settings.items())]
+    return [case for case in cases if case.matches(settings)]
 
 
 def first_of(cases: Iterable[Case], **settings: Any) -> Case | None:

@@ -1,4 +1,4 @@
-"""The FedAST paper's curves against simulated time, drawn from the rows of finished runs."""
+"""Curves against simulated time: FedAST's Figures 2, 4, 6 and its variants (17 to 25), 14 to 16."""
 
 from __future__ import annotations
 

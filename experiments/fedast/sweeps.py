@@ -1,4 +1,4 @@
-"""The FedAST figures against a setting: active clients, buffer size, awaited updates."""
+"""FedAST against a setting: active clients (Figures 3, 13), b (8, 9), awaited updates k (10-12)."""
 
 from __future__ import annotations
 

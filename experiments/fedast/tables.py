@@ -1,4 +1,4 @@
-"""Tables of finished runs of several tasks as Markdown, with the paper's numbers for comparison."""
+"""The numbers of FedAST's figures as tables, with the paper's numbers for comparison."""
 
 from __future__ import annotations
 

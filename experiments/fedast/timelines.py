@@ -1,4 +1,4 @@
-"""Timelines of FedAST and Sync-ST with the same twelve clients and two tasks."""
+"""FedAST's Figure 1: timelines of FedAST and Sync-ST with the same twelve clients and two tasks."""
 
 from __future__ import annotations
 

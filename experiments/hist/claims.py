@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import pairwise
-from typing import Any, TypeVar
+from typing import Any
 
 from experiments.evidence import Evidence, by_seed, final
 from experiments.hist.air import longest
@@ -22,8 +22,6 @@ from wirelessfl.results.intervals import (
 )
 from wirelessfl.results.selection import NAMES
 from wirelessfl.runs.targets import cost_to
-
-T = TypeVar("T")
 
 
 def less_traffic(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import statistics
 from typing import TYPE_CHECKING
 
-from experiments.evidence import final
+from experiments.evidence import differences, final_by_seed
 from experiments.hist.figures import (
     CELLS,
     QUANTITIES,
@@ -91,9 +91,8 @@ def by_slowdown(results: Results) -> dict[str, dict[float, Case]]:
 
 def losses(results: Results, case: Case, equal: Case | None) -> list[float | None] | None:
     """Final accuracies minus those with equal sizes, in points; None without a common seed."""
-    reference = {} if equal is None else {run.seed: final(run) for run in results.of(equal)}
-    pairs = [(final(run), reference[run.seed]) for run in results.of(case) if run.seed in reference]
-    return [one - other for one, other in pairs] or None
+    reference = {} if equal is None else final_by_seed(results, equal)
+    return [*differences(final_by_seed(results, case), reference).values()] or None
 
 
 def cells_table(results: Results) -> str:

@@ -1,4 +1,4 @@
-"""Tables of finished runs as Markdown, with the paper's numbers for comparison."""
+"""HIST's Tables 1 and 2 and the numbers of Figures 3, 4 and 8, with the paper's for comparison."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import statistics
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from experiments.evidence import costs_by_seed, final
+from experiments.evidence import costs_by_seed, final_by_seed
 from experiments.hist.figures import BUDGET, QUANTITIES, SPLITS, TARGET, largest_step
 from experiments.studies import Case, Results
 from experiments.tables import table_of
@@ -84,7 +84,7 @@ def savings(results: Results) -> str:
             continue
         (full,), (part,) = pair
         sent = [costs_by_seed(results.of(case), TARGET, "uplink_mib") for case in (full, part)]
-        ends = [{run.seed: final(run) for run in results.of(case)} for case in (part, full)]
+        ends = [final_by_seed(results, case) for case in (part, full)]
         spent = [
             [reached(results.rows(case), TARGET, one, FORMS[one]) for case in (full, part)]
             for one in BUDGET

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import statistics
 from collections.abc import Iterable, Sequence
 from itertools import groupby
 from typing import Any
 
-from experiments.evidence import Evidence, by_seed, final
+from experiments.evidence import Evidence, by_seed, differences, final, mean_by_seed
 from experiments.ra_fed.measures import SAME, gains
 from experiments.ra_fed.methods import DATA, MIXED, OURS, REFERENCE, dealt, share
 from experiments.studies import Case, Results
@@ -42,7 +41,7 @@ def average_gain(
             )
             some = all(theirs)
             best = max(theirs, key=lambda one: rank_of([*one.values()])) if some else {}
-            pairs.append(_differences(mine, best))
+            pairs.append(differences(mine, best))
     return [_mean(f"mean of {len(pairs)} widths", pairs, least)]
 
 
@@ -82,7 +81,7 @@ def covered_masks(evidence: Evidence, *, least: float) -> list[Effect]:
     results, effects = evidence.study("coverage"), []
     for method in OURS:
         pairs = [
-            _differences(_finals(results, case), _finals(results, case, masks="random"))
+            differences(_finals(results, case), _finals(results, case, masks="random"))
             for case in _covered(results, method)
             if max(case["capacities"]) < 1
         ]
@@ -98,9 +97,7 @@ def _covered(results: Results, method: str) -> list[Case]:
 
 def _mean(name: str, pairs: Sequence[dict[int, float]], least: float) -> Effect:
     """The mean over several differences, for the seeds that all of them have."""
-    seeds = sorted(set.intersection(*map(set, pairs))) if pairs else []
-    values = tuple(statistics.mean(pair[seed] for pair in pairs) for seed in seeds)
-    return Effect(name, values, least, "points")
+    return Effect(name, tuple(mean_by_seed(pairs).values()), least, "points")
 
 
 def memory(
@@ -130,10 +127,6 @@ def _finals(results: Results, case: Case, **other: Any) -> dict[int, float]:
     """Final accuracy by seed of a case of the study of coverage, with ``other`` settings."""
     keys = ("algorithm", "masks", "capacities", "clients_per_round")
     return by_seed(results, final, **{key: case[key] for key in keys} | other)
-
-
-def _differences(more: dict[int, float], less: dict[int, float]) -> dict[int, float]:
-    return {seed: more[seed] - less[seed] for seed in more if seed in less}
 
 
 def _groups(cases: Iterable[Case], fixed: str, varied: str) -> list[tuple[Case, Case]]:

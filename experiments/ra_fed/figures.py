@@ -1,4 +1,4 @@
-"""Figures of submodel training, drawn from the rows of finished runs."""
+"""Figures of RA-Fed's studies (the paper prints none): gains by width, masks, radio, scaling."""
 
 from __future__ import annotations
 
@@ -8,14 +8,15 @@ from collections.abc import Sequence
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
+from experiments.axes import DOTS, difference_scale, difference_ticks
 from experiments.comparison import most_finished
+from experiments.evidence import differences, final_by_seed
 from experiments.labels import costs_of, data_name, seeds_text
 from experiments.ra_fed.measures import (
     DAGGER,
     DROP,
     coverage_of,
     diverged,
-    final_by_seed,
     gains_by_seed,
     in_order,
 )
@@ -47,11 +48,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-LINEAR = 1.0
-"""Differences between -1 and 1 points have a linear axis, larger ones a logarithmic one."""
 TICKS = (-30, -10, -3, -1, 0, 1, 3, 10)
-DOTS: dict[str, Any] = {"color": "black", "markersize": 2.2, "markeredgewidth": 0, "zorder": 3}
-"""Look of single seeds."""
 
 
 def widths(results: Results) -> Figure:
@@ -77,8 +74,8 @@ def widths(results: Results) -> Figure:
                 panel.plot(seeds, [y] * len(seeds), "o", **DOTS)
             if diverged(results, case):
                 panel.annotate(DAGGER, (mean, y), (4, 0), textcoords="offset points", va="center")
-        panel.set_xscale("symlog", linthresh=LINEAR, linscale=0.6)
-        _differences(panel, "x")
+        difference_scale(panel, "x")
+        difference_ticks(panel, "x", TICKS)
         panel.set_yticks(range(len(lines)), lines if panel is axes[0] else [""] * len(lines))
         panel.tick_params(axis="y", labelsize=style().small)
         panel.set_ylim(len(lines) - 0.5, -0.5)
@@ -107,13 +104,6 @@ def _any(axes: Sequence[Axes]) -> bool:
     return any(text.get_text() == DAGGER for panel in axes for text in panel.texts)
 
 
-def _differences(panel: Axes, way: str) -> None:
-    """Ticks of an axis of differences, and a line at zero."""
-    getattr(panel, f"set_{way}ticks")(TICKS, [f"{tick:g}" for tick in TICKS])
-    panel.minorticks_off()
-    (panel.axvline if way == "x" else panel.axhline)(0, color="0.3", linewidth=0.8, zorder=1)
-
-
 FORMS = {"crossed": "s", "random": "o"}
 """Markers by kind of masks."""
 
@@ -129,8 +119,8 @@ def coverage(results: Results) -> Figure:
             look: dict[str, Any] = {"color": colour_of(method), "markersize": style().small / 1.8}
             look["markerfacecolor"] = colour_of(method) if masks == "random" else "white"
             for case, base in against_covered(results, method, masks):
-                mine, theirs = final_by_seed(results, case), final_by_seed(results, base)
-                gaps = [mine[seed] - theirs[seed] for seed in mine if seed in theirs]
+                ends = (final_by_seed(results, one) for one in (case, base))
+                gaps = [*differences(*ends).values()]
                 reached, covered = coverage_of(results, case), coverage_of(results, base)
                 if not gaps or reached is None or covered is None:
                     continue
@@ -263,9 +253,9 @@ def scale(results: Results) -> Figure:
                 points[float(at)] = gaps
         if points:
             draw_points(panel, points, NAMES[method], place, shift=0.17 * (place - 2.5), line=False)
-    panel.set_yscale("symlog", linthresh=LINEAR, linscale=0.6)
+    difference_scale(panel, "y")
     low, high = panel.get_ylim()
-    _differences(panel, "y")
+    difference_ticks(panel, "y", TICKS)
     panel.set_ylim(1.5 * low, high)
     edges = [one for one in sizes if _at_edge(results, one)]
     labels = [share(results.where(capacities=one)[0]) + "*" * (one in edges) for one in sizes]
@@ -285,8 +275,7 @@ def scaled_gain(results: Results, method: str, capacities: tuple[float, ...]) ->
     accuracies = [final_by_seed(results, case) for case in pair if case is not None]
     if len(accuracies) < len(FACTORS):
         return []
-    scaled, plain = accuracies
-    return [scaled[seed] - plain[seed] for seed in scaled if seed in plain]
+    return [*differences(*accuracies).values()]
 
 
 def _best_step(

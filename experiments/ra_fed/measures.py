@@ -7,6 +7,7 @@ import statistics
 from collections.abc import Sequence
 from typing import Any
 
+from experiments.evidence import final_by_seed
 from experiments.ra_fed.methods import METHODS, OTHERS, REFERENCE, share
 from experiments.studies import Case, Results
 from wirelessfl.base.rows import has_diverged
@@ -57,12 +58,6 @@ def coverage_of(results: Results, case: Case) -> tuple[int, float] | None:
     if not values:
         return None
     return min(least for least, _ in values), 100 * statistics.mean(part for _, part in values)
-
-
-def final_by_seed(results: Results, case: Case) -> dict[int, float]:
-    """Final accuracy in percent by seed."""
-    runs = zip(results.of(case), results.finals(case), strict=True)
-    return {run.seed: accuracy for run, accuracy in runs}
 
 
 def round_seconds(rows: Rows, limit: float | None = None) -> float:

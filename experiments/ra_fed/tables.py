@@ -1,4 +1,4 @@
-"""Tables of finished runs as Markdown."""
+"""Tables of RA-Fed's studies: accuracies by width, coverage, and costs over the radio."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ def accuracies(results: Results) -> str:
 def core(results: Results) -> str:
     """Final accuracies of the study's first setting, with one column per method."""
     first = results.study.cases[0]
-    cases = [case for case in results.where() if all(case[k] == first[k] for k in SAME)]
+    cases = results.where(**{key: first[key] for key in SAME})
     full = [case for case in cases if case["algorithm"] == REFERENCE]
     some = sorted((case for case in cases if case not in full), key=case_order)
     methods = [method for method in METHODS if any(c["algorithm"] == method for c in some)]

@@ -8,7 +8,6 @@ import pytest
 
 import wirelessfl
 from experiments.codesign import (
-    choices,
     curves,
     designs,
     figures,
@@ -19,8 +18,16 @@ from experiments.codesign import (
     tables,
 )
 from experiments.codesign.__main__ import PAPER
-from experiments.codesign.choices import SWEEP, samples
 from experiments.codesign.networks import DRAWS, NETWORKS, UPLINKS, over, realised
+from experiments.codesign.samples import (
+    BEST_PILOT,
+    FEDTUNE,
+    FIXED_PAIR,
+    SWEEP,
+    chosen,
+    later,
+    samples,
+)
 from experiments.codesign.sweep import CRITERIA, PAIRS, TARGETS, GridRuns, Sweep, by_place, trained
 from experiments.decided.uplinks import OPTIMAL, SLOTS
 from experiments.evidence import Evidence
@@ -303,11 +310,11 @@ def test_a_design_has_the_least_predicted_cost():
     assert design.predicted.seconds == pytest.approx(3.6)
     assert design.error() == pytest.approx(abs(3.6 / 4.8 - 1))
     assert design.regret() == pytest.approx(4.8 / 4.0 - 1)
-    by_method = {one.method: one for one in choices.chosen(sample)}
+    by_method = {one.method: one for one in chosen(sample)}
     assert by_method[SWEEP].seconds == (4.0,)
-    assert by_method[choices.BEST_PILOT].places == (0,)
+    assert by_method[BEST_PILOT].places == (0,)
     assert by_method[searches.TPE].seconds == pytest.approx((4.0, 4.8))
-    assert by_method[choices.FIXED_PAIR].seconds == (math.inf,)
+    assert by_method[FIXED_PAIR].seconds == (math.inf,)
     assert tables.against(sample, searches.TPE) == pytest.approx(4.8 / 4.4)
     assert tables.saved(sample) == 1.0  # no fixed setting reaches the target
 
@@ -319,7 +326,7 @@ def test_runs_with_other_seeds_count_with_their_rounds_or_length():
     elsewhere = first.elsewhere(first.design().sweep)
     assert elsewhere[:3] == pytest.approx([6 * 1.0, 2 * 0.6, 100 * 1.0])
     wanted = sorted(abs(ratio - 1) for ratio in (4 / 6, 6 / 4, 8 / 2, 2 / 8))
-    assert sorted(choices.later(both.trained)) == pytest.approx(wanted)
+    assert sorted(later(both.trained)) == pytest.approx(wanted)
 
 
 def test_a_sample_needs_all_runs():
@@ -354,7 +361,7 @@ def test_criteria_are_medians_over_all_samples(found, tmp_path):
 
 def test_no_choice_beats_the_sweep(found):
     for method, values in tables.excess(found).items():
-        if method != choices.FEDTUNE:  # which is not bound to pairs of the grid
+        if method != FEDTUNE:  # which is not bound to pairs of the grid
             assert min(values) >= 0, method
     assert max(tables.excess(found)[SWEEP]) == 0
 

@@ -6,17 +6,17 @@ from dataclasses import replace
 
 import pytest
 
-from experiments.dynamic_clients import costs, figures, gains, published, radio, sessions, tables
+from experiments.dynamic_clients import costs, gains, lasting, published, radio, sessions, tables
 from experiments.dynamic_clients.__main__ import EXPERIMENTS, PAPER
 from experiments.dynamic_clients.measures import (
     after,
     gain,
-    mean_by_seed,
     number_of,
     pairs,
     session_of,
 )
 from experiments.dynamic_clients.methods import SHOWN, complete, per_session
+from experiments.evidence import mean_by_seed
 from experiments.studies import SCALES, Case, Results, Study
 from tests.drawn import facts, finished, legend, lines, ticks, titles
 from wirelessfl.base.errors import TrainingError
@@ -323,7 +323,7 @@ def test_gains_are_paired_by_seed():
     assert gains.gain_of(results, "average") is None
     fewer = results_of({**HAND, "previous": HAND["previous"][1:]})
     assert gains.gain_of(fewer, "previous").seeds == pytest.approx([ours[1]])
-    assert mean_by_seed([{0: 1.0, 1: 2.0}, {1: 4.0}]) == [3.0]
+    assert mean_by_seed([{0: 1.0, 1: 2.0}, {1: 4.0}]) == {1: 3.0}
     lost = [row | {"loss": None} for row in HAND["previous"][0].rows]
     diverged = results_of({**HAND, "previous": [replace(HAND["previous"][0], rows=lost)]})
     assert gains.gain_of(diverged, "previous").diverged
@@ -337,17 +337,17 @@ def test_gains_are_paired_by_seed():
 def test_gains_by_round():
     """Differences at each round of a session, mean over the transitions, seed by seed."""
     results = results_of(HAND)
-    found = figures.by_round(results, "previous", algorithm="fedavg")
+    found = lasting.by_round(results, "previous", algorithm="fedavg")
     assert found[0] == pytest.approx([60, 50])
     assert found[1] == pytest.approx([30, 25])
     assert found[2] == pytest.approx([0, 0])
     assert set(found) == {0, 1, 2}
-    figure = finished(figures.lasting(results))
+    figure = finished(lasting.points(results))
     panel, _ = figure.axes
-    places = [figures.SHOWN_AT.index(after) for after in (0, 1, 2)]
+    places = [lasting.SHOWN_AT.index(after) for after in (0, 1, 2)]
     assert lines(panel)["FedAvg"] == (places, pytest.approx([55, 27.5, 0]))
     assert "2 seeds" in facts(figure)
-    assert "| FedAvg | Previous | 55.00 ± 7.07 | 27.50 ± 3.54 |" in figures.table(results)
+    assert "| FedAvg | Previous | 55.00 ± 7.07 | 27.50 ± 3.54 |" in lasting.table(results)
 
 
 def test_curves_over_sessions():

@@ -1,4 +1,4 @@
-"""Designs and what others choose: pairs (H, E) with their predicted and realised costs."""
+"""Samples: designs and what others choose, pairs (H, E) with predicted and realised costs."""
 
 from __future__ import annotations
 

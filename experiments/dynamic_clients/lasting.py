@@ -6,7 +6,7 @@ import statistics
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from experiments.dynamic_clients.gains import LINEAR
+from experiments.axes import difference_scale, difference_ticks
 from experiments.dynamic_clients.measures import pairs, session_of
 from experiments.dynamic_clients.methods import ALGORITHMS, SHOWN
 from experiments.labels import data_name, seeds_text
@@ -31,7 +31,7 @@ GAIN = (
 BASELINES = ("previous", "average")
 
 
-def lasting(results: Results) -> Figure:
+def points(results: Results) -> Figure:
     """Gain of Proposed against rounds after a transition, one panel per other warm start."""
     figure, axes = new_figure(len(BASELINES), height=2.4)
     for panel, over in zip(axes, BASELINES, strict=True):
@@ -40,11 +40,8 @@ def lasting(results: Results) -> Figure:
             if values:
                 places = {float(SHOWN_AT.index(t)): seeds for t, seeds in values.items()}
                 draw_points(panel, places, NAMES[algorithm], place)
-        panel.axhline(0, color="0.3", linewidth=0.8, zorder=1)
-        panel.set_yscale("symlog", linthresh=LINEAR, linscale=0.6)
-        ticks = (-1, 0, 1, 3, 10, 30, 100)
-        panel.set_yticks(ticks, [f"{tick:g}" for tick in ticks])
-        panel.minorticks_off()
+        difference_scale(panel, "y")
+        difference_ticks(panel, "y", (-1, 0, 1, 3, 10, 30, 100))
         panel.set_xticks(range(len(SHOWN_AT)), [str(one) for one in SHOWN_AT])
         panel.set_xlabel("round after a change of clients")
         panel.set_ylabel("gain of Proposed (pp)")
