@@ -5,8 +5,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
-from experiments.fedast.costs import costs, identical
-from experiments.fedast.measures import compared, to_end, to_mean, to_target
+from experiments.fedast.measures import compared, costs, identical, to_end, to_mean, to_target
 from experiments.fedast.tables import pairs
 from experiments.fedast.tasks import Goal, label, names, target, title
 from experiments.labels import seeds_text

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from itertools import pairwise
 
 from experiments.evidence import Evidence
-from experiments.fedast.costs import (
+from experiments.fedast.measures import (
     costs,
     dynamic_and_sync,
     finals,

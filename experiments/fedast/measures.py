@@ -1,22 +1,58 @@
-"""Measures from rows of several tasks: times to targets, staleness, final values, curves."""
+"""Measures from rows of several tasks: costs to targets, staleness, final values, curves."""
 
 from __future__ import annotations
 
 import statistics
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import numpy as np
 
-from experiments.fedast.tasks import Goal, names, target
+from experiments.comparison import most_finished
+from experiments.fedast.tasks import Goal, kinds, names, shares, target
 from experiments.studies import Case, Results
 from wirelessfl.base.figures.marks import AtLeast, missed
 from wirelessfl.base.rows import as_mean_value
 from wirelessfl.results.archive import StoredRun
 from wirelessfl.results.costs import LAST
-from wirelessfl.runs.targets import cost_to
+from wirelessfl.results.intervals import Costs
+from wirelessfl.runs.targets import CostToTarget, cost_to
 
 Rows = list[dict[str, Any]]
+
+
+def costs(
+    results: Results,
+    case: Case | None,
+    tasks: Sequence[str] | None = None,
+    *,
+    quantity: str = "sim_seconds",
+    goal: Goal = None,
+    over: Callable[[Iterable[float]], float] = max,
+    tests: int = 1,
+) -> dict[int, CostToTarget]:
+    """By seed, ``quantity`` until tasks reach their targets.
+
+    Args:
+        results: results of the study.
+        case: the case; None for no runs.
+        tasks: names of tasks; None for all.
+        quantity: field of rows.
+        goal: the targets.
+        over: combines the tasks.
+        tests: number of tests that are averaged, see ``cost_to``.
+    """
+    by_seed = {}
+    for run in stored(results, case):
+        assert case is not None
+        ends = [
+            cost_to(run.rows_of(name), target(case, name, goal), tests).of(quantity)
+            for name in tasks or names(case)
+        ]
+        cost = float(over([end.cost for end in ends]))
+        before = float(over([end.cost if end.before is None else end.before for end in ends]))
+        by_seed[run.seed] = CostToTarget(cost, all(end.reached for end in ends), before)
+    return by_seed
 
 
 def to_target(
@@ -27,19 +63,13 @@ def to_target(
     goal: Goal = None,
     tests: int = 1,
 ) -> list[float | None]:
-    """For each seed, ``quantity`` when a task first reaches its target.
-
-    A run that does not reach it has its end as a bound (``AtLeast``). ``goal`` gives the targets,
-    and ``tests`` the number of tests that are averaged, see ``cost_to``.
-    """
-    accuracy = target(case, name, goal)
-    costs = [cost_to(run.rows_of(name), accuracy, tests).of(quantity) for run in results.of(case)]
-    return [until.cost if until.reached else AtLeast(until.cost) for until in costs]
+    """``costs`` of one task to be drawn: for each seed, or as a bound (``AtLeast``)."""
+    return _drawn(costs(results, case, [name], quantity=quantity, goal=goal, tests=tests))
 
 
 def to_end(results: Results, case: Case) -> list[float | None]:
     """For each seed, the time when the last task reaches its target; see ``to_target``."""
-    return _over_tasks([to_target(results, case, name) for name in names(case)], max)
+    return _drawn(costs(results, case))
 
 
 def to_mean(results: Results, case: Case, goal: Goal = None, tests: int = 1) -> list[float | None]:
@@ -47,18 +77,11 @@ def to_mean(results: Results, case: Case, goal: Goal = None, tests: int = 1) -> 
 
     If a task does not reach its target, the mean is a bound.
     """
-    by_task = [to_target(results, case, name, goal=goal, tests=tests) for name in names(case)]
-    return _over_tasks(by_task, statistics.mean)
+    return _drawn(costs(results, case, over=statistics.mean, goal=goal, tests=tests))
 
 
-def _over_tasks(
-    by_task: list[list[float | None]], how: Callable[[list[float]], float]
-) -> list[float | None]:
-    costs: list[float | None] = []
-    for values in zip(*by_task, strict=True):
-        together = how([value for value in values if value is not None])
-        costs.append(AtLeast(together) if any(map(missed, values)) else together)
-    return costs
+def _drawn(by_seed: dict[int, CostToTarget]) -> list[float | None]:
+    return [one.cost if one.reached else AtLeast(one.cost) for one in by_seed.values()]
 
 
 def mean(values: Sequence[float | None]) -> float | None:
@@ -78,13 +101,12 @@ def fastest(results: Results, cases: Sequence[Case]) -> Case:
 
     Cases with fewer seeds than the others, such as those of a search, are left out.
     """
-    most = max(len(results.of(case)) for case in cases)
 
     def seconds(case: Case) -> float:
         end = mean(to_end(results, case))
         return float("inf") if end is None else end
 
-    return min((case for case in cases if len(results.of(case)) == most), key=seconds)
+    return min(most_finished(results, cases), key=seconds)
 
 
 def compared(results: Results, against: str) -> list[Case]:
@@ -114,6 +136,64 @@ def final(
         rows = [row for name in of or names(case) for row in run.rows_of(name)[-LAST:]]
         accuracies.append(statistics.mean(as_mean_value(row, quantity) for row in rows))
     return accuracies
+
+
+def finals(
+    results: Results, case: Case | None, tasks: Sequence[str] | None = None
+) -> dict[int, float]:
+    """By seed, the final accuracy in percent, mean over these or all tasks."""
+    runs = stored(results, case)
+    if not runs:
+        return {}
+    assert case is not None
+    values = final(results, case, of=tasks)
+    return {run.seed: 100 * value for run, value in zip(runs, values, strict=True)}
+
+
+def method(
+    results: Results, name: str, option: str = "S", *, mitigated: bool = True
+) -> Case | None:
+    """The case of a method that divides clients evenly; None if the study has none."""
+    cases = [
+        case
+        for case in results.study.cases
+        if shares(case) is None and (case["option"] or "S") == option
+    ]
+    return next((c for c in all_of(cases, algorithm=name) if (c["first"] != 0) == mitigated), None)
+
+
+def identical(
+    results: Results, kind: str, count: int, goal: Goal = None, tests: int = 1
+) -> tuple[Costs, Costs]:
+    """Mean seconds over ``count`` tasks of a data set, Sync-ST and FedAST; see ``costs``."""
+    of = [c for c in results.study.cases if kinds(c) == (kind,) and len(names(c)) == count]
+    cases = (first_of(of, algorithm=name) for name in ("sync-st", "fedast"))
+    slow, fast = (
+        costs(results, case, over=statistics.mean, goal=goal, tests=tests) for case in cases
+    )
+    return slow, fast
+
+
+def dynamic_and_sync(results: Results) -> tuple[Costs, Costs]:
+    """Seconds to all targets of the fastest Sync-ST with mitigation, and of FedAST (D)."""
+    cases = [c for c in all_of(results.study.cases, algorithm="sync-st") if c["first"] != 0]
+    sync = fastest(results, cases) if cases else None
+    return costs(results, sync), costs(results, method(results, "fedast", "D"))
+
+
+def stored(results: Results, case: Case | None) -> list[StoredRun]:
+    """The finished runs of a case; none for None."""
+    return [] if case is None else results.of(case)
+
+
+def all_of(cases: Iterable[Case], **settings: Any) -> list[Case]:
+    """The cases with these settings."""
+    return [case for case in cases if case.matches(settings)]
+
+
+def first_of(cases: Iterable[Case], **settings: Any) -> Case | None:
+    """The first case with these settings; None if there is none."""
+    return next(iter(all_of(cases, **settings)), None)
 
 
 def staleness(results: Results, case: Case) -> tuple[float, int] | None:

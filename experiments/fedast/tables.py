@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from experiments.fedast.costs import identical as seconds_of
 from experiments.fedast.measures import (
     fastest,
     final,
@@ -13,6 +12,7 @@ from experiments.fedast.measures import (
     to_end,
     to_mean,
 )
+from experiments.fedast.measures import identical as seconds_of
 from experiments.fedast.measures import to_target as times_of
 from experiments.fedast.tasks import Goal, is_central, kinds, label, names, target, title
 from experiments.studies import Case, Results

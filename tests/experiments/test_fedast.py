@@ -179,7 +179,10 @@ def test_sustained_accuracy_is_a_mean_of_tests_in_a_row(found):
     goal = target(case, name)
     accuracies = [goal + 0.3, *[goal - 0.1] * 3, goal - 0.05, goal, goal + 0.1, goal + 0.2, goal]
     rows = [{"task": name, "accuracy": a, "sim_seconds": 2.0 * i} for i, a in enumerate(accuracies)]
-    runs = [StoredRun({}, rows, {}, {}, 0.0), StoredRun({}, rows[1:7], {}, {}, 0.0)]
+    runs = [
+        StoredRun({"run": {"seed": seed}}, some, {}, {}, 0.0)
+        for seed, some in enumerate((rows, rows[1:7]))
+    ]
     place = results.study.cases.index(case)
     made = Results(results.study, {**results.runs, place: runs})
     assert measures.to_target(made, case, name) == [0.0, 10.0]
