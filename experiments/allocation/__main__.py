@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING
 
 from rich.console import Console
 
+from experiments import records
 from experiments.allocation import resource_blocks
 from experiments.allocation.networks import NETWORKS
 from experiments.allocation.resource_blocks import Blocks
-from experiments.allocation.study import FILE, GROUP, PROBLEMS, Gap, load, measure, save
+from experiments.allocation.study import FILE, GROUP, PROBLEMS, Gap, load, measure
 from experiments.paper import exit_code
 from wirelessfl.base.errors import ConfigError
 from wirelessfl.base.figures.curves import line_look, new_figure, save_figure, style, use_style
@@ -176,10 +177,10 @@ def main(words: Sequence[str] | None = None) -> int:
         if data is not None:
             with console.status("training") if console.is_terminal else console:
                 blocks = resource_blocks.measure(data)
-            resource_blocks.save(blocks)
+            records.save((one._asdict() for one in blocks), resource_blocks.FILE)
         print(resource_blocks.table(blocks))
         if (arguments.make and whole) or arguments.blocks:
-            save(gaps, FILE)
+            records.save((one._asdict() for one in gaps), FILE)
             text = page(gaps, blocks, PAGE.read_text(encoding="utf-8"))
             PAGE.write_text(text, encoding="utf-8")
         if arguments.out is not None or (arguments.make and whole):

@@ -8,7 +8,6 @@ A packet of client i in block n is lost with probability 1 - exp(-m (I_n + N) d_
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
 from itertools import pairwise
 from pathlib import Path
@@ -21,6 +20,7 @@ from torch import Tensor
 
 from channels.arrays import FloatArray, IntArray
 from channels.streams import Stream
+from experiments import records
 from solvers import assign_resource_blocks
 from wirelessfl.data import Dataset
 from wirelessfl.results.costs import markdown, spread
@@ -173,12 +173,6 @@ def table(measured: list[Blocks]) -> str:
     return markdown(["rule", *(f"{blocks} blocks" for blocks in INTERFERENCE)], rows)
 
 
-def save(measured: list[Blocks], file: Path = FILE) -> None:
-    """Write the accuracies as JSON."""
-    text = json.dumps([one._asdict() for one in measured], indent=1)
-    file.write_text(text + "\n", encoding="utf-8")
-
-
 def load(file: Path = FILE) -> list[Blocks]:
     """Read the accuracies."""
-    return [Blocks(**row) for row in json.loads(file.read_text(encoding="utf-8"))]
+    return records.load(Blocks, file)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -11,6 +10,7 @@ import numpy as np
 
 from channels.arrays import FloatArray
 from channels.streams import Stream
+from experiments import records
 from experiments.allocation import baselines
 from experiments.allocation.networks import KAPPA, NETWORKS, Cells, drawn
 from solvers import (
@@ -199,12 +199,6 @@ STUDIES: dict[str, Callable[[Cells, int], tuple[Solution[Any], dict[str, FloatAr
 }
 
 
-def save(gaps: list[Gap], file: Path = FILE) -> None:
-    """Write the gaps as JSON."""
-    text = json.dumps([one._asdict() for one in gaps], indent=1)
-    file.write_text(text + "\n", encoding="utf-8")
-
-
 def load(file: Path = FILE) -> list[Gap]:
     """Read the gaps."""
-    return [Gap(**row) for row in json.loads(file.read_text(encoding="utf-8"))]
+    return records.load(Gap, file)

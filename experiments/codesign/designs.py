@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import wirelessfl
+from experiments import records
 from experiments.codesign.curves import SHARES, as_pilot, designed
 from experiments.codesign.grid import STEPS as GRID_STEPS
 from experiments.codesign.networks import NETWORKS, over
@@ -86,16 +87,13 @@ class Made(NamedTuple):
 
 def load(file: Path = FILE) -> list[Made]:
     """The designs of a file; none if there is no file."""
-    if not file.is_file():
-        return []
-    lines = json.loads(file.read_text(encoding="utf-8"))
-    return [Made(*(tuple(x) if isinstance(x, list) else x for x in line)) for line in lines]
+    return records.load(Made, file)
 
 
 def save(made: Iterable[Made], file: Path = FILE, settings: Path = SETTINGS) -> None:
     """Write the designs, and the settings of their runs."""
     made = list(made)
-    file.write_text("[\n" + ",\n".join(map(json.dumps, made)) + "\n]\n", encoding="utf-8")
+    records.save(made, file)
     parts = [HEAD] + [_entry(one, first=not place) for place, one in enumerate(made)]
     settings.write_text("\n".join(parts), encoding="utf-8")
 

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from experiments.codesign.curves import Curve
 from experiments.codesign.searches import PairSearch
 from experiments.codesign.sweep import GridRuns, Sweep
 from experiments.codesign.tuned import Tuned
+from experiments.records import listed, record
 
 FILE = Path(__file__).with_name("predictions.json")
 """The numbers of scale ``small``, in the repository."""
@@ -45,19 +45,11 @@ def load(file: Path = FILE) -> Found:
     """The numbers of a file; none if there is no file."""
     text = json.loads(file.read_text(encoding="utf-8")) if file.is_file() else {}
     return Found(
-        *([kind(*map(_tuple, line)) for line in text.get(name, [])] for name, kind in KINDS.items())
+        *([record(kind, line) for line in text.get(name, [])] for name, kind in KINDS.items())
     )
 
 
-def _tuple(value: Any) -> Any:
-    return tuple(map(_tuple, value)) if isinstance(value, list) else value
-
-
-def save(record: Found, file: Path = FILE) -> None:
+def save(numbers: Found, file: Path = FILE) -> None:
     """Write a file."""
-    parts = [f'"{name}": [\n{_lines(lines)}\n]' for name, lines in zip(KINDS, record, strict=True)]
+    parts = [f'"{name}": {listed(lines)}' for name, lines in zip(KINDS, numbers, strict=True)]
     file.write_text("{\n" + ",\n".join(parts) + "\n}\n", encoding="utf-8")
-
-
-def _lines(lines: Iterable[Any]) -> str:
-    return ",\n".join(json.dumps(line) for line in lines)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
+from experiments import records
 from experiments.decided import conventions, crossover, energy, findings, masks, oma, selection
 from experiments.evidence import Evidence
 from experiments.paper import Experiment, Paper
@@ -33,9 +34,9 @@ PAPER = Paper(
         "energy": lambda: energy.draw(energy.load()),
     },
     makers={
-        "oma": lambda: oma.save(oma.measure(oma.evidence(), oma.load(), _say), oma.FILE),
-        "crossover": lambda: crossover.save(crossover.measure(show=_say), crossover.FILE),
-        "energy": lambda: energy.save(
+        "oma": lambda: records.save(oma.measure(oma.evidence(), oma.load(), _say), oma.FILE),
+        "crossover": lambda: records.save(crossover.measure(show=_say), crossover.FILE),
+        "energy": lambda: records.save(
             energy.measure(oma.evidence(), Evidence.of(PAPER), energy.load(), _say), energy.FILE
         ),
     },

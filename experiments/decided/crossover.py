@@ -6,7 +6,6 @@ Figure 7 and writes ``crossover.json``, from which table and figure follow.
 
 from __future__ import annotations
 
-import json
 import statistics
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -16,6 +15,7 @@ import numpy as np
 
 import wirelessfl
 from channels.arrays import FloatArray
+from experiments import records
 from experiments.decided.uplinks import AIR, BEST, OMA, SLOTS
 from experiments.priced import over
 from wirelessfl.base.figures.curves import new_figure, style
@@ -128,15 +128,7 @@ def measure(
 
 def load(file: Path = FILE) -> list[Place]:
     """The places of a file; none if there is no file."""
-    if not file.is_file():
-        return []
-    return [Place(*one) for one in json.loads(file.read_text(encoding="utf-8"))]
-
-
-def save(places: Sequence[Place], file: Path) -> None:
-    """Write a file, one place per line."""
-    text = "[\n" + ",\n".join(json.dumps(one) for one in places) + "\n]\n"
-    file.write_text(text, encoding="utf-8")
+    return records.load(Place, file)
 
 
 def table(places: Sequence[Place]) -> str:

@@ -7,7 +7,6 @@ all designs. ``python -m experiments.decided energy --make`` prices stored runs 
 
 from __future__ import annotations
 
-import json
 import statistics
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -15,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import wirelessfl
+from experiments import records
 from experiments.axes import log_axes
 from experiments.decided.uplinks import EQUAL, OMA, OPTIMAL, shown
 from experiments.evidence import Evidence
@@ -131,15 +131,7 @@ def measure(
 
 def load(file: Path = FILE) -> list[DesignCost]:
     """The costs of a file; none if there is no file."""
-    if not file.is_file():
-        return []
-    return [DesignCost(*one) for one in json.loads(file.read_text(encoding="utf-8"))]
-
-
-def save(costs: Iterable[DesignCost], file: Path) -> None:
-    """Write a file, one cost per line."""
-    text = "[\n" + ",\n".join(json.dumps(one) for one in costs) + "\n]\n"
-    file.write_text(text, encoding="utf-8")
+    return records.load(DesignCost, file)
 
 
 def table(costs: Sequence[DesignCost]) -> str:

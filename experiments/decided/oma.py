@@ -6,7 +6,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 import operator
 import statistics
@@ -15,6 +14,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from experiments import records
 from experiments.decided.uplinks import AIR, BEST, OMA, shown
 from experiments.evidence import Evidence
 from experiments.hist.__main__ import PAPER as HIST
@@ -71,15 +71,7 @@ class Point(NamedTuple):
 
 def load(file: Path = FILE) -> list[Point]:
     """The points of a file; none if there is no file."""
-    if not file.is_file():
-        return []
-    return [Point(*one) for one in json.loads(file.read_text(encoding="utf-8"))]
-
-
-def save(points: Iterable[Point], file: Path) -> None:
-    """Write a file, one point per line."""
-    text = "[\n" + ",\n".join(json.dumps(one) for one in points) + "\n]\n"
-    file.write_text(text, encoding="utf-8")
+    return records.load(Point, file)
 
 
 def wanted(evidence: Evidence) -> Iterator[tuple[Point, Case, StoredRun]]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import json
 import os
 import resource
 import statistics
@@ -15,6 +14,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
 
+from experiments import records
 from experiments.dynamic_clients.methods import SHOWN, per_session
 from experiments.paper import show
 from experiments.studies import Case, Study
@@ -101,9 +101,7 @@ def _usage(case: Case, seed: int) -> resource.struct_rusage:
 
 def load(file: Path = FILE) -> list[MeasuredCost]:
     """The measurements of a file; none if there is no file."""
-    if not file.is_file():
-        return []
-    return [MeasuredCost(**one) for one in json.loads(file.read_text(encoding="utf-8"))]
+    return records.load(MeasuredCost, file)
 
 
 def make(study: Study, file: Path) -> None:
@@ -118,9 +116,8 @@ def make(study: Study, file: Path) -> None:
             costs.append(measure(case, seed))
             progress = f"{case.label}, seed {seed}: {costs[-1].cpu_seconds:.1f} s"
             print(progress, file=sys.stderr, flush=True)
-            text = "[\n" + ",\n".join(json.dumps(one._asdict()) for one in costs) + "\n]\n"
             draft = file.with_name(f".{file.name}")
-            draft.write_text(text, encoding="utf-8")
+            records.save((one._asdict() for one in costs), draft)
             draft.replace(file)
 
 

@@ -9,6 +9,7 @@ from statistics import geometric_mean
 import pytest
 
 import wirelessfl
+from experiments import records
 from experiments.blocks import DOCS
 from experiments.decided import conventions, crossover, energy, findings, masks, oma, selection
 from experiments.decided.__main__ import PAPER
@@ -313,7 +314,7 @@ def costs(tmp_path_factory):
 
 
 def test_the_figure_of_energy_has_a_point_per_design(costs, tmp_path):
-    energy.save(costs, tmp_path / "a.json")
+    records.save(costs, tmp_path / "a.json")
     assert energy.load(tmp_path / "a.json") == costs
     figure = finished(energy.draw(costs))
     (panel,) = figure.axes
