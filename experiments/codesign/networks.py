@@ -16,9 +16,7 @@ from channels.arrays import FloatArray
 from experiments.decided.uplinks import EQUAL, OMA, OPTIMAL, SLOTS
 from wirelessfl.config import Config
 from wirelessfl.designs.sampled_rounds import SampledRounds
-from wirelessfl.results.archive import StoredRun
 from wirelessfl.runs.build.planners import plan_without_data
-from wirelessfl.runs.pricing.radio import repriced
 
 UPLINKS = (SLOTS, EQUAL, OPTIMAL)
 """Names of the uplinks, see ``experiments.decided.uplinks``."""
@@ -75,14 +73,6 @@ def over(config: Config, network: str, uplink: str) -> Config:
             kept.pop("transmit_power_w", None)
         tables[section] = kept | dict(changes)
     return Config.of(tables)
-
-
-def realised(run: StoredRun, rounds: int, network: str, uplink: str) -> SecondsAndJoules:
-    """What the first ``rounds`` global rounds of a stored run cost over a network."""
-    here = Config.of(run.settings)
-    rows = [row for row in run.rows if row["round"] <= rounds]
-    last = repriced(rows, here, over(here, network, uplink)).rows[-1]
-    return SecondsAndJoules(float(last["sim_seconds"]), float(last["joules"]))
 
 
 class RoundPrices(NamedTuple):

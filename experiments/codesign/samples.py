@@ -81,11 +81,6 @@ class Sample(NamedTuple):
     others: dict[str, list[GridRuns]]
 
     @property
-    def whole(self) -> bool:
-        """Whether all runs of all algorithms are stored."""
-        return self.algorithms == list(ALGORITHMS)
-
-    @property
     def algorithms(self) -> list[str]:
         """Algorithms with all runs."""
         return [

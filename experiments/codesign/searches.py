@@ -74,14 +74,13 @@ def searches(
         show(f"searched: {', '.join(map(str, sweep.place))}")
 
 
-def tpe(seconds: list[float], seed: int, first: int, trainings: int = COUNT) -> list[int]:
-    """The places in ``PAIRS`` that Optuna's sampler tries, once each.
+def tpe(seconds: list[float], seed: int, first: int) -> list[int]:
+    """The ``COUNT`` places in ``PAIRS`` that Optuna's sampler tries first, once each.
 
     Args:
         seconds: [20], seconds to the target; infinity where it is not reached.
         seed: seed of the sampler.
         first: number of random trials before the first guided one.
-        trainings: number of distinct pairs.
     """
     import optuna
 
@@ -92,7 +91,7 @@ def tpe(seconds: list[float], seed: int, first: int, trainings: int = COUNT) -> 
     study = optuna.create_study(sampler=sampler)
     tried: list[int] = []
     for _ in range(ASKED):
-        if len(tried) == trainings:
+        if len(tried) == COUNT:
             break
         trial = study.ask()
         h = steps[trial.suggest_int("H", 0, len(steps) - 1)]

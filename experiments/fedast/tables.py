@@ -231,8 +231,9 @@ def buffers(results: Results, goal: Goal = None) -> str:
     return markdown(head, rows)
 
 
-def awaited(results: Results, levels: Sequence[str] = ("lower", "main")) -> str:
-    """Figures 10 to 12: effect of k on Sync-ST, with targets of these levels."""
+def awaited(results: Results) -> str:
+    """Figures 10 to 12: effect of k on Sync-ST, with the lower and the main targets."""
+    levels = "lower", "main"
     head = ["k", "task", *(f"{q} to the {one} target" for one in levels for q in COSTS)]
     rows = []
     for case in results.where():

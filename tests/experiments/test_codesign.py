@@ -18,7 +18,7 @@ from experiments.codesign import (
     tables,
 )
 from experiments.codesign.__main__ import PAPER
-from experiments.codesign.networks import DRAWS, NETWORKS, UPLINKS, over, realised
+from experiments.codesign.networks import DRAWS, NETWORKS, UPLINKS, over
 from experiments.codesign.samples import (
     BEST_PILOT,
     FEDTUNE,
@@ -38,6 +38,7 @@ from wirelessfl.config import Config
 from wirelessfl.designs.pilot_plan import COUNT, LARGEST, STEPS
 from wirelessfl.designs.points import PilotChoices, chosen_points, ramp
 from wirelessfl.results.archive import StoredRun
+from wirelessfl.runs.pricing.radio import repriced
 
 
 @pytest.fixture(scope="module")
@@ -106,9 +107,11 @@ def test_a_stored_cost_is_a_price_of_the_run(runs, found, network, uplink, algor
     run = runs["digits", algorithm, 1][pair]
     (sweep,) = (s for s in found.sweeps if s.place == ("digits", algorithm, 1, network, uplink))
     place = PAIRS.index(pair)
-    cost = realised(run, sweep.rounds[place], network, uplink)
-    assert sweep.seconds[place] == pytest.approx(cost.seconds, rel=1e-5)
-    assert sweep.joules[place] == pytest.approx(cost.joules, rel=1e-5)
+    here = Config.of(run.settings)
+    rows = [row for row in run.rows if row["round"] <= sweep.rounds[place]]
+    end = repriced(rows, here, over(here, network, uplink)).rows[-1]
+    assert sweep.seconds[place] == pytest.approx(end["sim_seconds"], rel=1e-5)
+    assert sweep.joules[place] == pytest.approx(end["joules"], rel=1e-5)
 
 
 def test_expected_costs_and_choices_are_those_of_a_design(runs, found):
