@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
+from wirelessfl.base.figures.curves import log_ticks
+
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
@@ -28,11 +30,7 @@ def difference_ticks(panel: Axes, way: Literal["x", "y"], ticks: Sequence[float]
 
 def log_axes(panel: Axes) -> None:
     """Make both axes logarithmic, with ticks at 1, 2 and 5 times powers of ten."""
-    from matplotlib.ticker import LogLocator, NullFormatter
-
     panel.set_xscale("log")
     panel.set_yscale("log")
     for axis in (panel.xaxis, panel.yaxis):
-        axis.set_major_locator(LogLocator(subs=(1, 2, 5)))
-        axis.set_major_formatter("{x:g}")
-        axis.set_minor_formatter(NullFormatter())
+        log_ticks(axis)

@@ -28,7 +28,7 @@ Drawn: TypeAlias = "Figure | Mapping[str, Figure] | None"
 
 
 class Experiment(NamedTuple):
-    """A figure or table of a paper: functions of the runs, whose other arguments are bound.
+    """A figure or table of a paper: functions of the runs; other arguments are fixed.
 
     Args:
         study: name of its settings file; several names: it shows the runs of all these studies.

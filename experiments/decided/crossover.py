@@ -156,7 +156,7 @@ def ratios(places: Sequence[Place], uplinks: Sequence[str]) -> FloatArray:
     )
 
 
-def draw(places: Sequence[Place]) -> Figure | None:
+def draw(places: Sequence[Place]) -> Figure:
     """Maps relative to AirComp: the best OMA, equal slots as in the paper, and one bit a number."""
     figure, axes = new_figure(3, 2.6)
     maps = {title: ratios(places, uplinks) for title, uplinks in MAPS.items()}

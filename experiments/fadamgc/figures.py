@@ -13,6 +13,7 @@ from wirelessfl.base.figures.curves import (
     colour_of,
     draw_curves,
     line_look,
+    log_ticks,
     new_figure,
     whole_ticks,
 )
@@ -123,8 +124,6 @@ def collapses(results: Results, target: float) -> Figure:
     Seeds whose accuracy collapses afterwards are crosses, and those that do not reach the target
     are arrows at the end of their runs.
     """
-    from matplotlib.ticker import LogLocator
-
     cases = sorted(results.where(), key=lambda case: METHODS.index(case["algorithm"]))
     figure, (panel,) = new_figure(height=0.9 + 0.25 * len(cases))
     for place, case in enumerate(cases):
@@ -147,8 +146,7 @@ def collapses(results: Results, target: float) -> Figure:
     panel.set_yticks(range(len(cases)), [_described(case) for case in cases])
     panel.set_ylim(len(cases) - 0.5, -0.5)
     panel.set_xscale("log")
-    panel.xaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
-    panel.xaxis.set_major_formatter("{x:g}")
+    log_ticks(panel.xaxis)
     panel.minorticks_off()
     panel.set_xlabel(f"rounds to {100 * target:g} %")
     crosses = (

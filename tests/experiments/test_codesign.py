@@ -339,7 +339,7 @@ def test_a_sample_needs_all_runs():
     assert samples(found._replace(trained=[partly])) == []
 
 
-def test_criteria_are_medians_over_all_samples(found, tmp_path):
+def test_criteria_are_medians_over_all_samples(found):
     """Recomputed from the sweeps, without the functions of the tables."""
     every = samples(found)
     values = []

@@ -337,11 +337,11 @@ def test_gains_are_paired_by_seed():
 def test_gains_by_round():
     """Differences at each round of a session, mean over the transitions, seed by seed."""
     results = results_of(HAND)
-    found = lasting.by_round(results, "previous", algorithm="fedavg")
-    assert found[0] == pytest.approx([60, 50])
-    assert found[1] == pytest.approx([30, 25])
-    assert found[2] == pytest.approx([0, 0])
-    assert set(found) == {0, 1, 2}
+    gains_after = lasting.by_round(results, "previous", algorithm="fedavg")
+    assert gains_after[0] == pytest.approx([60, 50])
+    assert gains_after[1] == pytest.approx([30, 25])
+    assert gains_after[2] == pytest.approx([0, 0])
+    assert set(gains_after) == {0, 1, 2}
     figure = finished(lasting.points(results))
     panel, _ = figure.axes
     places = [lasting.SHOWN_AT.index(after) for after in (0, 1, 2)]

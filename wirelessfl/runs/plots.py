@@ -3,14 +3,20 @@
 from __future__ import annotations
 
 import io
-import math
 from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from channels.arguments import is_number
 from wirelessfl.base.errors import ConfigError
-from wirelessfl.base.figures.curves import STYLES, StyleName, draw_curves, new_figure, use_style
+from wirelessfl.base.figures.curves import (
+    STYLES,
+    StyleName,
+    draw_curves,
+    log_ticks,
+    new_figure,
+    use_style,
+)
 from wirelessfl.base.figures.curves import style as current_style
 from wirelessfl.base.figures.marks import EM, HANDLE, LINE, SPACING, TALL, entries, legend_above
 from wirelessfl.base.rows import (
@@ -24,7 +30,6 @@ from wirelessfl.base.wording import shown, suggestion
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-    from matplotlib.axis import Axis
     from matplotlib.figure import Figure
 
 Row = Mapping[str, Any]
@@ -95,10 +100,10 @@ def plotted(
             axes.set_title(next(iter(curves)))
         if "x" in log:
             axes.set_xscale("log")
-            _log_ticks(axes.xaxis)
+            log_ticks(axes.xaxis)
         if "y" in log:
             axes.set_yscale("log", nonpositive="mask")
-            _log_ticks(axes.yaxis)
+            log_ticks(axes.yaxis)
     return for_notebooks(figure)
 
 
@@ -165,14 +170,3 @@ def _positive(label: str, runs: Sequence[Sequence[Row]], field: str) -> list[lis
             f"log conflicts with {field}, which is 0 in all rows of {label!r}: leave log out."
         )
     return positive
-
-
-def _log_ticks(axis: Axis) -> None:
-    """Label a logarithmic axis at 1, 2 and 5 in each decade, by plain numbers."""
-    from matplotlib.ticker import LogLocator, NullFormatter
-
-    low, high = axis.get_view_interval()
-    decades = math.log10(high / low) if 0 < low < high else 1.0
-    axis.set_major_locator(LogLocator(subs=(1, 2, 5) if decades < 2.5 else (1,)))
-    axis.set_major_formatter("{x:g}")
-    axis.set_minor_formatter(NullFormatter())

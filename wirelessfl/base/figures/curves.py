@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
-from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
@@ -50,13 +50,14 @@ from wirelessfl.base.rows import (
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from matplotlib.axis import Axis
     from matplotlib.figure import Figure
 
 __all__ = [
     "COLOURS", "DASHES", "LABELS", "MARKERS", "NOT_REACHED", "NOT_RUN", "SHADE", "STYLES",
     "Against", "AtLeast", "Row", "Style", "StyleName", "What",
-    "colour_of", "curve_of", "draw_bars", "draw_curves", "line_look", "looks", "mark", "new_figure",
-    "over_seeds", "save_figure", "style", "use_style", "whole_ticks",
+    "colour_of", "curve_of", "draw_bars", "draw_curves", "line_look", "log_ticks", "looks", "mark",
+    "new_figure", "over_seeds", "save_figure", "style", "use_style", "whole_ticks",
 ]  # fmt: skip
 
 Row = Mapping[str, Any]
@@ -166,8 +167,9 @@ def draw_curves(
     by_label = looks(order)
     counts = {len(seeds) for seeds in runs.values()}
     for label, rows_of_seeds in runs.items():
-        seeds = [curve_of(rows, against, what, smooth) for rows in rows_of_seeds]
-        seeds = [curve for curve in seeds if len(curve[0])]
+        curves = [(curve_of(rows, against, what, smooth), rows) for rows in rows_of_seeds]
+        seeds = [curve for curve, _ in curves if len(curve[0])]
+        diverged = [any(map(has_diverged, rows)) for curve, rows in curves if len(curve[0])]
         x, y = over_seeds(label, against, seeds)
         if not len(x):
             lacking = f"no common {against}" if seeds else f"no {what}"
@@ -177,7 +179,7 @@ def draw_curves(
         ends.append(x[-1])
         y = y * (100 if accuracy else 1)
         drawn = mean_of(y)
-        for seed in y if any(map(has_diverged, chain(*rows_of_seeds))) else ():
+        for seed in y[diverged]:
             for last in np.flatnonzero(np.isnan(seed[1:]) & np.isfinite(seed[:-1])):
                 _mark_end(axes, x[last], seed[last], by_label[label]["color"])
         if target is not None and (hit := np.flatnonzero(drawn >= 100 * target)).size:
@@ -302,6 +304,17 @@ def whole_ticks(axes: Axes) -> None:
     from matplotlib.ticker import MaxNLocator
 
     axes.xaxis.set_major_locator(MaxNLocator(nbins="auto", integer=True, steps=[1, 2, 5, 10]))
+
+
+def log_ticks(axis: Axis) -> None:
+    """Label a logarithmic axis at 1, 2 and 5 in each decade, by plain numbers."""
+    from matplotlib.ticker import LogLocator, NullFormatter
+
+    low, high = axis.get_view_interval()
+    decades = math.log10(high / low) if 0 < low < high else 1.0
+    axis.set_major_locator(LogLocator(subs=(1, 2, 5) if decades < 2.5 else (1,)))
+    axis.set_major_formatter("{x:g}")
+    axis.set_minor_formatter(NullFormatter())
 
 
 def save_figure(figure: Figure, path: Path | str) -> list[Path]:
