@@ -64,7 +64,7 @@ class Evidence:
     @cached_property
     def numbers(self) -> dict[str, str]:
         """The numbers in the sentences of its pages, by name."""
-        return self.paper.numbers()
+        return self.paper.numbers(self)
 
     def table(self, name: str) -> str:
         """The table of an experiment or text; empty without runs."""

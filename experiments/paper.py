@@ -23,6 +23,8 @@ from wirelessfl.cli.parser import Parser
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
+    from experiments.evidence import Evidence
+
 Drawn: TypeAlias = "Figure | Mapping[str, Figure] | None"
 """A figure, or several by the ends of their files' names; None if there is nothing to draw."""
 
@@ -55,7 +57,7 @@ class Paper:
         texts: tables that are computed without runs, by name, for the results page.
         makers: functions that compute the files of these tables again, by name.
         pictures: functions that draw the figures of these tables, by name.
-        numbers: returns the numbers in the sentences of its pages, by name.
+        numbers: returns the numbers in the sentences of its pages, by name, from its runs.
         pages: further pages with its blocks, relative to ``docs``, besides its results page.
     """
 
@@ -66,7 +68,7 @@ class Paper:
     texts: dict[str, Callable[[], str]] = field(default_factory=dict)
     makers: dict[str, Callable[[], None]] = field(default_factory=dict)
     pictures: dict[str, Callable[[], Drawn]] = field(default_factory=dict)
-    numbers: Callable[[], dict[str, str]] = dict
+    numbers: Callable[[Evidence], dict[str, str]] = lambda evidence: {}
     pages: tuple[str, ...] = ()
 
     @property

@@ -52,7 +52,7 @@ PAPER = Paper(
     texts={name: lambda make=make: make(stored.load()) for name, make in TEXTS.items()}
     | {"cells": lambda: choosing.cells(oma.evidence().study("cells"))},
     pictures={name: lambda draw=draw: draw(stored.load()) for name, draw in PICTURES.items()},
-    numbers=lambda: findings.numbers(stored.load(), Evidence.of(PAPER)),
+    numbers=lambda evidence: findings.numbers(stored.load(), evidence),
     pages=("guides/choosing.md", "results/crossed.md"),
 )
 

@@ -40,7 +40,7 @@ PAPER = Paper(
             energy.measure(oma.evidence(), Evidence.of(PAPER), energy.load(), _say), energy.FILE
         ),
     },
-    numbers=lambda: findings.numbers(oma.evidence(), Evidence.of(PAPER)),
+    numbers=lambda evidence: findings.numbers(oma.evidence(), evidence),
 )
 
 

@@ -15,11 +15,10 @@ from experiments.runs import identity
 from experiments.studies import Case, Results
 from wirelessfl.base.figures.curves import new_figure, style
 from wirelessfl.base.figures.marks import AtLeast, missed
-from wirelessfl.config import Config
 from wirelessfl.results.panels import draw_points, grid, legend, same_limits
 from wirelessfl.results.price import price
 from wirelessfl.results.selection import NAMES, UPLINKS
-from wirelessfl.runs.pricing.prices import Prices
+from wirelessfl.runs.pricing.network_prices import NetworkPrices
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -37,6 +36,8 @@ METHODS = {
     None: "equal sizes, annealed beamformers",
 }
 """The paper's method over the air, and ours to compare, by sizes of masks."""
+SNRS = (-20.0, -10.0, 0.0, 10.0, 20.0)
+"""SNRs of Figures 7a and 7b, in dB."""
 GAIN_DB = 3
 """What the real part gains: it has half of the variance of the noise."""
 ALL, HALF = "AirComp, all of the noise", "AirComp, half of the noise (real part)"
@@ -211,19 +212,18 @@ def _seconds_of(case: Case, seed: int, snr_db: float, rounds: float | None) -> f
     return AtLeast(seconds) if missed(rounds) else seconds
 
 
-_PRICES: dict[str, Prices] = {}
-"""Prices of the runs that were asked for, by name of the run."""
+_PRICES: dict[str, NetworkPrices] = {}
+"""Prices at all SNRs of the runs that were asked for, by name of the run."""
 
 
 def simulated_seconds(case: Case, seed: int, snr_db: float, rounds: int) -> float:
-    """Simulated seconds of the first ``rounds`` global rounds at another SNR, without training."""
-    tables = case.config(seed).given_tables()
-    tables["network"] = tables["network"] | {"snr_db": snr_db}
-    config = Config.of(tables)
+    """Simulated seconds of the first ``rounds`` global rounds at one of ``SNRS``, untrained."""
+    config = case.config(seed)
     name = identity(config)
     if name not in _PRICES:
-        _PRICES[name] = price(config, joules=False)
-    return float(_PRICES[name].at_round(rounds)["sim_seconds"])
+        _PRICES[name] = price(config, network=[{"snr_db": snr} for snr in SNRS], joules=False)
+    prices = _PRICES[name]
+    return float(prices.seconds[SNRS.index(snr_db), [*prices.rounds].index(rounds)])
 
 
 def label(case: Case) -> str:

@@ -10,7 +10,6 @@ import sys
 from functools import partial
 
 from experiments.comparison import table
-from experiments.evidence import Evidence
 from experiments.paper import Experiment, Paper, show
 from experiments.ra_fed import figures, tables
 from experiments.ra_fed.frontier import draw_frontier, frontier, frontier_table
@@ -32,7 +31,7 @@ PAPER = Paper(
     SETTINGS,
     EXPERIMENTS,
     complete,
-    numbers=lambda: tables.numbers(Evidence.of(PAPER).study("widths")),
+    numbers=lambda evidence: tables.numbers(evidence.study("widths")),
 )
 
 
