@@ -56,7 +56,7 @@ def one(tmp_path, monkeypatch):
     """A paper with one experiment of two cases, for which some runs are stored."""
     paper = papers()["fadamgc"]
     figures = {"fig3": paper.experiments["fig3"]}
-    paper = replace(paper, experiments=figures, numbers=lambda: {"y": "2", "z": "3 to 4"})
+    paper = replace(paper, experiments=figures, numbers=lambda evidence: {"y": "2", "z": "3 to 4"})
     study = paper.study("fig3", "small")
     store = paper.store("small", tmp_path, tmp_path / "rows")
     monkeypatch.setattr(blocks, "FIGURES", tmp_path)
