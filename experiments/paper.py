@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple, TypeAlias, get_args
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, get_args
 
 from experiments.printed import Printed, numbered, printed_of, ranges
 from experiments.runs import Store
@@ -22,8 +22,6 @@ from wirelessfl.cli.parser import Parser
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
-
-    from experiments.evidence import Evidence
 
 Drawn: TypeAlias = "Figure | Mapping[str, Figure] | None"
 """A figure, or several by the ends of their files' names; None if there is nothing to draw."""
@@ -57,7 +55,7 @@ class Paper:
         texts: tables that are computed without runs, by name, for the results page.
         makers: functions that compute the files of these tables again, by name.
         pictures: functions that draw the figures of these tables, by name.
-        numbers: returns the numbers in the sentences of its pages, by name, from its runs.
+        numbers: returns the numbers in the sentences of its pages, by name, from its ``Evidence``.
         pages: further pages with its blocks, relative to ``docs``, besides its results page.
     """
 
@@ -68,7 +66,7 @@ class Paper:
     texts: dict[str, Callable[[], str]] = field(default_factory=dict)
     makers: dict[str, Callable[[], None]] = field(default_factory=dict)
     pictures: dict[str, Callable[[], Drawn]] = field(default_factory=dict)
-    numbers: Callable[[Evidence], dict[str, str]] = lambda evidence: {}
+    numbers: Callable[[Any], dict[str, str]] = lambda evidence: {}
     pages: tuple[str, ...] = ()
 
     @property
