@@ -18,7 +18,7 @@ from wirelessfl.base.import_paths import short
 from wirelessfl.base.rows import finite
 from wirelessfl.base.terminal import Terminal, say
 from wirelessfl.base.wording import count_of, fixed
-from wirelessfl.runs.folder.directory import Row
+from wirelessfl.runs.folder.log import Row
 from wirelessfl.runs.observers.console import DIVERGED, Console, metrics_of
 from wirelessfl.runs.summaries import PREDICTION_HEAD, Transition, prediction_rows, predictions
 

@@ -16,7 +16,7 @@ from wirelessfl.cli.parser import Parser
 
 if TYPE_CHECKING:
     from wirelessfl.config import Config
-    from wirelessfl.runs.folder.directory import Row
+    from wirelessfl.runs.folder.log import Row
     from wirelessfl.runs.result import RunResult
 
 HELP = "run all combinations: wirelessfl sweep hist,hfedavg --cells 2,4 --seed 1,2,3"

@@ -21,13 +21,14 @@ from wirelessfl.models.metrics.built_in import VALIDATION as HELD
 from wirelessfl.runs.build.setups import Goal, Setup
 from wirelessfl.runs.folder.checkpoint import named_params, tensor_mark
 from wirelessfl.runs.folder.client_log import ClientLogFile
-from wirelessfl.runs.folder.directory import CLIENT_LOG, Row
+from wirelessfl.runs.folder.directory import CLIENT_LOG
 from wirelessfl.runs.folder.fingerprints import (
     data_fingerprint,
     digest,
     model_fingerprint,
     network_fingerprint,
 )
+from wirelessfl.runs.folder.log import Row
 from wirelessfl.runs.targets import Monitor
 from wirelessfl.training.evaluation import Evaluated
 

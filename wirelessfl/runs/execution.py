@@ -22,8 +22,9 @@ from wirelessfl.engine.events import Event, Reached, Report, Stop
 from wirelessfl.engine.loop import refuse, simulate
 from wirelessfl.runs.engine import Engine, check_finite, drop_exploded
 from wirelessfl.runs.folder.about import CHECKPOINT_LAYOUT, NUMERICS, ROWS_SCHEMA
-from wirelessfl.runs.folder.directory import CHECKPOINT, Row, RunDirectory
+from wirelessfl.runs.folder.directory import CHECKPOINT, RunDirectory
 from wirelessfl.runs.folder.fingerprints import check_fingerprint, settings_fingerprint
+from wirelessfl.runs.folder.log import Row
 from wirelessfl.runs.observers import EndOfTask, Observer, Running
 from wirelessfl.runs.observers.watching import Observers, monitor_of
 from wirelessfl.runs.targets import Monitor
@@ -88,13 +89,13 @@ class Execution:
         """Load the checkpoint, check that it belongs to this run, and remove later rows."""
         checkpoint = self.directory.load()
         if checkpoint is None:
-            self.directory.rows_file.cut(0)
+            self.directory.log.cut(0)
             return None
         _, state = checkpoint
         check_fingerprint(self.directory, state, self.fingerprint)
         self.rows += self.directory.check_rows(state)
         self.covered = len(self.rows)
-        self.directory.rows_file.cut(state["rows_bytes"])
+        self.directory.log.cut(state["rows_bytes"])
         return checkpoint
 
     def _restore(self, tensors: dict[str, Tensor], state: dict[str, Any]) -> None:

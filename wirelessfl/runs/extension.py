@@ -22,8 +22,9 @@ from wirelessfl.config import Config
 from wirelessfl.engine.schedules import Rounds
 from wirelessfl.models.metrics import smaller_is_better
 from wirelessfl.runs.folder.about import NUMERICS
-from wirelessfl.runs.folder.directory import Row, RunDirectory
+from wirelessfl.runs.folder.directory import RunDirectory
 from wirelessfl.runs.folder.fingerprints import fingerprint_of
+from wirelessfl.runs.folder.log import Row, extent
 from wirelessfl.runs.observers.best_model import best_file, best_row
 from wirelessfl.runs.targets import Monitor
 
@@ -161,7 +162,7 @@ def extended(
         elif by_time or done % (config.evaluation.eval_every or 1):
             _check_best(directory, rows[-1])
             rows = rows[:-1]  # the longer run does not evaluate here
-        size, checksum = directory.rows_file.extent(len(rows))
+        size, checksum = extent(directory.log, len(rows))
         changes |= {"rows_bytes": size, "rows_checksum": checksum}
     _check_not_reached(changed, rows)
     return Extension(changed, old, new, checkpoint, changes)

@@ -26,7 +26,7 @@ from wirelessfl.config import Config
 from wirelessfl.config.choices import TASK_SETTINGS
 from wirelessfl.engine.server.ledger import PREFIX as LEDGER
 from wirelessfl.runs.folder.about import NOTES, NUMERICS
-from wirelessfl.runs.folder.directory import PARTITION, InUseError, Row, RunDirectory
+from wirelessfl.runs.folder.directory import PARTITION, InUseError, RunDirectory
 from wirelessfl.runs.folder.fingerprints import (
     NAMED,
     SETTINGS,
@@ -36,6 +36,7 @@ from wirelessfl.runs.folder.fingerprints import (
     settings_fingerprint,
     settings_hash,
 )
+from wirelessfl.runs.folder.log import Row
 from wirelessfl.runs.folder.new_directory import create
 from wirelessfl.runs.observers import Observer
 from wirelessfl.runs.pricing.price import Priced, priced

@@ -25,7 +25,7 @@ import torch
 from wirelessfl.base.errors import ConfigError
 from wirelessfl.base.signals import ENDING
 from wirelessfl.config import Config
-from wirelessfl.runs.folder.directory import Row
+from wirelessfl.runs.folder.log import Row
 from wirelessfl.runs.kept import why_failed
 from wirelessfl.training.workers.processes import (
     CHILD,

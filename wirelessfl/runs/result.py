@@ -24,9 +24,10 @@ from wirelessfl.config.choices import ENDLESS
 from wirelessfl.config.stored import dataset_of, settings_by_flag
 from wirelessfl.data.partition import ClientPartition
 from wirelessfl.runs.folder.checkpoint import checked_task, stored_model, task_params
-from wirelessfl.runs.folder.directory import Row, RunDirectory
+from wirelessfl.runs.folder.directory import RunDirectory
 from wirelessfl.runs.folder.fingerprints import named_change
 from wirelessfl.runs.folder.given_files import read_partition
+from wirelessfl.runs.folder.log import Row
 from wirelessfl.runs.plots import Log, plotted
 from wirelessfl.runs.summaries import Transition, summary_of, summary_of_tasks, transitions
 

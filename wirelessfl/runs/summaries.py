@@ -13,7 +13,7 @@ import numpy as np
 
 from wirelessfl.air.links import EQUAL_SHARES
 from wirelessfl.base.rows import as_mean_value, has_diverged
-from wirelessfl.runs.folder.directory import Row
+from wirelessfl.runs.folder.log import Row
 from wirelessfl.runs.targets import Monitor, ToTarget, cost_to
 
 Fields = Mapping[str, Any]

@@ -11,8 +11,8 @@ from safetensors.torch import save_file
 import wirelessfl
 from wirelessfl.base.errors import ConfigError
 from wirelessfl.runs.folder.directory import RunDirectory
+from wirelessfl.runs.folder.log import Log
 from wirelessfl.runs.folder.new_directory import create
-from wirelessfl.runs.folder.rows import RowsFile
 
 FILES = ("checkpoint.safetensors", "rows.jsonl", "config.toml")
 
@@ -148,7 +148,7 @@ def test_a_full_disk_at_the_start_keeps_the_run(config, toy, monkeypatch, same):
         raise OSError(28, "No space left on device")
 
     with monkeypatch.context() as patch:
-        patch.setattr(RowsFile, "append", full)
+        patch.setattr(Log, "append", full)
         patch.setattr(RunDirectory, "save", lambda *_: None)
         with pytest.raises(ConfigError, match=r"rows\.jsonl cannot be written: No space"):
             wirelessfl.run(settings, data=toy)

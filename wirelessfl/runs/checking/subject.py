@@ -20,7 +20,7 @@ from wirelessfl.base.torch_state import seeded_generators
 from wirelessfl.config import Config
 from wirelessfl.data import Dataset
 from wirelessfl.models.metrics import find_metric
-from wirelessfl.runs.folder.directory import Row
+from wirelessfl.runs.folder.log import Row
 from wirelessfl.runs.observers import Observer
 from wirelessfl.runs.result import RunResult
 from wirelessfl.runs.run import resume, run

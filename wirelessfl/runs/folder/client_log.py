@@ -17,7 +17,7 @@ from wirelessfl.base.import_paths import expanded
 from wirelessfl.engine.rounds.client_log import COLUMNS, WHOLE, ClientLog, entries
 from wirelessfl.runs.folder.checkpoint import RunCheckpoint
 from wirelessfl.runs.folder.directory import CLIENT_LOG
-from wirelessfl.runs.folder.rows import AppendedFile
+from wirelessfl.runs.folder.log import Log
 from wirelessfl.training.steps import StepCounts
 
 FORMAT = ",".join("%d" if name in WHOLE else "%.12g" for name in COLUMNS) + "\n"
@@ -38,7 +38,7 @@ class ClientLogFile:
     def __init__(self, path: Path, radio: bool, steps: Callable[[], StepCounts]) -> None:
         self.radio, self.steps = radio, steps
         self.entries = 0
-        self._file = AppendedFile(path, _remedy(path))
+        self._file = Log(path, _remedy(path))
 
     def add(self, plan: Plan, trial: bool) -> None:
         """Append the entries of a round.
@@ -57,7 +57,7 @@ class ClientLogFile:
         with writing(self._file.path, self._file.path.parent):
             if not self._file.length:
                 lines.insert(0, ",".join(COLUMNS) + "\n")
-            self._file.add_bytes("".join(lines).encode())
+            self._file.append("".join(lines).encode())
 
     def snapshot(self) -> list[int]:
         """What a checkpoint covers: bytes, checksum and number of rounds, all on disk."""
@@ -71,7 +71,7 @@ class ClientLogFile:
             ConfigError: covered entries are missing or changed.
         """
         size, checksum, self.entries = covered
-        self._file.check_covered(size, checksum)
+        self._file.check(size, checksum)
         self._file.cut(size)
 
 
@@ -115,7 +115,7 @@ def read_client_log(folder: str | Path) -> ClientLog:
     state = RunCheckpoint(path.parent, _remedy(path)).state()
     if state is not None and state.get("client_log") is not None:
         size, checksum, _ = state["client_log"]
-        AppendedFile(path, _remedy(path)).check_covered(size, checksum, whole=state["finished"])
+        Log(path, _remedy(path)).check(size, checksum, whole=state["finished"])
     columns = values.T if body else np.empty((len(COLUMNS), 0))
     return ClientLog(
         {

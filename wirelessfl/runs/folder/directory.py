@@ -5,6 +5,7 @@ Its files stay valid even if the process is killed.
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 from collections.abc import Callable, Iterator, Mapping
@@ -34,14 +35,13 @@ from wirelessfl.engine.server.client_states import LOG, check_log
 from wirelessfl.runs.folder.about import NOTES, ROWS_SCHEMA, AboutFile, hashes_at_start
 from wirelessfl.runs.folder.checkpoint import CHECKPOINT as CHECKPOINT
 from wirelessfl.runs.folder.checkpoint import RunCheckpoint
-from wirelessfl.runs.folder.rows import RowsFile
+from wirelessfl.runs.folder.log import Log, Row, read_rows
 
 try:
     import fcntl
 except ImportError:  # not a POSIX system: folders of runs are not locked
     fcntl = None  # type: ignore[assignment]
 
-Row = dict[str, Any]
 NETWORK, PARTITION = "network", "partition"
 """Names of files of arrays: the given network, and the samples of each client."""
 TRACKER_IDS = "trackers.json"
@@ -92,7 +92,7 @@ class RunDirectory:
         self._remedy = f"Restore it, or start a new run: {self.command}"
         self.about_file = AboutFile(path / "about.json", self._remedy)
         self.checkpoint_file = RunCheckpoint(path, self._remedy)
-        self.rows_file = RowsFile(path / "rows.jsonl", self._remedy)
+        self.log = Log(path / "rows.jsonl", self._remedy)
         self.new = False
         """Whether the folder was created for this run."""
 
@@ -106,7 +106,7 @@ class RunDirectory:
         files = (
             self.path / "config.toml",
             self.about_file.path,
-            self.rows_file.path,
+            self.log.path,
             self.checkpoint_file.path,
             self.path / TRACKER_IDS,
         )
@@ -225,13 +225,13 @@ class RunDirectory:
         Raises:
             NotWrittenError: the file cannot be written, or files of the run are gone.
         """
-        with writing(self.rows_file.path, self.path):
+        with writing(self.log.path, self.path):
             self._check_kept()
-            self.rows_file.append(row)
+            self.log.append((json.dumps(row) + "\n").encode())
 
     def _check_kept(self) -> None:
         """Check that the folder of a run that is training is still there, with all its rows."""
-        if not self.holds_run(self.path) or self.rows_file.length != self.rows_file.covered[0]:
+        if not self.holds_run(self.path) or self.log.length != self.log.covered[0]:
             raise NotWrittenError(
                 f"the folder {self.path} has been removed, moved or changed while its run was "
                 "training. Restore the folder and resume the run, or start a new run."
@@ -246,8 +246,8 @@ class RunDirectory:
         """
         with writing(self.checkpoint_file.path, self.path):
             self._check_kept()
-            self.rows_file.to_disk()
-            size, checksum = self.rows_file.covered
+            self.log.to_disk()
+            size, checksum = self.log.covered
             content = {**state, "rows_bytes": size, "rows_checksum": checksum}
             self.checkpoint_file.write(tensors, content)
 
@@ -258,7 +258,7 @@ class RunDirectory:
             ConfigError: the checkpoint is damaged, or missing although the run has made progress.
         """
         if not self.checkpoint_file.exists():
-            for file in (self.rows_file.path, *self.logs()):
+            for file in (self.log.path, *self.logs()):
                 if not os.path.lexists(file):
                     continue
                 with reading(file, self._remedy):
@@ -301,10 +301,10 @@ class RunDirectory:
                 f"{self.path} has rows of schema {state.get('schema')}, but this version of "
                 f"wirelessfl reads {ROWS_SCHEMA}. {self._remedy}"
             )
-        covered = state.get("rows_bytes"), state.get("rows_checksum")
+        rows, covered = self.rows(), (state.get("rows_bytes"), state.get("rows_checksum"))
         if covered[0] is not None and covered[1] is not None:  # not in early versions
-            self.rows_file.check(covered[0], covered[1], whole=state["finished"])
-        return state, self.rows()
+            self.log.check(covered[0], covered[1], whole=state["finished"])
+        return state, rows
 
     def replace_config(self, text: str) -> None:
         """Replace ``config.toml`` atomically."""
@@ -318,7 +318,7 @@ class RunDirectory:
         Raises:
             ConfigError: the file or a line is damaged.
         """
-        return self.rows_file.read()
+        return read_rows(self.log)
 
     def check_rows(self, state: Mapping[str, Any]) -> list[Row]:
         """Check and read the rows that a checkpoint covers.
@@ -330,8 +330,10 @@ class RunDirectory:
             ConfigError: rows are missing, damaged or changed, or there are more than a finished run
                 has written.
         """
-        covered = state["rows_bytes"], state["rows_checksum"]
-        return self.rows_file.check(*covered, whole=state["finished"])
+        size, checksum = state["rows_bytes"], state["rows_checksum"]
+        rows = read_rows(self.log, size)  # its errors name a line
+        self.log.check(size, checksum, whole=state["finished"])
+        return rows
 
     def check_logs(self, tensors: Mapping[str, torch.Tensor], *, titled: bool) -> None:
         """Check the client states on disk that a checkpoint refers to.

@@ -11,7 +11,7 @@ from wirelessfl.base.errors import ConfigError
 from wirelessfl.base.guard import calling, of_project, title_of, wrong_result
 from wirelessfl.base.wording import shown
 from wirelessfl.config import Config
-from wirelessfl.runs.folder.directory import Row
+from wirelessfl.runs.folder.log import Row
 from wirelessfl.runs.observers import BestModel, EarlyStopping, Observer, Running, tracker
 from wirelessfl.runs.observers.observer import EndOfTask
 from wirelessfl.runs.targets import Monitor
