@@ -13,6 +13,7 @@ from channels.notes import Notes
 from wirelessfl.base.errors import ConfigError
 from wirelessfl.base.import_paths import expanded
 from wirelessfl.base.wording import shown, suggesting
+from wirelessfl.config.choices import KINDS
 from wirelessfl.config.config import Config
 from wirelessfl.config.kinds import chosen_classes, flag_homes
 from wirelessfl.config.named import Trust
@@ -175,14 +176,11 @@ def configurations(tables: Mapping[str, Any], choices: Sequence[Mapping[str, Any
     Raises:
         ConfigError: a wrong setting, or a flag that no combination uses.
     """
-    ignored: list[set[str]] = [set() for _ in choices]
-    configs = [
-        Config.merged(tables, choice, dropped)
-        for choice, dropped in zip(choices, ignored, strict=True)
-    ]
+    configs = [Config.merged(tables, choice, on_idle="drop") for choice in choices]
     notes = Notes()
     for config in configs if tables else ():
         notes(*dropped_notes(tables, config))
+    ignored = list(map(_ignored, configs, choices))
     for name in dict.fromkeys(name for choice in choices for name in choice):
         having = [place for place, choice in enumerate(choices) if name in choice]
         if all(name in ignored[place] for place in having):  # raise the error for this flag
@@ -190,3 +188,15 @@ def configurations(tables: Mapping[str, Any], choices: Sequence[Mapping[str, Any
             others = ignored[first] - {name}
             Config.merged(tables, {k: v for k, v in choices[first].items() if k not in others})
     return configs
+
+
+def _ignored(config: Config, flags: Mapping[str, Any]) -> set[str]:
+    """The flags without effect, which the configuration has dropped."""
+    homes = flag_homes(chosen_classes(config.all_tables()))
+    homes |= {kind: (kind, "name") for kind in KINDS}
+    return {
+        flag
+        for flag, value in flags.items()
+        if flag not in ("algorithm", "task")
+        and (flag not in homes or (value is not None and homes[flag] not in config.places))
+    }

@@ -22,11 +22,12 @@ from wirelessfl.config.sections import SECTIONS
 from wirelessfl.config.sections.section import read_only
 from wirelessfl.config.settings import Place, Settings
 from wirelessfl.config.tables import (
+    OnIdle,
     checked_tables,
     flag_places,
-    given_places,
     named_tables,
     read_toml,
+    settings_in,
     tables_from_flags,
     unknown_setting,
 )
@@ -84,47 +85,35 @@ class Config(Settings):
         return self._tasks or {self.dataset.title: self}
 
     @classmethod
-    def of(
-        cls,
-        tables: Mapping[str, Any],
-        *,
-        loose: Collection[Place] = (),
-        dropped: set[Place] | None = None,
-        of_task: bool = False,
-    ) -> Config:
+    def of(cls, tables: Mapping[str, Any], on_idle: OnIdle = "refuse") -> Config:
         """The configuration in nested ``tables``, with every default filled in and checked.
 
         Args:
             tables: settings by table. Without network settings, the number of clients is not
                 checked, because a network may still be given to the run.
-            loose: settings, by table and key, that are dropped instead of refused if they have no
-                effect.
-            dropped: receives the dropped settings.
-            of_task: whether these are the settings of one of several tasks.
+            on_idle: whether settings without effect are refused or dropped.
 
         Raises:
             ConfigError: an unknown key, a wrong value, a setting without effect, or settings that
                 conflict.
         """
-        settings = Settings.read(checked_tables(tables))
-        return cls.resolved(settings, loose=loose, dropped=dropped, of_task=of_task)
+        return cls.resolved(Settings.read(tables), None if on_idle == "refuse" else ())
 
     @classmethod
     def resolved(
         cls,
         settings: Settings,
+        refused: Collection[Place] | None = None,
         *,
-        loose: Collection[Place] = (),
-        dropped: set[Place] | None = None,
         of_task: bool = False,
     ) -> Config:
         """The configuration with settings that are read, but without dependent defaults.
 
         Args:
             settings: the settings as read.
-            loose: as for ``of``.
-            dropped: as for ``of``.
-            of_task: as for ``of``.
+            refused: settings that are refused if they have no effect; all others are dropped. None
+                for all settings.
+            of_task: whether these are the settings of one of several tasks.
 
         Raises:
             ConfigError: a setting without effect, or settings that conflict.
@@ -135,7 +124,7 @@ class Config(Settings):
             idle = {
                 place: why for place, why in idle.items() if by_tasks(settings, place) == of_task
             }
-        cls._refuse(settings, idle, loose, dropped)
+        _refuse(settings, idle, refused)
         done = set(idle)
         if idle:
             settings = Settings.read(_without(settings.given_tables(), idle))
@@ -146,24 +135,10 @@ class Config(Settings):
             return config
         config = config._with_tasks()
         idle = {place: why for place, why in config.unused().items() if place in places - done}
-        cls._refuse(config, idle, loose, dropped)
+        _refuse(config, idle, refused)
         if not idle:
             return config
-        return cls.of(_without(settings.given_tables(), idle), loose=loose, dropped=dropped)
-
-    @staticmethod
-    def _refuse(
-        settings: Settings,
-        idle: Mapping[Place, str],
-        loose: Collection[Place],
-        dropped: set[Place] | None,
-    ) -> None:
-        """Refuse the settings without effect in ``idle``, unless ``loose`` contains them."""
-        for place, reason in idle.items():
-            if place not in loose:
-                raise ConfigError(refusal(settings, place, reason))
-        if dropped is not None:
-            dropped.update(idle)
+        return cls.resolved(Settings.read(_without(settings.given_tables(), idle)), refused)
 
     def with_known_network(self) -> Config:
         """The resolved settings of a run to which no network is given.
@@ -195,15 +170,19 @@ class Config(Settings):
     def model_copy(self, *, update: Mapping[str, Any] | None = None) -> Config:
         """A copy with other tables; defaults that depend on them are derived again.
 
+        Settings that have no effect there are dropped, unless ``update`` adds or changes them.
+
         Args:
-            update: tables that replace those of this configuration.
+            update: tables that replace those of this configuration; None for those without.
 
         Raises:
             ConfigError: a wrong value, or settings that conflict.
         """
-        tables = self.given_tables()
-        loose = given_places(tables) if update else ()
-        return Config.of(tables | dict(update or {}), loose=loose)
+        old, changes = self.given_tables(), checked_tables(update or {})
+        tables = {name: table for name, table in {**old, **changes}.items() if table is not None}
+        before = settings_in(old)
+        new = {place for place, v in settings_in(changes).items() if before.get(place) != v}
+        return Config.resolved(Settings.read(tables), new if changes else None)
 
     @classmethod
     def _made(cls, settings: Settings) -> Config:
@@ -299,9 +278,9 @@ class Config(Settings):
 
     def _of_task(self, table: Mapping[str, Any], name: str) -> Config:
         tables = with_table(self, table, name)
-        loose = given_places(tables) - table_places(self, tables, table)
+        refused = table_places(self, tables, table)
         try:
-            return Config.of(tables, loose=loose, of_task=True)
+            return Config.resolved(Settings.read(tables), refused, of_task=True)
         except ConfigError as error:
             raise ConfigError(f"task {name!r}: {error}") from error
 
@@ -320,7 +299,7 @@ class Config(Settings):
 
     @classmethod
     def merged(
-        cls, tables: Mapping[str, Any], flags: Mapping[str, Any], dropped: set[str] | None = None
+        cls, tables: Mapping[str, Any], flags: Mapping[str, Any], on_idle: OnIdle = "refuse"
     ) -> Config:
         """The configuration in ``tables``, overridden by flags.
 
@@ -330,14 +309,14 @@ class Config(Settings):
         Args:
             tables: settings by table.
             flags: settings by flat name.
-            dropped: receives flags without effect; if None, they are refused.
+            on_idle: whether flags without effect are refused or dropped.
 
         Raises:
             ConfigError: a wrong setting.
         """
         if not flags:
             return cls.of(tables)
-        config = cls._merged(tables, flags, dropped)
+        config = cls._merged(tables, flags, on_idle)
         if config.run.predicted is not None and "predicted" not in flags:
             try:
                 alone = cls.of(tables).given_tables()
@@ -349,19 +328,17 @@ class Config(Settings):
 
     @classmethod
     def _merged(
-        cls, tables: Mapping[str, Any], flags: Mapping[str, Any], dropped: set[str] | None
+        cls, tables: Mapping[str, Any], flags: Mapping[str, Any], on_idle: OnIdle
     ) -> Config:
-        merged = tables_from_flags(tables, flags, dropped)
-        loose = _used_places(tables)
-        if dropped is None and loose == {ALGORITHM}:  # no flag makes it idle
+        merged = tables_from_flags(tables, flags, on_idle)
+        used = _used_places(tables)
+        if on_idle == "refuse" and used == {ALGORITHM}:  # no flag makes it idle
             return cls.of(merged)
-        by_flags = flag_places(merged, flags)
-        loose, idle = loose - {*by_flags.values()}, set[Place]()
-        if dropped is None:
-            return cls.of(merged, loose=loose)
-        config = cls.of(merged, loose=loose | {*by_flags.values()}, dropped=idle)
-        dropped |= {flag for flag, place in by_flags.items() if place in idle}
-        return config
+        by_flags = {*flag_places(merged, flags).values()}
+        refused = {*settings_in(merged)} - used - by_flags
+        if on_idle == "refuse":
+            refused |= by_flags
+        return cls.resolved(Settings.read(merged), refused)
 
     @classmethod
     def from_toml(cls, path: Path, trust: Trust = False) -> Config:
@@ -401,6 +378,14 @@ def _refuse_change(config: Config, name: str, value: Any) -> None:
 Config.__setattr__ = _refuse_change  # type: ignore[assignment,method-assign]
 
 
+def _refuse(
+    settings: Settings, idle: Mapping[Place, str], refused: Collection[Place] | None
+) -> None:
+    for place, reason in idle.items():
+        if refused is None or place in refused:
+            raise ConfigError(refusal(settings, place, reason))
+
+
 def _without(tables: Mapping[str, Any], idle: Collection[Place]) -> dict[str, Any]:
     """Tables without the settings in ``idle``, and without choices whose name is in ``idle``."""
     kept: dict[str, Any] = {}
@@ -419,13 +404,14 @@ def _without_run(tables: Mapping[str, Any]) -> dict[str, Any]:
 
 def _used_places(tables: Mapping[str, Any]) -> set[Place]:
     """Settings in ``tables`` that have an effect without flags; empty if ``tables`` are invalid."""
-    if given_places(tables) == {ALGORITHM}:  # which always has one
-        return {ALGORITHM}
+    places = {*settings_in(tables)}
+    if places == {ALGORITHM}:  # which always has one
+        return places
     try:
         alone = Settings.read(named_tables(tables))
     except ConfigError:
         return set()
-    return given_places(tables) - unused(alone).keys()
+    return places - unused(alone).keys()
 
 
 def _plain(value: Any) -> Any:

@@ -23,7 +23,7 @@ from wirelessfl.config.sections import (
     SessionsSection,
     TrainingSection,
 )
-from wirelessfl.config.tables import given_places
+from wirelessfl.config.tables import settings_in
 from wirelessfl.config.typed_tables import (
     ORDER,
     ChoiceTable,
@@ -79,7 +79,7 @@ class Settings(Choices):
             **vars(choices),
             **{name: values[name] for name in ("given", *SECTIONS, "task")},
             tables={k: ChoiceTable(values[k]) for k in CHOSEN if values[k] is not None},
-            places=frozenset(given_places(tables)),
+            places=frozenset(settings_in(tables)),
             # Choices that were not given are derived again when settings are copied.
             given_kinds=frozenset(kind for kind in KINDS if tables.get(kind) is not None),
         )
@@ -225,6 +225,9 @@ def with_objects(
         kinds.add("loss")
     for kind, cls in given_classes(marks).items():
         values[kind] = _remade(cls, tables[kind])
+    if marks.data is not None:  # its name may be given, e.g. for its published step time
+        places.discard(("dataset", "name"))
+        kinds.discard("dataset")
     if metric:
         values["evaluation"] = _with(settings.evaluation, metric=tuple(metric))
         places.add(("evaluation", "metric"))

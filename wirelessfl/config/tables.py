@@ -7,7 +7,7 @@ import tomllib
 from collections.abc import Iterable, Mapping
 from os import PathLike
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from wirelessfl.algorithms import LOCAL, find_algorithm
 from wirelessfl.base.errors import ConfigError
@@ -43,6 +43,8 @@ QUOTED = '"{}"'
 """Format of names in messages that may be copied to a file."""
 OF_FRAME = (("sessions", "sessions"), ("network", "channel"))
 """Settings of sections that decide which kinds of choices a run has."""
+OnIdle = Literal["refuse", "drop"]
+"""What happens to a setting without effect."""
 
 
 def read_toml(path: Path, trust: Trust, *, stored: bool = False) -> dict[str, Any]:
@@ -77,7 +79,7 @@ def read_toml(path: Path, trust: Trust, *, stored: bool = False) -> dict[str, An
 
 
 def tables_from_flags(
-    tables: Mapping[str, Any], flags: Mapping[str, Any], dropped: set[str] | None = None
+    tables: Mapping[str, Any], flags: Mapping[str, Any], on_idle: OnIdle = "refuse"
 ) -> dict[str, Any]:
     """Put the flat settings ``flags`` into a copy of ``tables``.
 
@@ -86,8 +88,7 @@ def tables_from_flags(
     Args:
         tables: settings by table.
         flags: settings by flat name.
-        dropped: receives flags that belong to no section and no chosen table; if None, they are
-            refused.
+        on_idle: whether flags that belong to no section and no chosen table are refused or dropped.
 
     Raises:
         ConfigError: a flag is refused, or an entry of ``tables`` is not a table.
@@ -96,7 +97,7 @@ def tables_from_flags(
     algorithm = tables.get("algorithm")
     if flags.get("local") is not None and algorithm is not None:
         named_algorithm = _named("algorithm", algorithm)
-        if dropped is None or _has_cells(named_algorithm["name"]):
+        if on_idle == "refuse" or _has_cells(named_algorithm["name"]):
             tables["algorithm"] = named_algorithm | {"local": flags["local"]}
     for section, key in OF_FRAME:
         if flags.get(key) is not None and isinstance(tables.get(section, {}), Mapping):
@@ -108,8 +109,7 @@ def tables_from_flags(
         if flag in NAMED:
             continue
         if flag not in homes:
-            if dropped is not None:
-                dropped.add(flag)
+            if on_idle == "drop":
                 continue
             elsewhere = _of_another(named, flag, value)
             if elsewhere and value is None:  # not given
@@ -209,15 +209,15 @@ def hint(key: str, names: Iterable[str], homes: Mapping[str, tuple[str, str]] | 
     return "" if near is None else f" Do you mean {near!r}, in [{homes[near][0]}]?"
 
 
-def given_places(tables: Mapping[str, Any]) -> set[tuple[str, str]]:
-    """Table and key of every setting in ``tables`` that has a value."""
-    places: set[tuple[str, str]] = set()
+def settings_in(tables: Mapping[str, Any]) -> dict[tuple[str, str], Any]:
+    """Every setting in ``tables`` that has a value, by table and key."""
+    values: dict[tuple[str, str], Any] = {}
     for section, table in tables.items():
         if isinstance(table, str) and section in KINDS:
-            places.add((section, "name"))
+            values[section, "name"] = table
         elif isinstance(table, Mapping) and section != "given":
-            places |= {(section, key) for key, value in table.items() if value is not None}
-    return places
+            values |= {(section, key): v for key, v in table.items() if v is not None}
+    return values
 
 
 def unknown_setting(tables: Mapping[str, Any], section: str, key: str, value: object) -> str:

@@ -15,7 +15,6 @@ from channels.streams import Stream
 from wirelessfl.base.errors import ConfigError
 from wirelessfl.base.wording import shown
 from wirelessfl.config import Config
-from wirelessfl.config.tables import given_places
 from wirelessfl.designs.points import (
     EDGE_ROUNDS,
     LOCAL_STEPS,
@@ -88,8 +87,8 @@ def of_pilot(
         most_rounds: limit on its rounds.
     """
     star = config.algorithm.topology == "star"
-    tables = _tables(config)
-    allowed = given_places(tables)
+    tables = config.given_tables()
+    changes: dict[str, Any] = {"given": None}  # objects are marked again when pilots train
     affordable = steps / (point.local_steps * point.edge_rounds)
     rounds = max(math.ceil(min(affordable, most_rounds)), FEWEST_ROUNDS)
     training = _without(tables, "training", OWN_TRAINING)
@@ -100,7 +99,7 @@ def of_pilot(
     if senders is not None and senders != clients:
         training["clients_per_round"] = senders
     elif config.training.clients_per_round is not None:
-        tables.pop("select", None)
+        changes["select"] = None
     evaluation = _without(tables, "evaluation", OWN_EVALUATION)
     expected = rounds
     if evaluation.get("target") is not None:
@@ -114,14 +113,17 @@ def of_pilot(
     submodels["name"] = config.named(table)
     if point.shares is not None:
         submodels |= {"mask_sizes": "fixed", "mask_shares": point.shares}
-    parts = {table: submodels, "training": training, "evaluation": evaluation, "data": data}
-    tables |= parts | {"run": _without(tables, "run", OWN_RUN)}
-    if point.snr_db is not None:
-        return _over_the_air(config, tables, point.snr_db)
-    tables.pop("uplink", None)
+    changes |= {table: submodels, "training": training, "evaluation": evaluation, "data": data}
+    changes["run"] = _without(tables, "run", OWN_RUN)
+    if point.snr_db is not None:  # with the other settings of the radio
+        if config.named("uplink") != "aircomp":
+            changes["uplink"] = {"name": "aircomp"}
+        changes["network"] = {**tables.get("network", {}), "snr_db": point.snr_db}
+        return config.model_copy(update=changes)
+    changes["uplink"] = None
     if plain is not None:
-        tables = {k: v for k, v in tables.items() if k not in TABLES} | {"network": dict(plain)}
-    pilot = Config.of(tables, loose=allowed)
+        changes |= {**dict.fromkeys(TABLES), "network": dict(plain)}
+    pilot = config.model_copy(update=changes)
     for reason in dependences(pilot):
         raise ConfigError(f"pilots train without a radio, but {reason}. Leave it out for pilots.")
     return pilot
@@ -140,37 +142,22 @@ def plain_network(config: Config, network: Network | None = None) -> dict[str, A
     stream = Stream(config.run.seed)
     if network is None:
         network = build_network(config.network, stream, config)
-    tables = _tables(config)
-    allowed = given_places(tables)
     table = {
         key: value
-        for key, value in (tables.get("network") or {}).items()
+        for key, value in config.given_tables().get("network", {}).items()
         if key not in (*NETWORK, "network")
     }
     table["clients"] = network.clients
     if config.algorithm.topology != "star":
         table["cells"] = network.cells
-    tables = {k: v for k, v in tables.items() if k not in TABLES} | {"network": table}
-    plain = Config.of(tables, loose=allowed)
+    changes = {"given": None, **dict.fromkeys(TABLES), "network": table}
+    plain = config.model_copy(update=changes)
     default = build_network(plain.network, stream, plain)
     return table if np.array_equal(default.cell_of, network.cell_of) else None
 
 
-def _tables(config: Config) -> dict[str, Any]:
-    """The given settings; objects that replace settings are marked again when pilots train."""
-    return {name: table for name, table in config.given_tables().items() if name != "given"}
-
-
 def _without(tables: Mapping[str, Any], name: str, keys: tuple[str, ...]) -> dict[str, Any]:
     return {k: v for k, v in (tables.get(name) or {}).items() if k not in keys}
-
-
-def _over_the_air(config: Config, tables: dict[str, Any], snr_db: float) -> Config:
-    """The settings with an upload over the air at an SNR, and the other settings of the radio."""
-    if config.named("uplink") != "aircomp":
-        tables["uplink"] = {"name": "aircomp"}
-    tables["network"] = {**(tables.get("network") or {}), "snr_db": snr_db}
-    return Config.of(tables, loose=given_places(tables) - {("network", "snr_db")})
 
 
 def submodel_table(tables: Mapping[str, Any]) -> str:

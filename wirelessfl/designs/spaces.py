@@ -12,7 +12,6 @@ from wirelessfl.base.errors import ConfigError
 from wirelessfl.base.wording import shown
 from wirelessfl.config import Config
 from wirelessfl.config.kinds import algorithm_settings
-from wirelessfl.config.tables import given_places
 from wirelessfl.designs.pilot_plan import VALIDATION
 
 LOCAL_STEPS = (2, 3, 5, 7, 10, 14, 20, 28, 40)
@@ -112,7 +111,7 @@ def base_config(config: Config) -> Config:
     tables = config.given_tables()
     data = dict(tables.get("data", {}))
     if not config.data.validation_fraction:
-        if ("data", "validation_fraction") in given_places(tables):
+        if ("data", "validation_fraction") in config.places:
             raise ConfigError(
                 "validation_fraction is 0: designs are fitted to validation accuracies, never to "
                 f"test data. Give a fraction above 0, or leave it out for {VALIDATION:g}."
@@ -131,7 +130,7 @@ def base_config(config: Config) -> Config:
         training.pop(name, None)
     run = {k: v for k, v in tables.get("run", {}).items() if k not in ("out", "predicted")}
     tables |= {"evaluation": evaluation, "training": training, "run": run}
-    return Config.of(tables, loose=given_places(tables))
+    return Config.of(tables, on_idle="drop")
 
 
 def with_algorithm(config: Config, name: str) -> Config:
@@ -144,7 +143,7 @@ def with_algorithm(config: Config, name: str) -> Config:
     shared = algorithm_settings({**table, **local})
     table |= {key: value for key, value in settings.items() if key in shared}
     tables = {**config.given_tables(), "algorithm": table}
-    changed = Config.of(tables, loose=given_places(tables))
+    changed = Config.of(tables, on_idle="drop")
     if changed.regime != config.regime:
         raise ConfigError(
             f"among contains {name!r}, which with schedule {config.named('schedule')!r} has no "

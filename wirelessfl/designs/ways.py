@@ -21,7 +21,6 @@ from wirelessfl.air.uplinks.aircomp import AirComp
 from wirelessfl.base.errors import ConfigError
 from wirelessfl.base.wording import suggestion
 from wirelessfl.config import Config
-from wirelessfl.config.tables import given_places
 from wirelessfl.designs.goals import Curve, Goal
 from wirelessfl.designs.pilot_plan import plain_network
 
@@ -154,20 +153,19 @@ def pilot_config(config: Config, table: Mapping[str, Any], *, replaced: bool) ->
         raise ConfigError(
             f"uplink {AIR!r} conflicts with network=... whose gains are given: {remedy}."
         )
-    tables = config.given_tables() | {"uplink": dict(table)}
+    changes: dict[str, Any] = {"uplink": dict(table)}
     if config.network.channel is not None:
         raise ConfigError(f"uplink {AIR!r} conflicts with a recorded channel: {remedy}.")
-    allowed = given_places(config.given_tables())
     if isinstance(config.layout, Placed):
         if plain_network(config) is None:
             raise ConfigError(
                 f"uplink {AIR!r} conflicts with a layout whose cells have other clients than those "
                 f"of pilots at one SNR: {remedy}."
             )
-        network = {k: v for k, v in tables.get("network", {}).items() if k not in OF_POSITIONS}
-        tables = {k: v for k, v in tables.items() if k not in ("layout", "path_loss")}
-        tables["network"] = network
-    return Config.of(tables, loose=allowed)
+        network = config.given_tables().get("network", {})
+        network = {key: value for key, value in network.items() if key not in OF_POSITIONS}
+        changes |= {"layout": None, "path_loss": None, "network": network}
+    return config.model_copy(update=changes)
 
 
 OF_POSITIONS = ("noise_figure_db", "noise_dbm_per_hz")

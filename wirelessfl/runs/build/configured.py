@@ -74,18 +74,15 @@ def configured(
     _check_names(settings, objects)
     check_given(settings.given, objects)
     _check_replaced(settings, objects)
-    # The name of the given data set is allowed, e.g. for its published step time.
-    loose = {("dataset", "name")} if objects.data is not None else set[tuple[str, str]]()
     clients = None if objects.split is None else len(objects.split)
-    if objects.network is not None or settings.states("network", "clients"):
+    named = objects.network is not None or settings.network.network is not None
+    if named or settings.states("network", "clients"):
         clients = None
-    if clients is not None:
-        loose.add(("network", "clients"))
     loss = objects.loss if isinstance(objects.loss, str) else None
     settings = with_objects(
         settings, objects.marks, loss=loss, metric=listed(objects.metric_names), clients=clients
     )
-    made = Config.resolved(settings, loose=loose)
+    made = Config.resolved(settings)
     _check_drawn(made, objects)
     return made if objects.network is not None else made.with_known_network()
 

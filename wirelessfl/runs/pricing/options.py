@@ -17,7 +17,6 @@ from wirelessfl.base.import_paths import short
 from wirelessfl.base.torch_state import own_modes
 from wirelessfl.base.wording import shown
 from wirelessfl.config import Config
-from wirelessfl.config.tables import given_places
 from wirelessfl.runs.build.configured import configured_call
 from wirelessfl.runs.build.given import Given
 from wirelessfl.runs.build.planners import Planned
@@ -266,12 +265,10 @@ def _accesses(config: Config) -> dict[str, Mapping[str, Any]]:
 
 def _over(config: Config, uplink: Mapping[str, Any], masks: str | None) -> Config:
     """The settings with another uplink and other sizes of masks."""
-    tables = config.given_tables()
-    loose = given_places(tables) - {("uplink", key) for key in uplink}
-    tables["uplink"] = dict(uplink)
+    changes: dict[str, Any] = {"uplink": dict(uplink)}
     if masks is not None:
-        tables["algorithm"] = tables["algorithm"] | {"mask_sizes": masks}
-    return Config.of(tables, loose=loose)
+        changes["algorithm"] = config.given_tables()["algorithm"] | {"mask_sizes": masks}
+    return config.model_copy(update=changes)
 
 
 def _air_rounds(config: Config, rounds: int, air_joules: bool | None) -> int:

@@ -24,7 +24,7 @@ from wirelessfl.base.wording import shown
 from wirelessfl.config import Config
 from wirelessfl.config.named import LINK_KINDS, replaced_by_network
 from wirelessfl.config.sections import NetworkSection
-from wirelessfl.config.tables import flag_places, given_places, tables_from_flags
+from wirelessfl.config.tables import flag_places, tables_from_flags
 from wirelessfl.runs.build.given import NOTHING, GivenObjects, check_objects
 from wirelessfl.runs.build.network import build_network
 from wirelessfl.runs.pricing.price import SESSION, Priced, priced
@@ -316,16 +316,11 @@ def over(config: Config, radio: Radio) -> Config:
     network = flags.pop("network", network)
     if network is not None:
         tables = _replaced(tables, network)
-    before = given_places(tables)
     merged = tables_from_flags(tables, flags)
-    places = flag_places(merged, flags)
-    for flag, place in places.items():
+    for flag, place in flag_places(merged, flags).items():
         if not of_radio(*place):
             raise ConfigError(_refusal(flag, flags[flag]))
-    new = {*places.values()}
-    if named is not None:
-        new |= {("uplink", key) for key in tables["uplink"]}
-    there = Config.of(merged, loose=before - new)
+    there = config.model_copy(update={**dict.fromkeys(config.given_tables()), **merged})
     _check_same(config, there)
     return there
 
