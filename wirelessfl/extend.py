@@ -35,14 +35,14 @@ Algorithms: what is learnt
 Assigners: who trains which neurons
     Assigner          (submodels, client_submodels, redealt, tested, ...)
     CellPartition     disjoint submodels of the cells
-    Narrow            choose, (lengths): submodels of clients, with widths
+    Narrow            choose: submodels of clients, with widths
     Adaptive          choose: widths that may follow each round's channels
     Nested            (choose): the first neurons of each layer
     RoundContext      a round, for submodels of cells
     ClientContext     a round or requests, for submodels of clients
     DealingContext    merged cells, for ``redealt``
-    Durations         seconds of clients by submodel
-    CellDurations     seconds of cells by submodel
+    Durations, CellDurations  seconds of clients and of cells, by submodel
+    SubmodelSizes     sizes that a design knows or chooses
     Submodels         the submodel of each node
     ClientSubmodels   the submodel of each client
     Partition         hidden layers that are divided over the cells
@@ -186,6 +186,7 @@ from wirelessfl.algorithms.assigners.assigner import ClientContext as ClientCont
 from wirelessfl.algorithms.assigners.assigner import DealingContext as DealingContext
 from wirelessfl.algorithms.assigners.assigner import Durations as Durations
 from wirelessfl.algorithms.assigners.assigner import RoundContext as RoundContext
+from wirelessfl.algorithms.assigners.assigner import SubmodelSizes as SubmodelSizes
 from wirelessfl.algorithms.assigners.narrow import Narrow as Narrow
 from wirelessfl.algorithms.assigners.ordered import Nested as Nested
 from wirelessfl.algorithms.assigners.partition import CellPartition as CellPartition

@@ -5,7 +5,7 @@ import re
 import shlex
 import subprocess
 import sys
-from dataclasses import fields
+from dataclasses import fields, is_dataclass
 from pathlib import Path
 from typing import Protocol
 
@@ -111,19 +111,22 @@ FIXED = {"topology", "rule", "label", "setting_owners", "all_settings"}
     [
         (Algorithm, "own-algorithm-methods", "", FIXED),
         # Those of all choices, and of algorithms.
-        (Assigner, "own-assigner", "## All methods", {*dir(Choice), *COMMON}),
+        (Assigner, "own-assigner", "## Contract", {*dir(Choice), *COMMON}),
         (extend.ClientContext, "own-assigner", "## ClientContext", {*dir(Protocol)}),
+        (extend.SubmodelSizes, "own-assigner", "## SubmodelSizes", set()),
     ],
-    ids=["Algorithm", "Assigner", "ClientContext"],
+    ids=["Algorithm", "Assigner", "ClientContext", "SubmodelSizes"],
 )
 def test_the_contract_is_that_of_the_table(base, page, heading, elsewhere):
     """The table lists all public names with arguments, and which are required."""
     rows = table_below(page, heading)
     names = [name for name, _, _ in rows]
     assert len(names) == len(set(names))
-    assert set(names) == {name for name in dir(base) if not name.startswith("_")} - elsewhere
+    declared = {f.name for f in fields(base)} if is_dataclass(base) else set()
+    public = {name for name in {*dir(base), *declared} if not name.startswith("_")}
+    assert set(names) == public - elsewhere
     for name, arguments, _ in rows:
-        member = inspect.getattr_static(base, name)
+        member = inspect.getattr_static(base, name, None)
         if inspect.isfunction(member):
             first, *others = inspect.signature(member).parameters
             assert (first, arguments) == ("self", f"({', '.join(others)})"), name

@@ -116,7 +116,7 @@ def certified(
         rounds_of: returns the global rounds [M, H, E], given ``largest`` [M, 1, 1].
         vary: whether mask sizes are chosen.
     """
-    if not costs.batched or costs.planner.assigner.sized == "clients":
+    if not costs.batched or costs.planner.assigner.design_sizes.of == "clients":
         return []
     sizes = _sizes(costs, vary)
     if sizes is None:
@@ -240,12 +240,12 @@ def _all_sizes(sizes: Sizes, cells: int) -> list[int]:
 def _sizes(costs: SampledRounds, vary: bool) -> Sizes | None:
     """How lengths depend on sizes; None if not by a line, or if equal sizes are not whole."""
     planner = costs.planner
-    assigner, cells = planner.assigner, planner.network.cells
-    if assigner.sized != "cells":
+    choice, cells = planner.assigner.design_sizes, planner.network.cells
+    if choice.of != "cells":
         return Sizes(0.0, float(planner.model.spec.size))
     equal = costs.submodels
     units = sizes_of(equal)
-    if not units or not divides(assigner, cells):
+    if not units or not divides(planner.assigner, cells):
         return None
     if not vary:  # lengths do not matter one by one if all sizes are equal
         if len(set(units)) > 1:
@@ -253,13 +253,13 @@ def _sizes(costs: SampledRounds, vary: bool) -> Sizes | None:
         return Sizes(0.0, float(equal.lengths[0]))
     total = sum(units)
     ramp = np.linspace(1.5, 0.5, cells) / cells
-    ramped = costs.with_assigner(assigner.with_sizes(tuple(map(float, ramp)))).submodels
+    ramped = costs.with_assigner(choice.fixed(tuple(map(float, ramp)))).submodels
     x = np.array([*units, *sizes_of(ramped)], dtype=np.float64)
     y = np.array([*equal.lengths, *ramped.lengths], dtype=np.float64)
     slope, offset = np.polyfit(x, y, 1)
     if np.abs(slope * x + offset - y).max() > EXACT * y.max():
         return None
-    limit = assigner.size_limit(planner.model.partition)
+    limit = choice.limit(planner.model.partition)
     if limit is None:
         return None
     partition, size_cap = limit

@@ -26,7 +26,7 @@ EQUAL = 1e-9
 
 def divides(assigner: Assigner, cells: int) -> bool:
     """Whether the cells train disjoint submodels whose sizes can be chosen."""
-    return assigner.sized == "cells" and assigner.disjoint and cells > 1
+    return assigner.design_sizes.disjoint and cells > 1
 
 
 @dataclass(frozen=True, eq=False)
@@ -195,12 +195,8 @@ class DesignChoice:
 
     def assigner(self) -> Assigner:
         """Who trains which neurons, with the chosen mask sizes."""
-        assigner = self.family.planner.assigner
-        if self.masks == OPTIMIZED:
-            return assigner.with_optimized_sizes()
-        if assigner.sized == "cells":
-            return assigner.with_sizes(self.shares)
-        return assigner
+        sizes = self.family.planner.assigner.design_sizes
+        return sizes.optimized() if self.masks == OPTIMIZED else sizes.fixed(self.shares)
 
     def costs(self, costs: SampledRounds) -> Costs:
         """What its global rounds cost.

@@ -96,9 +96,7 @@ def affordable_rounds(
     limit = goal.max_client_joules if joules else goal.max_seconds
     if limit is None:
         return None
-    assigner = planner.assigner
-    if assigner.sized == "cells":
-        planner = replace(planner, chosen=assigner.with_sizes(None))
+    planner = replace(planner, chosen=planner.assigner.design_sizes.fixed(None))
     stream = planner.stream.child("affordable")
     samples = []
     for count in clients:

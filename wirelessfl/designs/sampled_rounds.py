@@ -92,7 +92,7 @@ class SampledRounds:
     @property
     def largest(self) -> float:
         """m, if sizes are the same in all rounds: see ``Costs``."""
-        narrow = self.planner.assigner.reciprocal_width(self.planner.network.clients)
+        narrow = self.planner.assigner.design_sizes.reciprocal_width(self.planner.network.clients)
         return max(largest_part(self._first.submodels), narrow)
 
     def first(self, draws: int) -> SampledRounds:
@@ -172,15 +172,15 @@ class SampledRounds:
     @cached_property
     def _lengths(self) -> FloatArray | None:
         """Length of each client's submodel, [clients]; None if rounds must be planned for it."""
-        planner, assigner = self.planner, self.planner.assigner
-        if assigner.sized != "clients":
+        planner, sizes = self.planner, self.planner.assigner.design_sizes
+        if sizes.of != "clients":
             return None
         clients = planner.network.clients
         who = Participants(np.arange(clients), np.ones(clients, dtype=np.bool_))
         stream = planner.run_stream or planner.stream
         durations = RoundDurations.of(planner.pricing, self.rounds[0].draws, who, 0)
         context = round_context(planner.model, stream, stream, durations)
-        return assigner.lengths(context)
+        return sizes.lengths(context)
 
     @cached_property
     def rounds(self) -> Sequence[SameParticipants]:
@@ -240,7 +240,7 @@ class SampledRounds:
         shape = (self.draws, len(steps), len(edges))
         seconds, spent = np.full(shape, np.inf), np.full(shape, np.nan)
         largest = np.ones(shape)
-        narrow = planner.assigner.reciprocal_width(planner.network.clients)
+        narrow = planner.assigner.design_sizes.reciprocal_width(planner.network.clients)
         for place in np.ndindex(shape):
             number, h, e = place
             if deadline is not None:

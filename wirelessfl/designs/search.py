@@ -68,11 +68,11 @@ class Search:
 
     def _of(self, family: Family, clients: int | None) -> list[Alternatives]:
         costs = family.sample(clients, self.draws)
-        assigner = costs.planner.assigner
-        even = assigner.with_sizes(None)
-        if even != assigner:
+        sizes = costs.planner.assigner.design_sizes
+        even = sizes.fixed(None)
+        if even != sizes.assigner:
             costs = costs.with_assigner(even)
-        masks = EQUAL_MASKS if assigner.sized == "cells" else ""
+        masks = EQUAL_MASKS if sizes.of == "cells" else ""
         none: tuple[Shares, ...] = (None,) * len(self.space.local_steps)
         alternatives = [self._made(family, clients, masks, way, none, costs) for way in self.ways]
         alternatives += self._weighed(family, clients, masks, none, costs, alternatives)
@@ -187,7 +187,7 @@ class Search:
         for h, sizes in _runs(shares):
             of = costs
             if sizes is not None:
-                of = costs.with_assigner(costs.planner.assigner.with_sizes(sizes))
+                of = costs.with_assigner(costs.planner.assigner.design_sizes.fixed(sizes))
             point = {**where, "local_steps": np.array(local_steps[h])[:, None]}
             parts.append(self._costs(family.curve, way, of, local_steps[h], edge_rounds, point))
         seconds, joules, largest = (np.concatenate(part) for part in zip(*parts, strict=True))
@@ -219,9 +219,9 @@ class Search:
             edges = family.edges(self.space)
             for clients in self.space.clients:
                 costs = family.sample(clients, self.draws)
-                assigner = costs.planner.assigner
-                if assigner.sized == "cells":
-                    costs = costs.with_assigner(assigner.with_sizes(None))
+                sizes = costs.planner.assigner.design_sizes
+                if sizes.of == "cells":
+                    costs = costs.with_assigner(sizes.fixed(None))
                 where = self._where(costs, clients, self.space.local_steps, edges)
                 assert self.goal.target is not None
                 rounds = partial(self.goal.rounds_to, self.goal.target, family.curve, **where)
@@ -231,7 +231,7 @@ class Search:
                 free.append(by_deadline.get(False, np.nan))
                 bounds.append(by_deadline.get(True, free[-1]))
                 number = costs.planner.network.clients
-                masks = EQUAL_MASKS if assigner.sized == "cells" else ""
+                masks = EQUAL_MASKS if sizes.of == "cells" else ""
                 for best in designs:
                     way = DEADLINE
                     if not np.isnan(best.per_second):
@@ -280,11 +280,10 @@ class Search:
 
     def optimized(self, best: DesignChoice) -> list[Alternatives]:
         """The best design with masks that are optimized in each round, if seconds alone count."""
-        assigner = best.family.planner.assigner
         if not self.goal.seconds_only or not best.family.sizes:
             return []
         costs = best.family.sample(best.clients, self.draws)
-        costs = costs.with_assigner(assigner.with_optimized_sizes())
+        costs = costs.with_assigner(best.family.planner.assigner.design_sizes.optimized())
         return [self.alone(best, costs, best.way, OPTIMIZED)]
 
     def traded(self, best: DesignChoice) -> list[Alternatives]:
@@ -358,7 +357,7 @@ def fixed_shares(
         local_steps, edge_rounds: H and E.
     """
     planner = costs.planner
-    sizing = planner.assigner.with_optimized_sizes()
+    sizing = planner.assigner.design_sizes.optimized()
     settings = replace(planner.settings, local_steps=local_steps, edge_rounds=edge_rounds)
     links = replace(planner.links, uplink=uplink)
     planner = replace(planner, chosen=sizing, settings=settings, links=links)

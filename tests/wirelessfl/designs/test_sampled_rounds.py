@@ -78,7 +78,7 @@ def test_beamformers_are_found_once_for_each_draw(threshold, monkeypatch):
     costs = SampledRounds(planner, 2)
     first = costs.of(planner.links.uplink, [1, 6], [1, 3])
     same = costs.of(planner.links.uplink, [6], [3])
-    other = costs.with_assigner(planner.assigner.with_sizes((0.75, 0.25)))
+    other = costs.with_assigner(planner.assigner.design_sizes.fixed((0.75, 0.25)))
     other.of(planner.links.uplink, [1], [1, 2])
     assert sum(found) == 2
     np.testing.assert_array_equal(first.joules[:, 1:, 1:], same.joules)
@@ -115,12 +115,12 @@ def test_fixed_masks_end_the_slowest_cell_soonest():
     settings = config(uplink="ofdma", allocation="optimal", size_cap=2.0, mask_sizes="optimized")
     planner = plan_without_data(settings).planner
     costs = SampledRounds(replace(planner, stream=Stream(7)), 3)
-    costs = costs.with_assigner(planner.assigner.with_sizes(None))
+    costs = costs.with_assigner(planner.assigner.design_sizes.fixed(None))
     shares = fixed_shares(costs, planner.links.uplink, 400, 1)
     slowest = {}
     for first in range(1, 8):
         split = first / 8, 1 - first / 8
-        sized = costs.with_assigner(planner.assigner.with_sizes(split))
+        sized = costs.with_assigner(planner.assigner.design_sizes.fixed(split))
         (who, draws), *_ = sized.rounds
         lengths = sized.submodels.lengths.astype(float)
         pricing = replace(

@@ -10,7 +10,7 @@ from pydantic import Field
 
 from channels.arrays import FloatArray, IntArray
 from solvers import fastest_widths, optimize_widths_by_time, widths_by_deadline
-from wirelessfl.algorithms.assigners.assigner import ClientContext, Sized
+from wirelessfl.algorithms.assigners.assigner import ClientContext, SubmodelSizes
 from wirelessfl.algorithms.assigners.narrow import Narrow, Scaled, reporting
 from wirelessfl.base.errors import ConfigError
 from wirelessfl.base.needs import Needs, beside
@@ -30,7 +30,6 @@ class Adaptive(Scaled, Narrow):
     """
 
     name = ""
-    sized: ClassVar[Sized] = "clients"
 
     budget: Annotated[
         Budget,
@@ -180,12 +179,10 @@ class Adaptive(Scaled, Narrow):
             return super().shares(context)
         return np.array(self.widths)[context.senders]
 
-    def lengths(self, context: ClientContext) -> FloatArray | None:
-        """Parameters of each sender's width; None if rounds are planned in advance."""
-        if self.plans_ahead:
-            return None
-        parameters = levels_of(context.neurons()).parameters
-        return parameters[self.levels(context)].astype(np.float64)
+    @property
+    def design_sizes(self) -> SubmodelSizes:
+        """Widths of the clients."""
+        return ClientWidths(self)
 
     def levels(self, context: ClientContext) -> IntArray:
         """Width level [senders] of each sender.
@@ -255,8 +252,23 @@ class Adaptive(Scaled, Narrow):
             )
         return float(solution.objective)
 
+
+@dataclass(frozen=True)
+class ClientWidths(SubmodelSizes):
+    """Widths of the clients' submodels, which a design knows but does not choose."""
+
+    assigner: Adaptive
+    of: ClassVar[Literal["", "cells", "clients"]] = "clients"
+
+    def lengths(self, context: ClientContext) -> FloatArray | None:
+        """Parameters of each sender's width; None if rounds are planned in advance."""
+        if self.assigner.plans_ahead:
+            return None
+        parameters = levels_of(context.neurons()).parameters
+        return parameters[self.assigner.levels(context)].astype(np.float64)
+
     def reciprocal_width(self, clients: int) -> float:
         """Mean of 1/width over the clients; 1 if their widths are not given as ratios."""
-        if self.budget != "width":
+        if self.assigner.budget != "width":
             return 1.0
-        return mean_reciprocal(self.widths or self.capacities, clients)
+        return mean_reciprocal(self.assigner.widths or self.assigner.capacities, clients)

@@ -114,10 +114,6 @@ class RoundContext(ClientContext, Protocol):
         """Seconds of the round, by the submodels of its clients or nodes."""
 
 
-Sized = Literal["", "cells", "clients"]
-"""What has sizes that a design can choose: the cells' submodels, the clients', or none."""
-
-
 @dataclass(frozen=True)
 class Assigner(Choice):
     """Base class of assigners. Without overrides, every node and client has the full model."""
@@ -127,8 +123,6 @@ class Assigner(Choice):
     """Whether cells have submodels of their own, see ``submodels``."""
     of_clients: ClassVar[bool] = False
     """Whether clients have submodels of their own, see ``client_submodels``."""
-    sized: ClassVar[Sized] = ""
-    """What has sizes of its own; empty if nothing has. A design chooses those of cells."""
     brings_assigner: ClassVar[bool] = True
     """True: an algorithm that derives from an assigner brings its own."""
 
@@ -162,49 +156,6 @@ class Assigner(Choice):
         """The submodel that is evaluated; None for the full model."""
         return None
 
-    def with_sizes(self, shares: tuple[float, ...] | None) -> Self:
-        """This assigner with other sizes; by default unchanged.
-
-        Args:
-            shares: [cells], share of the neurons of each cell, with sum 1; None for equal ones.
-        """
-        return self
-
-    def with_optimized_sizes(self) -> Self:
-        """This assigner with sizes that take the least time in each round; default: unchanged."""
-        return self
-
-    def size_limit(
-        self, partition_of: Callable[[Scheme], Partition]
-    ) -> tuple[Partition, float] | None:
-        """What optimized sizes may be; None if there are none, the default.
-
-        Args:
-            partition_of: returns the model's partition under a scheme.
-
-        Returns:
-            The partition, and the largest size relative to equal ones.
-        """
-        return None
-
-    def lengths(self, context: ClientContext) -> FloatArray | None:
-        """Parameters [senders] of each sender's submodel, if they are those of all rounds.
-
-        Returns:
-            None if rounds must be planned to know them, the default.
-        """
-        return None
-
-    @property
-    def disjoint(self) -> bool:
-        """Whether no two cells train the same neuron."""
-        return False
-
-    @property
-    def scaled(self) -> bool:
-        """Whether activations of submodels are multiplied by full width / own width in training."""
-        return False
-
     @property
     def deals_jointly(self) -> bool:
         """Whether a client's submodel depends on the other participants of the round."""
@@ -220,9 +171,10 @@ class Assigner(Choice):
         """Whether to plan all rounds before training starts, because a round may be infeasible."""
         return False
 
-    def reciprocal_width(self, clients: int) -> float:
-        """Mean of 1/width over the clients, for learning curves; 1 if it is not known."""
-        return 1.0
+    @property
+    def design_sizes(self) -> SubmodelSizes:
+        """The sizes of its submodels, for designs."""
+        return SubmodelSizes(self)
 
     def check_clients(self, clients: int) -> None:
         """Check that the assigner works with this number of clients.
@@ -281,6 +233,52 @@ class Assigner(Choice):
                 f"buffer={merged} conflicts with cells={cells}: the cloud can merge 1 to {cells} "
                 f"cells at once. Choose buffer 1 to {cells}, or raise cells."
             )
+
+
+@dataclass(frozen=True)
+class SubmodelSizes:
+    """What a design knows of the sizes of submodels, and how it changes them; by default neither.
+
+    Args:
+        assigner: gives out the submodels.
+    """
+
+    assigner: Assigner
+    of: ClassVar[Literal["", "cells", "clients"]] = ""
+    """What has sizes of its own; a design chooses those of cells."""
+
+    @property
+    def disjoint(self) -> bool:
+        """Whether no two cells train the same neuron."""
+        return False
+
+    def fixed(self, shares: tuple[float, ...] | None) -> Assigner:
+        """The assigner with other sizes.
+
+        Args:
+            shares: [cells], share of the neurons of each cell, with sum 1; None for equal ones.
+        """
+        return self.assigner
+
+    def optimized(self) -> Assigner:
+        """The assigner with sizes that take the least time in each round."""
+        return self.assigner
+
+    def limit(self, partition_of: Callable[[Scheme], Partition]) -> tuple[Partition, float] | None:
+        """The partition, and the largest optimized size relative to equal ones; None without one.
+
+        Args:
+            partition_of: returns the model's partition under a scheme.
+        """
+        return None
+
+    def lengths(self, context: ClientContext) -> FloatArray | None:
+        """Parameters [senders] of each sender's submodel; None if rounds must be planned for it."""
+        return None
+
+    def reciprocal_width(self, clients: int) -> float:
+        """Mean of 1/width over the clients, for learning curves; 1 if it is not known."""
+        return 1.0
 
 
 @dataclass(frozen=True)

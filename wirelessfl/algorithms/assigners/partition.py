@@ -4,13 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Annotated, ClassVar, Literal, Self
+from typing import Annotated, ClassVar, Literal
 
 import numpy as np
 from pydantic import Field
 
 from channels.arrays import IntArray
-from wirelessfl.algorithms.assigners.assigner import DealingContext, RoundContext, Sized
+from wirelessfl.algorithms.assigners.assigner import (
+    DealingContext,
+    RoundContext,
+    SubmodelSizes,
+)
 from wirelessfl.algorithms.assigners.narrow import Scaled
 from wirelessfl.base.errors import ConfigError
 from wirelessfl.base.needs import beside
@@ -34,7 +38,6 @@ class CellPartition(Scaled):
 
     name = "partition"
     of_cells: ClassVar[bool] = True
-    sized: ClassVar[Sized] = "cells"
 
     mask_sizes: Annotated[
         Literal["uniform", "optimized", "fixed"],
@@ -101,25 +104,9 @@ class CellPartition(Scaled):
             )
 
     @property
-    def disjoint(self) -> bool:
-        """True without ``mask_overlap``."""
-        return not self.mask_overlap
-
-    def with_sizes(self, shares: tuple[float, ...] | None) -> Self:
-        """With these fixed shares of the cells; None for uniform sizes."""
-        if shares is None:
-            return replace(self, mask_sizes="uniform", mask_shares=None)
-        return replace(self, mask_sizes="fixed", mask_shares=shares)
-
-    def with_optimized_sizes(self) -> Self:
-        """With ``mask_sizes`` optimized."""
-        return replace(self, mask_sizes="optimized", mask_shares=None)
-
-    def size_limit(
-        self, partition_of: Callable[[Scheme], Partition]
-    ) -> tuple[Partition, float] | None:
-        """The partition of the model, and ``size_cap``."""
-        return partition_of(self.partition), self.size_cap
+    def design_sizes(self) -> SubmodelSizes:
+        """Sizes of the cells."""
+        return CellSizes(self)
 
     @property
     def fixed_shapes(self) -> bool:
@@ -231,3 +218,29 @@ class CellPartition(Scaled):
         if self.hidden_biases == "local":
             submodels = submodels.keeping([f"{layer.name}.bias" for layer in partition.layers])
         return replace(submodels, scaled=self.scaled)
+
+
+@dataclass(frozen=True)
+class CellSizes(SubmodelSizes):
+    """Sizes of the cells' submodels, which a design chooses."""
+
+    assigner: CellPartition
+    of: ClassVar[Literal["", "cells", "clients"]] = "cells"
+
+    @property
+    def disjoint(self) -> bool:
+        """True without ``mask_overlap``."""
+        return not self.assigner.mask_overlap
+
+    def fixed(self, shares: tuple[float, ...] | None) -> CellPartition:
+        """With these fixed shares of the cells; None for uniform sizes."""
+        sizes: Literal["uniform", "fixed"] = "uniform" if shares is None else "fixed"
+        return replace(self.assigner, mask_sizes=sizes, mask_shares=shares)
+
+    def optimized(self) -> CellPartition:
+        """With ``mask_sizes`` optimized."""
+        return replace(self.assigner, mask_sizes="optimized", mask_shares=None)
+
+    def limit(self, partition_of: Callable[[Scheme], Partition]) -> tuple[Partition, float]:
+        """The partition of the model, and ``size_cap``."""
+        return partition_of(self.assigner.partition), self.assigner.size_cap

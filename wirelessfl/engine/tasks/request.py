@@ -207,20 +207,22 @@ class RequestSubmodels:
             clients: [rows], client of each request.
             versions: [rows], version of the model of each request.
         """
-        neurons_of = [self._one(*pair) for pair in zip(clients, versions, strict=True)]
-        if all(layers is None for layers in neurons_of):
+        held = [self._one(*pair) for pair in zip(clients, versions, strict=True)]
+        parts = [submodels for submodels, _ in held if submodels is not None]
+        if not parts:
             return None
         neurons = self.model.neurons()
         whole = [np.arange(width) for width in neurons.widths]
-        chosen = [whole if layers is None else layers for layers in neurons_of]
-        return ClientSubmodels(neurons, chosen, self.assigner.scaled)
+        chosen = [whole if part is None else part.chosen[row] for part, row in held]
+        return ClientSubmodels(neurons, chosen, parts[0].scaled)
 
     def share(self, client: int, version: int) -> float:
         """Fraction of the full model's parameters in a request's submodel."""
-        chosen = self._one(client, version)
-        if chosen is None:
+        submodels, row = self._one(client, version)
+        if submodels is None:
             return 1.0
-        return self.model.neurons().parameters([len(layer) for layer in chosen]) / self._size
+        widths = [len(layer) for layer in submodels.chosen[row]]
+        return self.model.neurons().parameters(widths) / self._size
 
     @property
     def _size(self) -> int:
@@ -231,14 +233,12 @@ class RequestSubmodels:
         submodels = self.of_round(clients, version)
         return np.ones(len(clients)) if submodels is None else submodels.lengths / self._size
 
-    def _one(self, client: int, version: int) -> Sequence[IntArray] | None:
-        """Neurons of a request's submodel by layer; None for the full model."""
+    def _one(self, client: int, version: int) -> tuple[ClientSubmodels | None, int]:
+        """Submodels and the row of a request's own; None for the full model."""
         if not self.assigner.deals_jointly:
-            submodels = self.of_round(np.array([client]), version)
-            return None if submodels is None else submodels.chosen[0]
+            return self.of_round(np.array([client]), version), 0
         if version not in self._joint:
             if len(self._joint) == VERSIONS:
                 del self._joint[next(iter(self._joint))]
             self._joint[version] = self.of_round(np.arange(self.clients), version)
-        submodels = self._joint[version]
-        return None if submodels is None else submodels.chosen[client]
+        return self._joint[version], client

@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 
 from tests.wirelessfl.algorithms.assigners.contexts import WIDTHS, context, parameters
-from wirelessfl.algorithms.assigners.adaptive import Adaptive
 from wirelessfl.algorithms.assigners.arbitrary import Covered, Crossed
 from wirelessfl.algorithms.assigners.ordered import Nested
 from wirelessfl.base.errors import ConfigError
@@ -173,9 +172,11 @@ def test_widths_are_those_of_the_client_not_of_its_place():
     assert assigner.shares(given).tolist() == [0.75, 1.0, 0.2]
     assert counts_of(assigner, given) == [(4, 3, 2), (6, 4, 3), (1, 1, 1)]
     np.testing.assert_array_equal(
-        assigner.lengths(given), [parameters((4, 3, 2)), 87, parameters((1, 1, 1))]
+        assigner.design_sizes.lengths(given), [parameters((4, 3, 2)), 87, parameters((1, 1, 1))]
     )
-    np.testing.assert_array_equal(assigner.client_submodels(given).lengths, assigner.lengths(given))
+    np.testing.assert_array_equal(
+        assigner.client_submodels(given).lengths, assigner.design_sizes.lengths(given)
+    )
     assigner.check_clients(4)
     with pytest.raises(ConfigError, match="widths has 4 entries, and there are 3 clients"):
         assigner.check_clients(3)
@@ -193,7 +194,7 @@ def test_widths_are_those_of_the_client_not_of_its_place():
     ],
 )
 def test_mean_reciprocal_widths(settings, clients, expected):
-    assert Nested(**settings).reciprocal_width(clients) == pytest.approx(expected)
+    assert Nested(**settings).design_sizes.reciprocal_width(clients) == pytest.approx(expected)
 
 
 @pytest.mark.parametrize(
@@ -210,7 +211,7 @@ def test_widths_from_the_channels_are_planned_ahead(settings, fixed, ahead):
     """Such rounds have no lengths before they are planned."""
     assigner = Nested(**settings)
     assert (assigner.fixed_shapes, assigner.plans_ahead) == (fixed, ahead)
-    assert (assigner.lengths(context([0, 0])) is None) == ahead
+    assert (assigner.design_sizes.lengths(context([0, 0])) is None) == ahead
 
 
 @pytest.mark.parametrize(
@@ -243,4 +244,4 @@ def test_requests_cannot_promise_a_coverage():
 def test_submodels_train_on_the_scale_that_is_set(scale):
     assigner = Nested(submodel_scale=scale, capacities=(0.5,))
     assert assigner.client_submodels(context([0])).scaled == (scale == "width")
-    assert Adaptive.sized == "clients"
+    assert assigner.design_sizes.of == "clients"

@@ -74,8 +74,8 @@ def test_an_overlap_is_relative_to_the_size(overlap):
             size = len(part[layer])
             assert len(mine[layer]) == min(size + round(overlap * size), width)
             assert set(part[layer]) <= set(mine[layer])
-    assert not assigner.disjoint
-    assert CellPartition().disjoint
+    assert not assigner.design_sizes.disjoint
+    assert CellPartition().design_sizes.disjoint
 
 
 def test_fixed_shares_by_hand():
@@ -221,11 +221,13 @@ def test_settings_that_conflict(settings, message):
 
 
 def test_sizes_of_a_design():
-    fixed = CellPartition().with_sizes((0.7, 0.3))
+    fixed = CellPartition().design_sizes.fixed((0.7, 0.3))
     assert (fixed.mask_sizes, fixed.mask_shares) == ("fixed", (0.7, 0.3))
-    assert fixed.with_sizes(None) == CellPartition()
-    optimized = fixed.with_optimized_sizes()
+    assert fixed.design_sizes.fixed(None) == CellPartition()
+    optimized = fixed.design_sizes.optimized()
     assert (optimized.mask_sizes, optimized.mask_shares) == ("optimized", None)
     assert (fixed.fixed_shapes, optimized.fixed_shapes) == (True, False)
-    partition, cap = CellPartition(size_cap=2.5, partition="all").size_limit(cells_of(2).partition)
+    partition, cap = CellPartition(size_cap=2.5, partition="all").design_sizes.limit(
+        cells_of(2).partition
+    )
     assert (partition.scheme, partition.width, cap) == ("all", 12, 2.5)
