@@ -10,7 +10,7 @@ from benchmarks.timing import Rows, interleaved
 from wirelessfl.config import Config
 from wirelessfl.engine.rounds.planner import Planner
 from wirelessfl.runs.build.configured import configured
-from wirelessfl.runs.build.planners import plan_without_data
+from wirelessfl.runs.build.planners import planner_without_data
 
 CELLS, CLIENTS = 4, 60
 RUNS: dict[str, tuple[str, dict[str, Any]]] = {
@@ -52,7 +52,7 @@ def planning_bench(repeats: int = 5, rounds: int = 1000) -> Rows:
 
 def _planner(algorithm: str, flags: dict[str, Any]) -> Planner:
     setting = {"dataset": "fashion-mnist", "cells": CELLS, "clients": CLIENTS}
-    return plan_without_data(configured(Config.from_flags(algorithm, **setting, **flags))).planner
+    return planner_without_data(configured(Config.from_flags(algorithm, **setting, **flags)))
 
 
 def _plan(planner: Planner, rounds: int) -> float:

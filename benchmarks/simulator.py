@@ -8,7 +8,7 @@ import tracemalloc
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 import torch
@@ -31,12 +31,11 @@ from wirelessfl.engine.server.client_states import InMemory
 from wirelessfl.engine.server.server import Server
 from wirelessfl.engine.server.weights import Weights
 from wirelessfl.engine.tasks.asynchronous import Asynchronous
-from wirelessfl.engine.tasks.handler import TaskModel
 from wirelessfl.engine.tasks.learner import TaskLearner
 from wirelessfl.engine.tasks.request import RequestSeconds, RequestSubmodels
 from wirelessfl.engine.tasks.requests import Requests
 from wirelessfl.models import MLP
-from wirelessfl.models.submodels import make_partition
+from wirelessfl.models.submodels import ParamSpec, make_partition
 from wirelessfl.models.submodels.removable import find_neurons
 from wirelessfl.training.batches import BatchSource
 from wirelessfl.training.evaluation import Evaluation, EvaluationSamples
@@ -95,7 +94,8 @@ def _world(
             network, Tdma(), [StepCounts(STEPS)] * tasks, seconds, elements, None, stream
         )
     schedule = BufferedScheduler([TaskPlan(REQUESTS, BUFFER, versions)] * tasks, report_every=None)
-    handler = Asynchronous(models, Requests(clock, durations, clients, Stream(0, ("requests",))))
+    requests = Requests(clock, durations, clients, Stream(0, ("requests",)))
+    handler = Asynchronous(models, requests)
     clock.after(0.0, Started())
     return schedule, handler, clock
 
@@ -113,7 +113,7 @@ def _run(
 def _events(repeats: int, delays: str, tasks: int, clients: int, updates: int) -> dict[str, Any]:
     """Updates per second; an update includes its request, draws, queueing, buffering and merge."""
     versions = max(updates // (tasks * BUFFER), 1)
-    models = [TaskModel() for _ in range(tasks)]
+    models = [_untrained(clients) for _ in range(tasks)]
     if delays == SHARED:
         versions = max(versions // 10, 1)
     seen = [_run(models, clients, versions, delays) for _ in range(repeats + 1)][1:]
@@ -133,6 +133,21 @@ def _events(repeats: int, delays: str, tasks: int, clients: int, updates: int) -
         "startup_ms": 1e3 * ready,
         "state_mib": held,
     }
+
+
+def _untrained(clients: int) -> TaskLearner:
+    """A task whose clients do not train."""
+    algorithm, size = FedAST(), 199_210
+    whole = WholeModel(ParamSpec({"weight": (size,)}), _none, _none)
+    seconds = RequestSeconds(ShiftedExponential([1.0], np.ones(clients), Stream(1)))
+    weights = Weights(np.zeros(clients, dtype=np.int64))
+    server = Server(algorithm, Tdma(), weights, InMemory((), size), None)
+    submodels = RequestSubmodels(algorithm.assigner, whole, clients, Stream(0), seconds)
+    return TaskLearner(server, None, submodels, None, Stream(0))
+
+
+def _none(*_: Any) -> NoReturn:
+    raise AssertionError("whole models are not split")
 
 
 def _training(repeats: int, data_dir: Path | None, merges: int) -> Rows:

@@ -16,7 +16,7 @@ from channels.arrays import FloatArray
 from experiments.decided.uplinks import EQUAL, OMA, OPTIMAL, SLOTS
 from wirelessfl.config import Config
 from wirelessfl.designs.sampled_rounds import SampledRounds
-from wirelessfl.runs.build.planners import plan_without_data
+from wirelessfl.runs.build.planners import planner_without_data
 
 UPLINKS = (SLOTS, EQUAL, OPTIMAL)
 """Names of the uplinks, see ``experiments.decided.uplinks``."""
@@ -110,7 +110,7 @@ def priced(
         edges: numbers of edge rounds E.
     """
     there = over(config, network, uplink)
-    planner = plan_without_data(there).planner
+    planner = planner_without_data(there)
     access = there.uplink
     costs = SampledRounds(planner, rounds).of(access, steps, edges)
     other = replace(planner, stream=planner.stream.child("design"))

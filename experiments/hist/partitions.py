@@ -11,7 +11,7 @@ from experiments.labels import SPREAD
 from experiments.studies import Case, Results
 from wirelessfl.base.figures.curves import COLOURS, draw_curves, new_figure, style
 from wirelessfl.results.panels import legend, same_limits
-from wirelessfl.runs.build.planners import plan_without_data
+from wirelessfl.runs.build.planners import planner_without_data
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -64,7 +64,7 @@ def owners(case: Case) -> list[np.ndarray]:
         For each layer, [outputs, inputs]: the index of the cell; -1 if no cell trains the weight,
         -2 if several cells do.
     """
-    planner = plan_without_data(case.config(case.seeds[0])).planner
+    planner = planner_without_data(case.config(case.seeds[0]))
     submodels, spec = planner.plan(0).submodels, planner.model.spec
     assert submodels.index is not None
     owner = np.full(spec.size, -1)

@@ -16,7 +16,7 @@ from wirelessfl.config import Config
 from wirelessfl.models.submodels.budgets import levels_of
 from wirelessfl.results.costs import markdown
 from wirelessfl.results.panels import legend, room
-from wirelessfl.runs.build.planners import plan_without_data
+from wirelessfl.runs.build.planners import planner_without_data
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -45,7 +45,7 @@ class Frontier(NamedTuple):
 
 def frontier(config: Config, rounds: int = ROUNDS) -> Frontier:
     """The frontier of each of a run's first rounds, for its channels and clients; no training."""
-    planner = plan_without_data(config).planner
+    planner = planner_without_data(config)
     levels, size = levels_of(planner.model.neurons()), planner.participation
     seconds, full = [], []
     for number in range(rounds):

@@ -61,7 +61,7 @@ from wirelessfl.designs.ways import (
 from wirelessfl.engine.rounds.planner import Planner
 from wirelessfl.runs.build.configured import configured_call
 from wirelessfl.runs.build.given import Given
-from wirelessfl.runs.build.planners import plan_without_data
+from wirelessfl.runs.build.planners import planner_without_data
 from wirelessfl.runs.build.plausible import implausible
 from wirelessfl.runs.result import RunResult
 
@@ -256,7 +256,7 @@ def design(
     goal = Goal.of(target, objective, max_seconds, max_client_joules, interval, statistic)
     base = base_config(settings)
     configs = {name: with_algorithm(base, name) for name in names_of(among, base)}
-    planners = {name: plan_without_data(configs[name], replaced).planner for name in configs}
+    planners = {name: planner_without_data(configs[name], replaced) for name in configs}
     first = next(iter(planners.values())).network
     notes = Notes(on_note)
     notes(*implausible(settings, first))

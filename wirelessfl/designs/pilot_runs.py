@@ -21,7 +21,7 @@ from wirelessfl.designs.pilot_plan import COUNT, STEPS, PilotPlan, PilotRequest,
 from wirelessfl.designs.points import Point
 from wirelessfl.runs.build.configured import check_given, configured
 from wirelessfl.runs.build.given import Given, GivenObjects
-from wirelessfl.runs.build.planners import plan_without_data
+from wirelessfl.runs.build.planners import planner_without_data
 from wirelessfl.runs.folder.directory import RunDirectory
 from wirelessfl.runs.folder.fingerprints import digest, network_fingerprint, non_defaults
 from wirelessfl.runs.folder.given_files import given_hashes
@@ -132,7 +132,7 @@ def check_model(plan: PilotPlan, objects: GivenObjects) -> None:
     objects = replace(objects, network=None) if plan.plain else objects
     assigner = config.used_assigner
     if assigner.of_cells or assigner.of_clients:
-        planner = plan_without_data(configured(config, objects), objects).planner
+        planner = planner_without_data(configured(config, objects), objects)
         planner.plan(0, losses=lambda clients, samples: np.zeros(len(clients)))
 
 

@@ -115,6 +115,14 @@ class Handler(ABC):
         """Issue work, after all events at this time."""
 
     @abstractmethod
+    def costs(self) -> dict[str, Any]:
+        """Running sums of the costs, as in rows."""
+
+    def names(self, report: Report) -> dict[str, Any]:
+        """What else a row of prices has: the names of what its round belongs to; none."""
+        return {}
+
+    @abstractmethod
     def fields(self, report: Report) -> RowFields:
         """The fields of a row, without those of the evaluation."""
 

@@ -114,9 +114,9 @@ def price(
     Args:
         run: a configuration, nested tables of settings, or the path of a TOML file; or a trained
             run or its folder.
-        rounds: number of rounds, of all sessions, or of merges of asynchronous cells; None for all
-            rounds of the run, up to ``max_seconds`` if it is set. Of a trained run, at most those
-            of its rows.
+        rounds: number of rounds, of all sessions, or of merges of asynchronous cells or of each
+            task; None for all rounds of the run, up to ``max_seconds`` if it is set. Of a trained
+            run, at most those of its rows.
         network: network to use instead of the run's: a network, the import path of one, or settings
             of the network, layout, path loss and fading by the names of their flags, such as
             ``{"bandwidth_hz": 2e6}``; or a sequence of these.
@@ -134,9 +134,9 @@ def price(
 
     Raises:
         ConfigError: a wrong setting, settings that conflict, a wrong number of rounds; the costs
-            depend on training (requests to clients, rounds of tasks, and selection by losses), or
-            the training of the run depends on the radio; or the run needs an object that is not
-            given.
+            depend on training (selection and assignment by losses, targets of several tasks,
+            requests divided by the spread of updates, and redesigns), or the training of the run
+            depends on the radio; or the run needs an object that is not given.
         DataError: the data set must be read, but is missing or damaged.
     """
     check_keywords(price, given, Given.__annotations__)

@@ -218,7 +218,7 @@ class Engine:
 
     def fingerprint(self) -> dict[str, str]:
         """Short hashes of models, data and network, keyed by their names in error messages."""
-        models = self.setup.models
+        models = self.setup.trained
         layers = [model_fingerprint(model.objective) for model in models]
         data = [data_fingerprint(model.data, model.client_samples) for model in models]
         network = network_fingerprint(self.setup.network, self.setup.stream)

@@ -87,7 +87,7 @@ def price_run(config: Config, source: Path, folder: Path) -> list[Row]:
         PRICED: entries_of_trained.get(PRICED, source.name),
     }
     entries[SETTINGS] = settings_hash(config)
-    cost, hashes = simulated.planned.model.step_cost, named_hashes(there)
+    cost, hashes = simulated.model.step_cost, named_hashes(there)
     if cost is not None:
         entries["step_costs"] = [asdict(cost)]
     if hashes:
@@ -119,7 +119,7 @@ def price_run(config: Config, source: Path, folder: Path) -> list[Row]:
 
 def _tensors(tensors: dict[str, torch.Tensor], simulated: Priced) -> dict[str, torch.Tensor]:
     """The tensors of the trained run, with the joules of the clients over the other radio."""
-    ledger = simulated.training.ledger.tensors()
+    ledger = simulated.setup.training.ledger.tensors()
     return {
         name: ledger[name] if name.startswith(LEDGER) else value for name, value in tensors.items()
     }
@@ -133,20 +133,20 @@ def _state(
     simulated: Priced,
 ) -> dict[str, Any]:
     """The state of the trained run, with the costs of the other radio."""
-    network = simulated.planned.planner.network
+    network = simulated.setup.network
     fingerprint = state["fingerprint"] | {
         "the network's values are": network_fingerprint(network, Stream(config.run.seed)),
         **settings_fingerprint(directory),
     }
     [learner], handler = state["learners"], dict(state["handler"])
     if "merged_at" in handler:
-        handler["merged_at"] = simulated.merged_at
+        handler["merged_at"] = simulated.setup.handler.snapshot()["merged_at"]
     if "extras" in handler:
         handler["extras"] |= {"extra_seconds": rows[-1]["extra_seconds"]}
     return state | {
-        "learners": [learner | {"totals": simulated.training.totals.row()}],
+        "learners": [learner | {"totals": simulated.setup.training.totals.row()}],
         "handler": handler,
-        "sim_seconds": simulated.seconds,
+        "sim_seconds": simulated.setup.clock.now,
         "fingerprint": fingerprint,
     }
 

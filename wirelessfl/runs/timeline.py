@@ -9,28 +9,20 @@ from typing import TYPE_CHECKING, Any
 
 from channels.arguments import is_number
 from channels.notes import Notes
-from channels.streams import Stream
-from wirelessfl.air.delays import Elements
 from wirelessfl.base.errors import ConfigError
 from wirelessfl.base.figures.curves import COLOURS, new_figure, save_figure, style
 from wirelessfl.base.figures.marks import Span as Bar
 from wirelessfl.base.figures.marks import draw_spans
-from wirelessfl.base.registry import by_name
 from wirelessfl.base.torch_state import own_modes
 from wirelessfl.base.wording import shown
 from wirelessfl.config import Config
-from wirelessfl.data import find_dataset
 from wirelessfl.engine.events import Report
-from wirelessfl.engine.loop import begin, simulate
-from wirelessfl.engine.tasks.handler import Merged, Records, Span, TaskModel
-from wirelessfl.models import MODELS
+from wirelessfl.engine.tasks.handler import Merged, Records, Span, TaskHandler
+from wirelessfl.runs.build.building import build_resolved
 from wirelessfl.runs.build.configured import configured
 from wirelessfl.runs.build.given import NOTHING
-from wirelessfl.runs.build.network import build_network
-from wirelessfl.runs.build.planners import UntrainedModel
-from wirelessfl.runs.build.plausible import implausible
-from wirelessfl.runs.build.structure import StepCost
-from wirelessfl.runs.build.task_schedules import build_delays, build_times
+from wirelessfl.runs.build.planners import Untrained
+from wirelessfl.runs.pricing.price import follow
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -150,8 +142,8 @@ def timeline(config: Config, seconds: float) -> Timeline:
         seconds: simulated seconds, > 0.
 
     Raises:
-        ConfigError: the run has no requests to clients and no rounds of tasks, an algorithm
-            trains submodels, or ``seconds`` is not a finite number > 0.
+        ConfigError: the run has no requests to clients and no rounds of tasks, or ``seconds`` is
+            not a finite number > 0.
         DataError: the size of an upload depends on data that must be read, but are missing.
     """
     config = configured(config)
@@ -163,43 +155,19 @@ def timeline(config: Config, seconds: float) -> Timeline:
         )
     if not (is_number(seconds) and 0 < seconds < float("inf")):
         raise ConfigError(f"seconds is {shown(seconds)}: give a finite number > 0.")
-    for task in config.tasks.values():
-        if task.used_assigner.of_clients:
-            raise ConfigError(
-                f"algorithm {task.named('algorithm')!r} trains submodels, whose sizes a timeline "
-                'does not compute. Choose another algorithm, such as "fedavg".'
-            )
-    stream, tasks = Stream(config.run.seed), config.tasks
     records = Records()
-    counted = [_counted(task) for task in tasks.values()]
-    elements = [size for size, _ in counted]
-    network = build_network(config.network, stream, config)
-    delays = build_delays(config, network, elements, stream, [cost for _, cost in counted])
-    models = [TaskModel(size.up) for size in elements]
-    times = build_times(config, network, delays, models, stream, records=records)
-    Notes()(*implausible(config, network))
-    begin(times.clock, seconds)
+    setup = build_resolved(config, NOTHING, untrained=Untrained(records=records))
+    Notes()(*setup.notes)
 
     def check(report: Report) -> None:
         if len(records.spans) > MOST_SPANS:
             raise ConfigError(
-                f"seconds is {shown(seconds)}: in {times.clock.now:.3g} s clients have more than "
+                f"seconds is {shown(seconds)}: in {setup.clock.now:.3g} s clients have more than "
                 f"{MOST_SPANS} pieces of work, which a timeline does not show. Give fewer seconds."
             )
 
-    simulate(times.schedule, times.handler, times.clock, check, lambda: None)
-    spans = [*records.spans, *times.handler.under_way(seconds)]
-    return Timeline(list(tasks), network.clients, seconds, spans, records.merges)
-
-
-def _counted(task: Config) -> tuple[Elements, StepCost | None]:
-    """Number of transmitted elements and counted cost of a step; zero and None if not needed.
-
-    They are needed if latencies depend on them. The names of data set and model are always checked.
-    """
-    find_dataset(task.dataset.name)
-    by_name("model", task.named("model"), MODELS)
-    if not task.frame.radio:
-        return Elements(0, 0), None
-    model = UntrainedModel(task, NOTHING, Stream(0))
-    return Elements.of(task.algorithm.rule, model.spec, task.compression.used), model.step_cost
+    follow(setup, check, seconds)
+    assert isinstance(setup.handler, TaskHandler)
+    spans = [*records.spans, *setup.handler.under_way(seconds)]
+    names = list(config.tasks)
+    return Timeline(names, setup.network.clients, seconds, spans, records.merges)

@@ -14,7 +14,7 @@ from wirelessfl.designs.goals import Goal
 from wirelessfl.designs.observed import Pilot
 from wirelessfl.designs.pilot_plan import PilotRequest, planned
 from wirelessfl.designs.ways import ways
-from wirelessfl.runs.build.planners import plan_without_data
+from wirelessfl.runs.build.planners import planner_without_data
 
 UPLINKS = [
     {"uplink": "tdma"},
@@ -27,7 +27,7 @@ UPLINKS = [
 def costs(uplink, steps, edges, count=4):
     """Mean seconds and joules of rounds that are planned one by one."""
     settings = config("hfedavg", **uplink, local_steps=steps, edge_rounds=edges)
-    planner = plan_without_data(settings).planner
+    planner = planner_without_data(settings)
     prices = [planner.plan(number).price for number in range(count)]
     return np.mean([p.seconds.max() for p in prices]), np.mean([p.joules for p in prices])
 
@@ -35,7 +35,7 @@ def costs(uplink, steps, edges, count=4):
 @pytest.mark.parametrize("limit", [{"max_seconds": 3.0}, {"max_client_joules": 0.02}], ids=str)
 def test_they_have_somewhat_more_rounds_than_the_cheapest_uplink_allows(limit):
     goal = Goal.of(None, None, limit.get("max_seconds"), limit.get("max_client_joules"))
-    planner = plan_without_data(config("hfedavg")).planner
+    planner = planner_without_data(config("hfedavg"))
     rounds = affordable_rounds(planner, goal, ways(["tdma", "ofdma"], goal), [None])
     for steps, edges in ((1, 1), (8, 3)):
         each = np.array([costs(uplink, steps, edges) for uplink in UPLINKS])
@@ -46,7 +46,7 @@ def test_they_have_somewhat_more_rounds_than_the_cheapest_uplink_allows(limit):
 
 
 def test_no_limit_applies_to_pilots_with_a_target():
-    planner = plan_without_data(config("hfedavg")).planner
+    planner = planner_without_data(config("hfedavg"))
     goal = Goal.of(0.5, None, 2.0, None)
     assert affordable_rounds(planner, goal, ways(["tdma"], goal), [None]) is None
 

@@ -18,7 +18,7 @@ from wirelessfl.config import Config
 from wirelessfl.designs import certified, prediction
 from wirelessfl.designs.design import design
 from wirelessfl.designs.prediction import quantiles, totals
-from wirelessfl.runs.build.planners import plan_without_data
+from wirelessfl.runs.build.planners import planner_without_data
 
 GRID = list(itertools.product(FEW["local_steps"], FEW["edge_rounds"]))
 UPLINKS = {
@@ -31,7 +31,7 @@ UPLINKS = {
 
 def costs(settings: Config, name="design", draws=FEW["draws"], numbers=None):
     """Mean seconds and joules of a round of a configuration, from plans one by one."""
-    planner = plan_without_data(settings).planner
+    planner = planner_without_data(settings)
     planner = replace(planner, stream=Stream(settings.run.seed).child(name))
     prices = [planner.plan(number).price for number in numbers or range(draws)]
     return np.mean([p.seconds.max() for p in prices]), np.mean([p.joules for p in prices])

@@ -14,7 +14,7 @@ from wirelessfl.base.errors import ConfigError
 from wirelessfl.config import Config
 from wirelessfl.designs.design import design
 from wirelessfl.designs.ways import air_noise, pilot_config
-from wirelessfl.runs.build.planners import plan_without_data
+from wirelessfl.runs.build.planners import planner_without_data
 
 RADIO = {"antennas": 2, "snr_db": 10.0}
 AIR = {"uplink": "aircomp", "convention": "physical", "elements_per_symbol": 2}
@@ -36,9 +36,9 @@ class Noisier(Noisy):
 
 def seconds(h, e, **uplink):
     """Mean seconds of a round, from plans one by one."""
-    planner = plan_without_data(
+    planner = planner_without_data(
         config("hfedavg", **RADIO, **uplink, local_steps=h, edge_rounds=e)
-    ).planner
+    )
     planner = replace(planner, stream=Stream(1).child("design"))
     return np.mean([planner.plan(number).price.seconds.max() for number in range(FEW["draws"])])
 
@@ -89,7 +89,7 @@ def test_unknown_noise_is_refused():
     curve.varies = ("local_steps", "edge_rounds")
     with pytest.raises(ConfigError, match="whose pilots differ in noise"):
         design(config("hfedavg"), target=0.5, curve=curve, uplinks="aircomp", **FEW)
-    network = plan_without_data(config("hfedavg")).planner.network
+    network = planner_without_data(config("hfedavg")).network
     settings = Config.from_flags("hfedavg", hidden=(8,))
     with pytest.raises(ConfigError, match="give a curve"):
         design(settings, target=0.5, network=network, uplinks="aircomp", **FEW)

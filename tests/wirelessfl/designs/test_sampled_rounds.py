@@ -11,7 +11,7 @@ from solvers import OverTheAir
 from tests.wirelessfl.designs.known import config
 from wirelessfl.designs.sampled_rounds import SampledRounds
 from wirelessfl.designs.search import fixed_shares
-from wirelessfl.runs.build.planners import plan_without_data
+from wirelessfl.runs.build.planners import planner_without_data
 
 UPLINKS = {
     "slots": {"uplink": "tdma"},
@@ -30,7 +30,7 @@ LINKS = {"downlink_mbps": 20.0, "backhaul_mbps": 5.0}
 def test_costs_are_those_of_the_plans(uplink, further):
     """Served together, in arrays, they equal the prices of rounds that are planned one by one."""
     settings = config(**UPLINKS[uplink], **further)
-    planner = plan_without_data(settings).planner
+    planner = planner_without_data(settings)
     planner = replace(planner, stream=Stream(5).child("sample"))
     found = SampledRounds(planner, 2).of(planner.links.uplink, [1, 6], [1, 3])
     for number, h, e in np.ndindex(2, 2, 2):
@@ -54,7 +54,7 @@ def test_costs_are_those_of_the_plans(uplink, further):
 )
 def test_more_rounds_start_with_those_of_the_sample(further, draws):
     """Also where participants or masks differ; not where each round needs beamformers."""
-    planner = plan_without_data(config(**{"uplink": "tdma"} | further)).planner
+    planner = planner_without_data(config(**{"uplink": "tdma"} | further))
     uplink = planner.links.uplink
     sample = SampledRounds(planner, 2)
     few, many = (each.of(uplink, [2], [1]) for each in (sample, sample.wider(7, uplink)))
@@ -67,7 +67,7 @@ def test_more_rounds_start_with_those_of_the_sample(further, draws):
 def test_beamformers_are_found_once_for_each_draw(threshold, monkeypatch):
     """Also where rounds are planned one by one, for all H and E, and with other masks."""
     settings = config("hist", uplink="aircomp", threshold=threshold, antennas=2, coherence="round")
-    planner = plan_without_data(settings).planner
+    planner = planner_without_data(settings)
     found, original = [], OverTheAir._beamformers
 
     def counted(access, draw, scales):
@@ -94,7 +94,7 @@ def test_costs_times_rounds_are_those_of_the_run(algorithm, tmp_path):
         flags["edge_rounds"] = 2
     settings = config(algorithm, **flags, out=tmp_path / "run")
     last = wirelessfl.run(settings).rows[-1]
-    planner = plan_without_data(settings).planner
+    planner = planner_without_data(settings)
     edges = flags.get("edge_rounds", 1)
     found = SampledRounds(planner, 2).of(planner.links.uplink, [1, 3, 9], [1, edges])
     seconds, joules = found.means
@@ -103,7 +103,7 @@ def test_costs_times_rounds_are_those_of_the_run(algorithm, tmp_path):
 
 
 def test_missed_deadlines_take_forever():
-    planner = plan_without_data(config(uplink="ofdma", round_deadline=2.0)).planner
+    planner = planner_without_data(config(uplink="ofdma", round_deadline=2.0))
     limits = np.array([[2.0, 1e-5], [1e-5, 3.0]])
     found = SampledRounds(planner, 2).of(planner.links.uplink, [1, 4], [1, 2], deadline=limits)
     assert np.isinf(found.seconds[:, limits < 1]).all()
@@ -113,7 +113,7 @@ def test_missed_deadlines_take_forever():
 def test_fixed_masks_end_the_slowest_cell_soonest():
     """No other split of the neurons takes fewer seconds in the mean, by trying all of them."""
     settings = config(uplink="ofdma", allocation="optimal", size_cap=2.0, mask_sizes="optimized")
-    planner = plan_without_data(settings).planner
+    planner = planner_without_data(settings)
     costs = SampledRounds(replace(planner, stream=Stream(7)), 3)
     costs = costs.with_assigner(planner.assigner.design_sizes.fixed(None))
     shares = fixed_shares(costs, planner.links.uplink, 400, 1)

@@ -12,7 +12,7 @@ from wirelessfl.base.errors import ConfigError
 from wirelessfl.config import Config
 from wirelessfl.designs.sampled_rounds import SampledRounds
 from wirelessfl.models.submodels import dealt_capacities, mean_reciprocal
-from wirelessfl.runs.build.planners import plan_without_data
+from wirelessfl.runs.build.planners import planner_without_data
 
 SMALL = {"clients": 4, "hidden": (16,), "batch_size": 8, "threads": 1, "cpu_hz": (2e8, 4e9)}
 FEW = {"local_steps": [2, 8], "draws": 3, "uplinks": ["ofdma"]}
@@ -29,13 +29,13 @@ def config(algorithm="ra-fed", **flags):
 
 
 def costs_of(settings, draws=3):
-    planner = plan_without_data(settings).planner
+    planner = planner_without_data(settings)
     return SampledRounds(replace(planner, stream=Stream(5).child("sample")), draws)
 
 
 def test_each_client_trains_its_width():
     """Client i keeps floor(w_i W) neurons in every round, also if some clients take part."""
-    planner = plan_without_data(config(widths=WIDTHS, clients_per_round=3)).planner
+    planner = planner_without_data(config(widths=WIDTHS, clients_per_round=3))
     for number in range(3):
         plan = planner.plan(number)
         kept = [int(16 * WIDTHS[client]) for client in plan.clients]

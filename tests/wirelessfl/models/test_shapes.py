@@ -9,7 +9,7 @@ from wirelessfl.models.built_in import BuiltIn
 from wirelessfl.models.shapes import Declared, known_shapes
 from wirelessfl.models.submodels import ParamSpec, make_partition
 from wirelessfl.models.submodels.partition import partition_of
-from wirelessfl.runs.build.planners import plan_without_data
+from wirelessfl.runs.build.planners import UntrainedModel, make_planner
 
 GREY, SMALL, COLOUR = (1, 28, 28), (1, 8, 8), (3, 32, 32)
 BUILT = [
@@ -76,11 +76,10 @@ def test_plans_with_known_shapes_equal_those_of_the_built_model(flags, known):
     """Prices of a round, with and without the shapes."""
     algorithm = "hfedavg" if flags.get("model") == "resnet18" else "hist"
     config = Config.from_flags(algorithm, cells=2, clients=4, **flags)
-    planned = plan_without_data(config)
-    assert (planned.model.shapes is not None) == known
-    again = plan_without_data(config)
-    vars(again.model)["shapes"] = None  # the model is built
-    one, other = planned.planner.plan(0), again.planner.plan(0)
+    model, again = UntrainedModel.of(config), UntrainedModel.of(config)
+    assert (model.shapes is not None) == known
+    vars(again)["shapes"] = None  # the model is built
+    one, other = (make_planner(config, m.network, m).plan(0) for m in (model, again))
     assert one.price.seconds.tolist() == other.price.seconds.tolist()
     assert one.price.joules == other.price.joules
     assert one.submodels.lengths.tolist() == other.submodels.lengths.tolist()

@@ -10,7 +10,7 @@ from tests.wirelessfl.runs.client_logs import SMALL, logged
 from wirelessfl import Config, read_client_log
 from wirelessfl.base.errors import ConfigError
 from wirelessfl.engine.rounds.client_log import PARTS, ClientLog
-from wirelessfl.runs.build.planners import plan_without_data
+from wirelessfl.runs.build.planners import planner_without_data
 
 CELLS = {"cells": 2, "backhaul_mbps": 100.0, "downlink_mbps": 50.0}
 CASES = {
@@ -56,7 +56,7 @@ def test_each_value_is_that_of_the_plan(tmp_path):
     """H V_0 / F_i seconds of training, 32 P / R_i of sending, P_i times these as energy."""
     _, log = logged("fedavg", tmp_path / "run", rounds=1)
     config = Config.from_flags("fedavg", **SMALL | {"rounds": 1})
-    planner = plan_without_data(config).planner
+    planner = planner_without_data(config)
     network, size = planner.network, planner.model.spec.size
     draw = network.draw(Stream(config.run.seed).child("channel"), 0)
     snr = 10 ** (network.snr_db / 10) * (np.abs(draw.h) ** 2).sum(-1)

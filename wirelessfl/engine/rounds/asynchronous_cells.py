@@ -125,10 +125,15 @@ class AsynchronousCells(OneModel):
 
     def _train(self, cells: Sequence[int]) -> None:
         server = self.training.server
+        issued = [(self.plan(cell), self._models[self.sent[cell]]) for cell in cells]
+        if not self.training.trains:
+            for plan, _ in issued:
+                self.training.count(plan)
+            server.version += 1
+            return
+        rounds = self.training.trained(issued)
         # Merged nodes get the cloud's state plus their change; the others keep the cloud's state.
         nodes = server.at_nodes(self.parts)
-        issued = [(self.plan(cell), self._models[self.sent[cell]]) for cell in cells]
-        rounds = self.training.trained(issued)
         for cell, (_, model), trained in zip(cells, issued, rounds, strict=True):
             for name, returned in trained.nodes.items():
                 if name in model:

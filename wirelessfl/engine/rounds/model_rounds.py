@@ -31,11 +31,6 @@ class OneModel(Handler):
     def __init__(self, planner: Planner, training: RoundTraining, clock: Clock) -> None:
         self.planner, self.training, self.clock = planner, training, clock
 
-    @property
-    def merged_at(self) -> float:
-        """Simulated time of the last merge, which the end of the run may follow."""
-        return self.clock.now
-
     def under_way(self) -> Mapping[int, Plan]:
         """Plans of the rounds in progress of single cells, by cell: none."""
         return {}
@@ -48,10 +43,6 @@ class OneModel(Handler):
         """Running totals of the rounds, and the energy of the client that uses most."""
         training = self.training
         return training.totals.row() | {"joules_max": training.ledger.most_joules}
-
-    def priced(self) -> Mapping[str, Any]:
-        """Fields of a row of prices besides those of all runs: none."""
-        return {}
 
 
 class ModelRounds(OneModel):
@@ -75,12 +66,8 @@ class ModelRounds(OneModel):
         self.redesigns = redesigns
         self._in_progress: dict[int, tuple[Plan, State]] = {}
         self._due: list[int] = []
-        self._merged_at = 0.0
-
-    @property
-    def merged_at(self) -> float:
+        self.merged_at = 0.0
         """Simulated time of the last merge, which the end of the run may follow."""
-        return self._merged_at
 
     def carry_out(self, decision: Decision) -> Event | None:
         """Start a round, or train and merge it; say so if no client can take part any more."""
@@ -89,7 +76,7 @@ class ModelRounds(OneModel):
                 self._due.append(number)
             case Merge(number):
                 self.training.train(*self._in_progress.pop(number))
-                self._merged_at = self.clock.now
+                self.merged_at = self.clock.now
                 self.ended = self.planner.exhausted(None, self.training.ledger)
                 return None if self.ended is None else Exhausted()
         return None
@@ -143,7 +130,7 @@ class ModelRounds(OneModel):
 
     def restore(self, tensors: dict[str, Tensor], state: Mapping[str, Any]) -> None:
         """Continue from a checkpoint, after training, schedule and clock."""
-        self._merged_at = state["merged_at"]
+        self.merged_at = state["merged_at"]
         if self.redesigns is not None:
             self.redesigns.restore(state["decisions"])
             self.use_decision()

@@ -105,7 +105,8 @@ class Totals:
     """Running sums of the costs of rounds.
 
     Args:
-        uplink_mib, downlink_mib, backhaul_mib, joules, lost, silent: see ``Price``.
+        uplink_mib, downlink_mib, backhaul_mib, joules, lost, silent: see ``Price``; ``joules`` is
+            None if energy is not counted, because beamformers over the air take time to optimise.
         round_seconds: durations of the rounds, or of cells' rounds; None unless the uplink compares
             its decisions with equal shares.
         equal_seconds, equal_joules: durations and joules of the same rounds with equal shares.
@@ -115,7 +116,7 @@ class Totals:
     uplink_mib: float = 0.0
     downlink_mib: float = 0.0
     backhaul_mib: float = 0.0
-    joules: float = 0.0
+    joules: float | None = 0.0
     lost: int = 0
     silent: int = 0
     round_seconds: float | None = None
@@ -124,27 +125,29 @@ class Totals:
     late: int | None = None
 
     @classmethod
-    def of(cls, uplink: Uplink, settings: TrainingSettings) -> Self:
-        """Sums of no rounds, with those of equal shares if the uplink compares them."""
-        none = None if uplink.equal_shares is None else 0.0
+    def of(cls, uplink: Uplink, settings: TrainingSettings, *, joules: bool = True) -> Self:
+        """Sums of no rounds; with ``joules``, those of equal shares if the uplink compares them."""
+        none = 0.0 if joules and uplink.equal_shares is not None else None
         late = None if settings.cutoff_seconds is None else 0
-        return cls(round_seconds=none, equal_seconds=none, equal_joules=none, late=late)
+        return cls(
+            joules=0.0 if joules else None,
+            round_seconds=none,
+            equal_seconds=none,
+            equal_joules=none,
+            late=late,
+        )
 
     def add(self, plan: Plan) -> None:
         """Add the cost of a round."""
-        for name in ("uplink_mib", "downlink_mib", "backhaul_mib", "joules", "lost", "silent"):
-            setattr(self, name, getattr(self, name) + getattr(plan.price, name))
-        self.count_late(plan)
-        self.compare(plan)
-
-    def count_late(self, plan: Plan) -> None:
-        """Count the updates that miss the cut-off, if there is one."""
-        if plan.price.late is not None:
-            self.late = (self.late or 0) + plan.price.late
-
-    def compare(self, plan: Plan) -> None:
-        """Add the cost of a round with equal shares, if the uplink compares them."""
-        equal = plan.price.equal
+        price = plan.price
+        for name in ("uplink_mib", "downlink_mib", "backhaul_mib", "lost", "silent"):
+            setattr(self, name, getattr(self, name) + getattr(price, name))
+        if price.late is not None:
+            self.late = (self.late or 0) + price.late
+        if self.joules is None:
+            return
+        self.joules += price.joules
+        equal = price.equal
         if equal is None:
             return
         self.round_seconds = (self.round_seconds or 0.0) + float(plan.price.seconds.max())
@@ -161,31 +164,32 @@ class RoundTraining(Learner):
 
     Args:
         server: server of the model.
-        executor: where local updates are computed.
+        executor: where local updates are computed; None if clients do not train, and only the costs
+            of the rounds are counted.
         settings: local steps and edge rounds.
         client_samples: samples of each client, in the order of the network.
         stream: random stream of the run.
         shards: the processes that share the clients.
         evaluation: what the model is evaluated on; None if it is not evaluated.
+        joules: whether energy is counted.
     """
-
-    counts_joules = True
-    """Whether energy is counted."""
 
     def __init__(
         self,
         server: Server,
-        executor: Executor,
+        executor: Executor | None,
         settings: TrainingSettings,
         client_samples: Sequence[IntArray],
         stream: Stream,
         shards: Shards = Shards(),  # noqa: B008, frozen
         evaluation: Evaluation | None = None,
+        *,
+        joules: bool = True,
     ) -> None:
         super().__init__(server, stream, "round", evaluation)
-        self.executor, self.settings = executor, settings
+        self._executor, self.settings = executor, settings
         self.client_samples, self.shards = client_samples, shards
-        self.totals = Totals.of(server.uplink, settings)
+        self.totals = Totals.of(server.uplink, settings, joules=joules)
         self.ledger = Ledger(len(server.weights.node_of))
         self.penalties: tuple[Penalty, ...] = ()
         """Additional loss terms of the clients, besides those of the algorithm."""
@@ -194,6 +198,17 @@ class RoundTraining(Learner):
         self.client_losses: ClientLosses | None = None
         """Evaluates the server's model on the clients' samples; None if nothing needs it."""
         self.log: Log | None = None
+
+    @property
+    def executor(self) -> Executor:
+        """Where local updates are computed."""
+        assert self._executor is not None, "clients do not train"
+        return self._executor
+
+    @property
+    def trains(self) -> bool:
+        """Whether clients train."""
+        return self._executor is not None
 
     @property
     def spec(self) -> ParamSpec:
@@ -227,7 +242,8 @@ class RoundTraining(Learner):
         twin.stream, twin.title = stream, f"trial {self.title}"
         twin.penalties, twin.teacher = (), None
         twin.metrics = {}
-        twin.totals = Totals.of(self.server.uplink, self.settings)
+        joules = self.totals.joules is not None
+        twin.totals = Totals.of(self.server.uplink, self.settings, joules=joules)
         twin.ledger, twin.log = Ledger(self.ledger.clients), None
         return twin
 
@@ -238,7 +254,7 @@ class RoundTraining(Learner):
         if plan.arrivals is not None:
             heard = heard[plan.arrivals.any(0)]
         clients = plan.price.served.draws.network.numbers
-        joules = plan.price.client_joules if self.counts_joules else None
+        joules = None if self.totals.joules is None else plan.price.client_joules
         self.ledger.add(clients, joules, np.isin(clients, heard))
         if self.log is not None:
             self.log(plan, trial)
@@ -250,7 +266,7 @@ class RoundTraining(Learner):
             plan: plan of the round.
             broadcast: the cloud's state when the round was issued.
         """
-        if len(plan.clients) == 0:  # all clients have left
+        if len(plan.clients) == 0 or not self.trains:  # all clients have left, or costs are counted
             self.count(plan)
             return
         [global_round] = self.trained([(plan, broadcast)])

@@ -37,7 +37,7 @@ class Server:
         uplink: how updates cross the air.
         weights: weights of clients in means.
         states: states of the clients, and the server's memory of each client.
-        params: initial parameters [P].
+        params: initial parameters [P]; None if the server only counts merges.
     """
 
     def __init__(
@@ -46,14 +46,14 @@ class Server:
         uplink: Uplink,
         weights: Weights,
         states: ClientStates,
-        params: torch.Tensor,
+        params: torch.Tensor | None,
     ) -> None:
         self.algorithm, self.uplink, self.rule = algorithm, uplink, algorithm.rule
         self.weights, self.states = weights, states
         self.admit(np.ones(len(weights.node_of), dtype=np.bool_))
         self.version = 0
         """Number of merges at the cloud."""
-        self.cloud, self.nodes = self._initial(params)
+        self.cloud, self.nodes = ({}, {}) if params is None else self._initial(params)
 
     def _initial(self, params: torch.Tensor) -> tuple[State, State]:
         """Initial state of the cloud [P] and of the nodes [nodes, P]."""

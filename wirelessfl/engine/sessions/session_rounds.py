@@ -288,7 +288,7 @@ class SessionRounds(OneModel):
         """Number of session and round, costs so far, and the state of the session."""
         return RowFields(
             {**report.status, "round": report.round},
-            self.costs(),
+            super().costs(),
             {
                 "present": len(self.server.present),
                 **asdict(self.extras),
@@ -296,9 +296,13 @@ class SessionRounds(OneModel):
             },
         )
 
-    def priced(self) -> Mapping[str, Any]:
-        """Fields of a row of prices besides those of all runs."""
-        return {"extra_seconds": self.extras.extra_seconds}
+    def names(self, report: Report) -> dict[str, Any]:
+        """Number of the session, and of the round in it."""
+        return dict(report.status)
+
+    def costs(self) -> dict[str, Any]:
+        """Running totals of the rounds, and the seconds of warm starts."""
+        return super().costs() | {"extra_seconds": self.extras.extra_seconds}
 
     def tensors(self) -> dict[str, torch.Tensor]:
         """Tensors of the state, for a checkpoint."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -23,8 +22,9 @@ from wirelessfl.engine.events import (
     Transmit,
     Transmitted,
 )
-from wirelessfl.engine.server.ledger import Spending, Traffic
-from wirelessfl.engine.tasks.handler import Merged, Records, Span, Sums, TaskHandler, TaskModel
+from wirelessfl.engine.server.ledger import Spending
+from wirelessfl.engine.tasks.handler import Merged, Records, Span, Sums, TaskHandler
+from wirelessfl.engine.tasks.learner import TaskLearner
 from wirelessfl.engine.tasks.requests import Requests
 
 LATE_IN_A_ROW, LATE_PER_CLIENT = 1000, 20
@@ -39,18 +39,16 @@ class Asynchronous(TaskHandler):
         models: model of each task.
         requests: training requests in progress.
         records: optional lists that receive all merges.
-        traffic: what models and updates transmit; None if no rows are written.
     """
 
     def __init__(
         self,
-        models: Sequence[TaskModel],
+        models: Sequence[TaskLearner],
         requests: Requests,
         records: Records | None = None,
-        traffic: Traffic | None = None,
     ) -> None:
-        super().__init__(traffic)
-        self.models, self.requests, self.records = models, requests, records
+        super().__init__(models, records)
+        self.requests = requests
         self.versions = [0] * len(models)
         self.issued = [0] * len(models)
         self.returned = [0] * len(models)
@@ -182,27 +180,3 @@ class Asynchronous(TaskHandler):
         self.versions, self.issued = list(state["versions"]), list(state["issued"])
         self.returned, self.down = list(state["returned"]), list(state["down"])
         self.late = list(state["late"])
-
-
-def spread(updates: Tensor, lr: float, server_lr: float, local_steps: int) -> float | None:
-    """Spread sigma_m, with sigma_m^2 = eta_c eta_s tau (1/V) sum ||D_i - D||^2 / ||D||^2.
-
-    D is the mean of the updates D_i (Askin et al., UAI 2024, Algorithm 4).
-
-    Args:
-        updates: [V, P], latest updates D_i = (x - x_tau)/(tau eta_c), with the step size eta_c of
-            the round of each update; a common factor cancels.
-        lr: eta_c, current step size of the clients.
-        server_lr: eta_s, step size of the server along the mean update.
-        local_steps: tau, number of local steps.
-
-    Returns:
-        sigma_m; None if the mean is zero or training has diverged.
-    """
-    mean = updates.mean(0)
-    size = float(mean.square().sum())
-    if not 0.0 < size < math.inf:
-        return None
-    apart = float((updates - mean).square().sum()) / len(updates) / size
-    sigma = (lr * server_lr * local_steps * apart) ** 0.5
-    return sigma if math.isfinite(sigma) else None

@@ -1,4 +1,4 @@
-"""What runs of several tasks have in common: models, records for the timeline, and rows."""
+"""What runs of several tasks have in common: records for the timeline, and rows."""
 
 from __future__ import annotations
 
@@ -7,91 +7,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-import numpy as np
-
-from channels import ChannelDraw, Load
-from channels.arrays import FloatArray, IntArray
+from wirelessfl.base.rows import MIB_PER_ELEMENT
 from wirelessfl.engine.events import Report
 from wirelessfl.engine.loop import Handler, RowFields
-from wirelessfl.engine.server.ledger import Spending, Traffic
-from wirelessfl.engine.tasks.request import Request
-
-
-class TaskModel:
-    """The model of a task as its handler sees it. This one is not trained: it only simulates times.
-
-    Args:
-        elements: elements of an update, for simultaneous transmissions.
-    """
-
-    def __init__(self, elements: int = 0) -> None:
-        self.elements = elements
-
-    def issue(self, request: Request) -> None:
-        """Send the current model to a client."""
-
-    def came_back(self, number: int) -> None:
-        """Record that the update of a request has returned."""
-
-    def gave_up(self, number: int) -> None:
-        """Drop a request whose update has missed the cut-off."""
-
-    def drop(self, number: int) -> None:
-        """Drop an update that has returned."""
-
-    def air_load(self, requests: Sequence[int]) -> Load:
-        """Load of a simultaneous transmission by the clients of these requests."""
-        return Load(elements=np.full(len(requests), self.elements))
-
-    def merge(
-        self,
-        requests: Sequence[int],
-        staleness: Sequence[int],
-        *,
-        draw: ChannelDraw | None = None,
-    ) -> None:
-        """Merge the updates of these requests, in this order.
-
-        Args:
-            requests: numbers of the requests.
-            staleness: by request, merges since it was issued.
-            draw: channel draw if the clients sent simultaneously; None if each sent separately. Its
-                rows are in the order of ``requests``, which are then sorted by client.
-        """
-
-    def share(self, client: int) -> float:
-        """Fraction of the model's parameters that a request would train at a client now."""
-        return 1.0
-
-    def shares(self, clients: IntArray) -> FloatArray:
-        """Fraction of the model's parameters that each client would train in a common round."""
-        return np.ones(len(clients))
-
-    def end(self) -> None:
-        """End the task: drop its requests and updates."""
-
-    def spread(self) -> float | None:
-        """Spread sigma_m of the latest updates; None if it is unknown."""
-        return None
-
-    def air_load_of_round(self, clients: IntArray, chosen: IntArray) -> Load:
-        """Load of a simultaneous transmission by ``clients`` among those ``chosen`` for a round."""
-        return Load(elements=np.full(len(clients), self.elements))
-
-    def train_round(
-        self, clients: IntArray, chosen: IntArray | None = None, *, draw: ChannelDraw | None = None
-    ) -> None:
-        """Train ``clients`` in a round, and merge their updates.
-
-        Args:
-            clients: [clients], sorted; clients whose updates are awaited.
-            chosen: all clients of the round, sorted; None if these are ``clients``.
-            draw: channel draw if they send simultaneously; None if each sends separately.
-        """
-
-    def losses(self, clients: IntArray) -> FloatArray:
-        """Loss of the current model on the data of each client, [clients]."""
-        return np.ones(len(clients))
+from wirelessfl.engine.server.ledger import Spending
+from wirelessfl.engine.tasks.learner import TaskLearner
 
 
 class Span(NamedTuple):
@@ -146,17 +66,12 @@ class TaskHandler(Handler):
     """Carries out the decisions of a schedule for tasks.
 
     Args:
-        traffic: what models and updates transmit; None if no rows are written.
+        models: model of each task.
+        records: optional lists that receive the clients' work and all merges.
     """
 
-    def __init__(self, traffic: Traffic | None) -> None:
-        self._traffic = traffic
-
-    @property
-    def traffic(self) -> Traffic:
-        """What models and updates transmit."""
-        assert self._traffic is not None, "no rows are written"
-        return self._traffic
+    def __init__(self, models: Sequence[TaskLearner], records: Records | None) -> None:
+        self.models, self.records = models, records
 
     @abstractmethod
     def sums(self) -> Sums:
@@ -170,16 +85,31 @@ class TaskHandler(Handler):
     def under_way(self, now: float) -> list[Span]:
         """Spans of the work in progress, for a timeline that ends at ``now``."""
 
+    def costs(self) -> dict[str, Any]:
+        """Traffic and energy of all tasks so far, mean over the registered clients."""
+        sums, clients = self.sums(), len(self.models[0].server.weights.node_of)
+        sent = received = 0.0
+        for model, up, down, count in zip(
+            self.models, sums.up, sums.down, sums.returned, strict=True
+        ):
+            sent += up * model.elements.up + model.beside * count
+            received += down * model.elements.down
+        return {
+            "uplink_mib": MIB_PER_ELEMENT * sent / clients,
+            "downlink_mib": MIB_PER_ELEMENT * received / clients,
+            "backhaul_mib": 0.0,
+            "joules": sums.spent.total / clients,
+            "joules_max": sums.spent.most,
+        }
+
+    def names(self, report: Report) -> dict[str, Any]:
+        """Name of the task."""
+        assert report.task is not None
+        return {"task": self.models[report.task].name}
+
     def fields(self, report: Report) -> RowFields:
         """Number of the round and name of the task, its status, and the costs of all tasks."""
         assert report.task is not None
-        sums, traffic = self.sums(), self.traffic
-        costs = {
-            **report.status,
-            **self.status(report.task),
-            **traffic.fields(sums.up, sums.down, sums.returned),
-            "joules": sums.spent.total / traffic.clients,
-            "joules_max": sums.spent.most,
-        }
-        head = {"round": report.round, "task": traffic.names[report.task]}
-        return RowFields(head, costs, {})
+        head = {"round": report.round, **self.names(report)}
+        status = {**report.status, **self.status(report.task)}
+        return RowFields(head, status | self.costs(), {})

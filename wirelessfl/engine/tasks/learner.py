@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import math
 import operator
 from collections import deque
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -16,15 +18,14 @@ from channels import ChannelDraw, Load
 from channels.arrays import BoolArray, FloatArray, IntArray
 from channels.streams import Stream
 from wirelessfl.air.compression import Compression
+from wirelessfl.air.delays import Elements
 from wirelessfl.air.plan import RoundWork
 from wirelessfl.algorithms.step_sizes import unchanged
 from wirelessfl.engine.rounds.global_round import GlobalRound, compressed, train_edge_round
 from wirelessfl.engine.rounds.local_training import LocalTraining
 from wirelessfl.engine.server.learner import Learner
 from wirelessfl.engine.server.server import Server
-from wirelessfl.engine.tasks.asynchronous import spread
 from wirelessfl.engine.tasks.deferred_training import DeferredTraining, Pending, joined, separated
-from wirelessfl.engine.tasks.handler import TaskModel
 from wirelessfl.engine.tasks.request import Request, RequestSubmodels
 from wirelessfl.models.submodels import ClientSubmodels, ParamSpec, Submodels
 from wirelessfl.training.evaluation import Evaluation, logits_of
@@ -46,16 +47,16 @@ class TaskWork(RoundWork):
         return self.channels
 
 
-class TaskLearner(Learner, TaskModel):
+class TaskLearner(Learner):
     """A task's model at the server of a star, and the training of its clients.
 
     Masks, step sizes and noise use the model's version as the round number.
 
     Args:
         server: server of the model.
-        local: local training of the clients.
+        local: local training of the clients; None if they do not train, and only their costs count.
         submodels: submodels of the clients.
-        evaluation: what the model is evaluated on.
+        evaluation: what the model is evaluated on; None if it is not evaluated.
         stream: random stream of the task.
         compression: compression of the model that clients receive; None for no compression.
         gives_up: whether requests may be dropped because they miss a cut-off.
@@ -64,15 +65,15 @@ class TaskLearner(Learner, TaskModel):
         by_version: whether an update's weight in a merge is 1 / |A| instead of 1 / b, with the
             number |A| of requests that received the same version of the model (Askin et al., UAI
             2024, Remark 7).
-        title: name of the task in messages.
+        name: name of the task.
     """
 
     def __init__(
         self,
         server: Server,
-        local: LocalTraining,
+        local: LocalTraining | None,
         submodels: RequestSubmodels,
-        evaluation: Evaluation,
+        evaluation: Evaluation | None,
         stream: Stream,
         *,
         compression: Compression | None = None,
@@ -80,14 +81,18 @@ class TaskLearner(Learner, TaskModel):
         lr_share: Callable[[int], float] = unchanged,
         spread_updates: int | None = None,
         by_version: bool = False,
-        title: str = "task",
+        name: str = "",
     ) -> None:
+        title = f"task {name}" if name else "task"
         super().__init__(server, stream, title, evaluation)
-        self.local, self.submodels = local, submodels
+        self.name = name
+        self._local, self.submodels = local, submodels
         self.lr_share, self.compression = lr_share, compression
-        self.deferred = DeferredTraining(
-            local, server.rule, server.states, submodels, lr_share, title, gives_up
-        )
+        self._deferred: DeferredTraining | None = None
+        if local is not None:
+            self._deferred = DeferredTraining(
+                local, server.rule, server.states, submodels, lr_share, title, gives_up
+            )
         self.begun: set[int] = set()
         """Clients that have trained, or will train a pending request."""
         self.issued: dict[int, tuple[int, int]] = {}
@@ -103,9 +108,31 @@ class TaskLearner(Learner, TaskModel):
         self._whole = Submodels.whole(self.spec, 1)
 
     @property
+    def trains(self) -> bool:
+        """Whether clients train."""
+        return self._local is not None
+
+    @property
+    def local(self) -> LocalTraining:
+        """Local training of the clients."""
+        assert self._local is not None, "clients do not train"
+        return self._local
+
+    @property
+    def deferred(self) -> DeferredTraining:
+        """Training of requests, when their updates are needed."""
+        assert self._deferred is not None, "clients do not train"
+        return self._deferred
+
+    @property
     def spec(self) -> ParamSpec:
         """Names and shapes of the parameters."""
-        return self.local.executor.objective.spec
+        return self.submodels.model.spec
+
+    @cached_property
+    def elements(self) -> Elements:
+        """Number of values that a whole model and its update send."""
+        return Elements.of(self.server.rule, self.spec, self.compression)
 
     @property
     def beside(self) -> int:
@@ -142,45 +169,53 @@ class TaskLearner(Learner, TaskModel):
     def issue(self, request: Request) -> None:
         """Send the current model to a client."""
         client, version = request.client, request.version
+        lost = request.lost_after is not None
+        if not lost:
+            self.issued[request.number] = client, version
+        if not self.trains:
+            return
         if self.sent is not None:
             self.sent[version] = self.sent.get(version, 0) + 1
         first = self.steps_done[client]
         self.steps_done[client] += self.local.steps.of(client)
-        if request.lost_after is None:  # otherwise the update will be lost: do not train
+        if not lost:  # otherwise the update will be lost: do not train
             if self.deferred.lacks_model(version):
                 self.deferred.keep_model(version, self._broadcast())
             fresh = client not in self.begun
             self.begun.add(client)
             self.deferred.add(request.number, Pending(client, first, version, fresh))
-            self.issued[request.number] = client, version
 
     def end(self) -> None:
         """Drop all requests and updates."""
-        self.deferred.clear()
         self.issued.clear()
         self.back.clear()
         self.recent.clear()
         self.errors.clear()
+        if self.trains:
+            self.deferred.clear()
         if self.sent is not None:
             self.sent.clear()
 
     def came_back(self, number: int) -> None:
         """Record that a request's update has arrived; it is computed only when it is needed."""
-        self.back.append(number)
-        self.deferred.came_back(number)
+        if self.trains:
+            self.back.append(number)
+            self.deferred.came_back(number)
 
     def gave_up(self, number: int) -> None:
         """Drop a request whose update has missed the cut-off; its client's state is unchanged."""
         if number not in self.issued:  # its client would have dropped out
             return
         client, _ = self.issued.pop(number)
-        if self.deferred.drop(number):
+        if self.trains and self.deferred.drop(number):
             self.begun.discard(client)
 
     def drop(self, number: int) -> None:
         """Drop an update that has returned; its client keeps the state that its training left."""
-        self.back.remove(number)
         client, _ = self.issued.pop(number)
+        if not self.trains:
+            return
+        self.back.remove(number)
         if self.deferred.keeps_state:
             self.deferred.take((number,))
         elif self.deferred.drop(number):
@@ -216,7 +251,19 @@ class TaskLearner(Learner, TaskModel):
         *,
         draw: ChannelDraw | None = None,
     ) -> None:
-        """Merge the updates of these requests, in this order."""
+        """Merge the updates of these requests, in this order.
+
+        Args:
+            requests: numbers of the requests.
+            staleness: by request, merges since it was issued.
+            draw: channel draw if the clients sent simultaneously; None if each sent separately. Its
+                rows are in the order of ``requests``, which are then sorted by client.
+        """
+        if not self.trains:
+            for number in requests:
+                del self.issued[number]
+            self.server.version += 1
+            return
         updates = self.deferred.take(requests)
         merged = set(requests)
         self.back = [number for number in self.back if number not in merged]
@@ -238,7 +285,16 @@ class TaskLearner(Learner, TaskModel):
     def train_round(
         self, clients: IntArray, chosen: IntArray | None = None, *, draw: ChannelDraw | None = None
     ) -> None:
-        """Train these clients from the current model, and merge their updates."""
+        """Train these clients from the current model, and merge their updates.
+
+        Args:
+            clients: [clients], sorted; clients whose updates are awaited.
+            chosen: all clients of the round, sorted; None if these are ``clients``.
+            draw: channel draw if they send simultaneously; None if each sends separately.
+        """
+        if not self.trains:
+            self.server.version += 1
+            return
         version = self.server.version
         submodels = self.submodels.of_round(clients if chosen is None else chosen, version)
         if submodels is not None and chosen is not None:
@@ -282,9 +338,9 @@ class TaskLearner(Learner, TaskModel):
         self.metrics = round_.metrics()
 
     def spread(self) -> float | None:
-        """Spread of the latest V updates; None if there are fewer."""
+        """Spread of the latest V updates; None if there are fewer, or if clients do not train."""
         count, rule = self.spread_updates, self.server.rule
-        if count is None:
+        if count is None or not self.trains:
             return None
         versions = [self.issued[number][1] for number in self.back]
         back = map(self._in_steps, self.deferred.updates(self.back), versions)
@@ -306,7 +362,9 @@ class TaskLearner(Learner, TaskModel):
 
     @torch.no_grad()
     def losses(self, clients: IntArray) -> FloatArray:
-        """Loss of the current model on all samples of each client, [clients]."""
+        """Loss of the current model on the samples of each client, [clients]; 1 if untrained."""
+        if not self.trains:
+            return np.ones(len(clients))
         objective, flat = self.evaluation.deployed(self.server.cloud["params"])
         data, losses = self.local.executor.data, []
         params = objective.spec.views(flat)
@@ -352,3 +410,27 @@ class TaskLearner(Learner, TaskModel):
         self.errors = dict(state["errors"])
         self.sent = None if self.sent is None else dict(state["sent"])
         self.issued = {number: (client, version) for number, client, version in state["issued"]}
+
+
+def spread(updates: Tensor, lr: float, server_lr: float, local_steps: int) -> float | None:
+    """Spread sigma_m, with sigma_m^2 = eta_c eta_s tau (1/V) sum ||D_i - D||^2 / ||D||^2.
+
+    D is the mean of the updates D_i (Askin et al., UAI 2024, Algorithm 4).
+
+    Args:
+        updates: [V, P], latest updates D_i = (x - x_tau)/(tau eta_c), with the step size eta_c of
+            the round of each update; a common factor cancels.
+        lr: eta_c, current step size of the clients.
+        server_lr: eta_s, step size of the server along the mean update.
+        local_steps: tau, number of local steps.
+
+    Returns:
+        sigma_m; None if the mean is zero or training has diverged.
+    """
+    mean = updates.mean(0)
+    size = float(mean.square().sum())
+    if not 0.0 < size < math.inf:
+        return None
+    apart = float((updates - mean).square().sum()) / len(updates) / size
+    sigma = (lr * server_lr * local_steps * apart) ** 0.5
+    return sigma if math.isfinite(sigma) else None

@@ -17,9 +17,10 @@ from wirelessfl.air.delays import Delays
 from wirelessfl.engine.assignment import Assignment
 from wirelessfl.engine.events import Arrived, Cancel, Decision, Give, Merge
 from wirelessfl.engine.schedules import Clock
-from wirelessfl.engine.server.ledger import Spending, Traffic
+from wirelessfl.engine.server.ledger import Spending
 from wirelessfl.engine.tasks.clients import DropOuts
-from wirelessfl.engine.tasks.handler import Merged, Records, Span, Sums, TaskHandler, TaskModel
+from wirelessfl.engine.tasks.handler import Merged, Records, Span, Sums, TaskHandler
+from wirelessfl.engine.tasks.learner import TaskLearner
 from wirelessfl.engine.tasks.round_times import TaskRound, TaskRoundSettings, round_times
 from wirelessfl.engine.tasks.uploads import GroupUpload, GroupUploads
 
@@ -37,12 +38,11 @@ class TaskRounds(TaskHandler):
         records: optional lists that receive a span per client and round, and all merges.
         uploads: simultaneous uploads of the awaited clients of a task; None if each client uploads
             when it is ready.
-        traffic: what models and updates transmit; None if no rows are written.
     """
 
     def __init__(
         self,
-        models: Sequence[TaskModel],
+        models: Sequence[TaskLearner],
         clock: Clock,
         delays: Delays,
         assignment: Assignment,
@@ -50,12 +50,11 @@ class TaskRounds(TaskHandler):
         stream: Stream,
         records: Records | None = None,
         uploads: GroupUploads | None = None,
-        traffic: Traffic | None = None,
     ) -> None:
-        super().__init__(traffic)
-        self.models, self.clock, self.delays = models, clock, delays
+        super().__init__(models, records)
+        self.clock, self.delays = clock, delays
         self.assignment, self.settings = assignment, settings
-        self.stream, self.records, self.uploads = stream, records, uploads
+        self.stream, self.uploads = stream, uploads
         self.running = list(range(len(models)))
         self.versions = [0] * len(models)
         self.issued, self.returned = [0] * len(models), [0] * len(models)

@@ -15,13 +15,14 @@ from wirelessfl.config import Config
 from wirelessfl.config.choices import Regime
 from wirelessfl.runs.build.configured import configured_call
 from wirelessfl.runs.build.given import Given, GivenObjects, check_objects
+from wirelessfl.runs.build.planners import Untrained
 from wirelessfl.runs.build.rounds import build_cells, build_rounds, check_redesign
 from wirelessfl.runs.build.sessions import build_sessions
 from wirelessfl.runs.build.setups import Setup
 from wirelessfl.runs.build.tasks import build_tasks
 from wirelessfl.training.workers.shards import ALONE, Shards
 
-BUILDERS: Mapping[Regime, Callable[[Config, GivenObjects, Shards], Setup]] = {
+BUILDERS: Mapping[Regime, Callable[[Config, GivenObjects, Shards, Untrained | None], Setup]] = {
     Regime.ROUNDS: build_rounds,
     Regime.SESSIONS: build_sessions,
     Regime.TASKS: build_tasks,
@@ -33,6 +34,7 @@ def build(
     config: Config | Mapping[str, Any] | str | Path,
     *,
     shards: Shards = ALONE,
+    trained: bool = True,
     **given: Unpack[Given],
 ) -> Setup:
     """Build everything that a run with these settings needs, without writing files.
@@ -40,6 +42,8 @@ def build(
     Args:
         config: a configuration, nested tables of settings, or the path of a TOML file.
         shards: the processes that share the clients.
+        trained: whether the run trains. Otherwise its costs are counted, without data where these
+            are not needed.
         given: objects that replace settings, see ``wirelessfl.Given``.
 
     Raises:
@@ -47,16 +51,23 @@ def build(
         DataError: the data are missing, or cannot be split as requested.
     """
     check_objects(shards=shards)
-    return build_resolved(*configured_call(build, config, given), shards)
+    settings, objects = configured_call(build, config, given)
+    return build_resolved(settings, objects, shards, None if trained else Untrained())
 
 
-def build_resolved(config: Config, objects: GivenObjects, shards: Shards = ALONE) -> Setup:
+def build_resolved(
+    config: Config,
+    objects: GivenObjects,
+    shards: Shards = ALONE,
+    untrained: Untrained | None = None,
+) -> Setup:
     """``build`` for settings that ``configured`` has resolved; it resolves nothing.
 
     Args:
         config: the settings, resolved, with the given objects marked.
         objects: Python objects that replace settings.
         shards: the processes that share the clients.
+        untrained: how a run is built that is not trained; None to train it.
     """
     if objects.redesign is not None:
         check_redesign(config, objects.redesign)
@@ -68,4 +79,4 @@ def build_resolved(config: Config, objects: GivenObjects, shards: Shards = ALONE
     if objects.network is not None:
         guard(type(objects.network.fading), Fading)
     with seeded_generators(Stream(config.run.seed, ("users' code",))):
-        return BUILDERS[config.regime](config, objects, shards)
+        return BUILDERS[config.regime](config, objects, shards, untrained)

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Self, TypeAlias
 
 import numpy as np
 import torch
 
 from channels import Network
-from channels.arrays import FloatArray
 from channels.concurrency import cached_property
 from channels.streams import Stream
 from wirelessfl.air.links import Links, TrainingSettings
+from wirelessfl.algorithms.step_sizes import unchanged
 from wirelessfl.base.errors import ConfigError
 from wirelessfl.config import Config
 from wirelessfl.data import Dataset
@@ -21,10 +21,10 @@ from wirelessfl.data.label_groups import LabelGroups
 from wirelessfl.engine.rounds.planner import Planner
 from wirelessfl.engine.selection import RandomSelection
 from wirelessfl.engine.selection.selection import Participation
+from wirelessfl.engine.tasks.handler import Records
 from wirelessfl.models.losses import FunctionLoss, Probe
 from wirelessfl.models.shapes import Shapes, known_shapes
-from wirelessfl.models.submodels import ParamSpec, Partition
-from wirelessfl.models.submodels.partition import Scheme, partition_of
+from wirelessfl.models.submodels import ParamSpec
 from wirelessfl.runs.build.computing import step_counts
 from wirelessfl.runs.build.given import NOTHING, GivenObjects
 from wirelessfl.runs.build.network import build_network
@@ -33,7 +33,10 @@ from wirelessfl.runs.build.structure import StepCost, Structure, counted_cost
 from wirelessfl.training.steps import StepCounts
 
 if TYPE_CHECKING:
+    from wirelessfl.runs.build.trained_model import TrainedModel
     from wirelessfl.training.objective import Objective
+
+Model: TypeAlias = "TrainedModel | UntrainedModel"
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,7 +49,9 @@ class UntrainedModel:
     Args:
         config: the settings of the model.
         given: Python objects that replace settings.
+        network: cells and clients.
         stream: randomness of the initial weights.
+        split_stream: randomness of the split.
 
     Raises:
         ConfigError: on demand, the model cannot be built, or no FLOPs are counted.
@@ -55,8 +60,19 @@ class UntrainedModel:
 
     config: Config
     given: GivenObjects
+    network: Network
     stream: Stream
-    chunk: int = 1
+    split_stream: Stream
+
+    trains = False
+    chunk = threads = 1
+
+    @classmethod
+    def of(cls, config: Config, objects: GivenObjects = NOTHING) -> Self:
+        """The model of a run of one model, and its network; arguments as in ``build``."""
+        stream = Stream(config.run.seed)
+        network = objects.network or build_network(config.network, stream, config)
+        return cls(config, objects, network, stream, stream.child("split"))
 
     @cached_property
     def facts(self) -> Facts | None:
@@ -113,30 +129,47 @@ class UntrainedModel:
         data = self.data
         return counted_cost(self.config, self.objective, data.train_inputs, data.train_labels)
 
+    @property
+    def notes(self) -> list[str]:
+        """Messages for the user, one line each."""
+        return [] if self.step_cost is None else [self.step_cost.note]
+
+    @cached_property
+    def structure(self) -> Structure:
+        """The partition and the neurons, found on demand."""
+        return Structure(self, self.config.model.layers)
+
+    @cached_property
+    def groups(self) -> LabelGroups | None:
+        """Groups of clients that attend different sessions; None without groups."""
+        presence = self.config.presence
+        return None if presence is None else presence.groups(self.classes, self.network.cell_of)
+
+    @cached_property
+    def steps(self) -> StepCounts:
+        """Number of local steps of each client, for which passes need the split of the data."""
+        config, data = self.config, self.given.data
+        if config.training.local_epochs is None:
+            return step_counts(config.training, None)
+        loaded = Loaded()
+        if data is None:
+            data = loaded.dataset(config.dataset, config.data.data_dir)
+        samples, *_ = loaded.split(
+            config.data, config, data, self.network, self.split_stream, self.given.split
+        )
+        return step_counts(config.training, samples.sizes)
+
+    @cached_property
+    def start(self) -> torch.Tensor:
+        """Initial parameters [P]."""
+        return self.objective.spec.from_module(self.module).cpu()
+
+    def sample_weights(self, weighting: str) -> None:
+        """None: numbers of samples are not known."""
+
     def first_inputs(self, count: int) -> torch.Tensor:
         """A few samples, [count, ...]."""
         return self.data.train_inputs[:count]
-
-
-@dataclass(frozen=True, eq=False)
-class UntrainedStructure(Structure):
-    """The partition and the neurons of a model that is built only if its shapes are not known."""
-
-    model: UntrainedModel
-
-    @property
-    def spec(self) -> ParamSpec:
-        """Names and shapes of the model's parameters."""
-        return self.model.spec
-
-    def partition(self, scheme: Scheme) -> Partition:
-        """The partition of neurons under ``scheme``; errors as in ``Structure``."""
-        shapes = self.model.shapes
-        if scheme not in self._found and shapes is not None:
-            partition = partition_of(self.spec, shapes.fully_connected, scheme)
-            if partition is not None:
-                self._found[scheme] = partition
-        return super().partition(scheme)
 
 
 def data_facts(config: Config) -> Dataset:
@@ -156,92 +189,53 @@ def data_facts(config: Config) -> Dataset:
     return facts.zeros(choice.name)
 
 
-@dataclass(frozen=True, eq=False)
-class Planned:
-    """What plans a run, without its data.
+@dataclass(frozen=True)
+class Untrained:
+    """How a run is built that is not trained: its costs are counted, with a row for each round.
 
     Args:
-        planner: plans rounds.
-        model: the model.
-        groups: groups of clients that attend different sessions; None without groups.
-        structure: the model's partition and neurons, found on demand.
+        rounds: number of rounds; None for that of the settings.
+        joules: whether energy is counted.
+        model: the model of another run with the same settings of it; None for a new one.
+        records: of a run of tasks, receives the clients' work and all merges.
     """
 
-    planner: Planner
-    model: UntrainedModel
-    groups: LabelGroups | None
-    structure: UntrainedStructure
+    rounds: int | None = None
+    joules: bool = True
+    model: UntrainedModel | None = None
+    records: Records | None = None
 
 
-def plan_without_data(
-    config: Config, objects: GivenObjects = NOTHING, like: Planned | None = None
-) -> Planned:
-    """Build what plans a run in rounds, without data, split and executor.
-
-    Weights of means by numbers of samples are not known: clients have equal weights.
+def planner_without_data(config: Config, objects: GivenObjects = NOTHING) -> Planner:
+    """The planner of a run in rounds, without data, split and executor.
 
     Args:
         config: the settings, resolved, with the given objects marked.
         objects: Python objects that replace settings.
-        like: what was planned with settings that have the same model; None for a new one.
 
     Raises:
         ConfigError: settings conflict.
         DataError: the data set must be loaded, but is missing or damaged.
     """
-    stream = Stream(config.run.seed)
-    network = objects.network or build_network(config.network, stream, config)
-    model = UntrainedModel(config, objects, stream) if like is None else like.model
-    presence = config.presence
-    groups = None if presence is None else presence.groups(model.classes, network.cell_of)
-    layers = config.model.layers
-    structure = UntrainedStructure(model, layers) if like is None else like.structure
-    steps = _steps_without_training(config, objects, network, stream)
-    planner = make_planner(config, network, groups, structure, model.step_cost, None, steps)
-    return Planned(planner, model, groups, structure)
+    model = UntrainedModel.of(config, objects)
+    return make_planner(config, model.network, model)
 
 
-def _steps_without_training(
-    config: Config, objects: GivenObjects, network: Network, stream: Stream
-) -> StepCounts:
-    """Number of local steps of each client, for which passes need the split of the data."""
-    if config.training.local_epochs is None:
-        return step_counts(config.training, None)
-    loaded = Loaded()
-    data = (
-        loaded.dataset(config.dataset, config.data.data_dir)
-        if objects.data is None
-        else objects.data
-    )
-    samples, *_ = loaded.split(
-        config.data, config, data, network, stream.child("split"), objects.split
-    )
-    return step_counts(config.training, samples.sizes)
-
-
-def make_planner(
-    config: Config,
-    network: Network,
-    groups: LabelGroups | None,
-    structure: Structure,
-    step_cost: StepCost | None,
-    weights: FloatArray | None,
-    steps: StepCounts,
-) -> Planner:
+def make_planner(config: Config, network: Network, model: Model) -> Planner:
     """The planner of a run in rounds.
+
+    Without training, weights of means by numbers of samples are not known: clients have equal
+    weights. Nor do step sizes matter, which may be undefined beyond the run's last round.
 
     Args:
         config: the settings.
         network: cells and clients.
-        groups: groups of clients that attend different sessions; None without groups.
-        structure: the model, and the neurons that submodels can omit.
-        step_cost: counted cost of a full-model step; None for that of the network.
-        weights: [clients], weights of the clients in their cell's mean; None for equal weights.
-        steps: number of local steps of each client.
+        model: the model.
 
     Raises:
         ConfigError: a round has more clients than a session.
     """
+    groups, step_cost, steps = model.groups, model.step_cost, model.steps
     per_round = config.training.clients_per_round
     if groups is not None and per_round is not None:
         fewest = int(np.bincount(groups.group_of).min())
@@ -266,7 +260,7 @@ def make_planner(
             backhaul_bps=back and 1e6 * back,
             failures=None if failures is None or failures.never else failures,
         ),
-        structure.whole,
+        model.structure.whole,
         TrainingSettings(
             local_steps=steps.common,
             client_steps=steps.each,
@@ -281,7 +275,7 @@ def make_planner(
             None if type(select) is RandomSelection else select,
             training.client_joules,
         ),
-        config.lr_schedule.shares(training.rounds),
-        weights=weights,
+        config.lr_schedule.shares(training.rounds) if model.trains else unchanged,
+        weights=model.sample_weights(training.weighting),
         chosen=config.assigner,
     )

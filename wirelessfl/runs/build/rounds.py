@@ -8,6 +8,7 @@ from functools import cache
 from typing import Any
 
 import numpy as np
+from torch import Tensor
 
 from channels import Network
 from channels.arrays import FloatArray, IntArray
@@ -33,11 +34,10 @@ from wirelessfl.engine.server.weights import Weights
 from wirelessfl.runs.build.computing import Workload
 from wirelessfl.runs.build.given import GivenObjects
 from wirelessfl.runs.build.network import build_network
-from wirelessfl.runs.build.planners import make_planner
+from wirelessfl.runs.build.planners import Model, Untrained, UntrainedModel, make_planner
 from wirelessfl.runs.build.plausible import round_notes
 from wirelessfl.runs.build.samples import Loaded
 from wirelessfl.runs.build.setups import Goal, Limits, Setup
-from wirelessfl.runs.build.structure import Structure
 from wirelessfl.runs.build.trained_model import TrainedModel, build_model_of
 from wirelessfl.training.evaluation import ClientLosses
 from wirelessfl.training.workers.shards import Shards
@@ -50,7 +50,7 @@ class ModelParts:
     Args:
         config: settings as stored, with every automatic value resolved.
         stream: randomness of the run.
-        model: the trained model.
+        model: the model.
         planner: plans rounds.
         training: trains the planned rounds.
         clock: virtual clock, in seconds.
@@ -60,7 +60,7 @@ class ModelParts:
 
     config: Config
     stream: Stream
-    model: TrainedModel
+    model: Model
     planner: Planner
     training: RoundTraining
     clock: Clock
@@ -85,23 +85,24 @@ class ModelParts:
             clock=self.clock,
             schedule=schedule,
             handler=handler,
-            limits=Limits.of(self.config, self.model.computing.threads),
+            limits=Limits.of(self.config, self.model.threads),
             goals=[Goal(evaluation.monitor, target)],
             shards=self.shards,
             notes=self.notes,
         )
 
 
-def build_rounds(config: Config, objects: GivenObjects, shards: Shards) -> Setup:
+def build_rounds(
+    config: Config, objects: GivenObjects, shards: Shards, untrained: Untrained | None = None
+) -> Setup:
     """Build a run of one model in rounds; arguments and errors as for ``build_parts``."""
-    parts = build_parts(config, objects, shards)
-    scope = Scope([config.training.rounds], config.evaluation.eval_every or 1)
+    parts = build_parts(config, objects, shards, untrained)
     redesigns = None
     if objects.redesign is not None:
         links_of = _links_of(config, parts.planner.links)
         redesigns = Redesigns(objects.redesign, parts.planner, links_of, shards)
     return parts.setup(
-        config.schedule.scheduler([config.schedule], scope),
+        config.schedule.scheduler([config.schedule], _scope(config, untrained)),
         ModelRounds(parts.planner, parts.training, parts.clock, redesigns),
     )
 
@@ -171,13 +172,16 @@ def _links_of(config: Config, configured: Links) -> Callable[[Mapping[str, Any]]
     return lambda settings: changed(tuple(sorted(settings.items())))
 
 
-def build_parts(config: Config, objects: GivenObjects, shards: Shards) -> ModelParts:
+def build_parts(
+    config: Config, objects: GivenObjects, shards: Shards, untrained: Untrained | None = None
+) -> ModelParts:
     """Build the parts of a run of one model; as a check, its first round is planned.
 
     Args:
         config: the settings, resolved, with the given objects marked.
         objects: Python objects that replace settings.
         shards: the processes that share the clients.
+        untrained: how a run is built that is not trained; None to train it.
 
     Raises:
         ConfigError: settings conflict.
@@ -185,8 +189,9 @@ def build_parts(config: Config, objects: GivenObjects, shards: Shards) -> ModelP
     """
     stream = Stream(config.run.seed)
     network = objects.network or build_network(config.network, stream, config)
-    training = config.training
-    cohort = training.clients_per_round or network.clients
+    if untrained is not None:
+        return _untrained_parts(config, objects, network, shards, untrained)
+    cohort = config.training.clients_per_round or network.clients
     model = build_model_of(
         config,
         network,
@@ -196,34 +201,16 @@ def build_parts(config: Config, objects: GivenObjects, shards: Shards) -> ModelP
         split_stream=stream.child("split"),
         stream=stream,
     )
-    structure = Structure(model, config.model.layers)
-    sample_weights = model.sample_weights(training.weighting)
-    planner = make_planner(
-        config, network, model.groups, structure, model.step_cost, sample_weights, model.steps
-    )
-    network = planner.network
+    planner = make_planner(config, network, model)
     first = _checked_plan(config, model, planner)
     padding = config.run.padding
     if first.client_submodels is not None:
-        padding = structure.padding(padding)
-    algorithm, rule = config.algorithm, config.algorithm.rule
-    states = make_states(
-        config.run.client_states,
-        (*rule.client_state, *rule.remembers),
-        model.objective.spec.size,
-        network.clients,
-        shards.count,
-    )
-    tested = config.used_assigner.tested(structure.neurons)
+        padding = model.structure.padding(padding)
+    server = _server(config, planner, config.run.client_states, shards.count, model.start)
+    tested = config.used_assigner.tested(model.structure.neurons)
     tested_of = None if tested is None else tested.of(np.zeros(1, dtype=np.int64))
-    round_training = RoundTraining(
-        Server(
-            algorithm,
-            config.uplink,
-            Weights(network.cell_of, sample_weights),
-            states,
-            model.start,
-        ),
+    training = RoundTraining(
+        server,
         model.executor,
         replace(planner.settings, padding=padding or 0.0),
         model.client_samples,
@@ -233,18 +220,54 @@ def build_parts(config: Config, objects: GivenObjects, shards: Shards) -> ModelP
     )
     select = planner.participation.selection
     if select is not None:  # it may ask for losses
-        round_training.client_losses = ClientLosses(model.objective, model.executor.data, tested_of)
+        training.client_losses = ClientLosses(model.objective, model.executor.data, tested_of)
     return ModelParts(
         config=config.settled(
-            model.computing.settings() | {"client_states": states.kind, "padding": padding}
+            model.computing.settings() | {"client_states": server.states.kind, "padding": padding}
         ),
         stream=stream,
         model=model,
         planner=planner,
-        training=round_training,
+        training=training,
         clock=Clock(),
         shards=shards,
-        notes=[*model.notes, *round_notes(config, network, first)],
+        notes=[*model.notes, *round_notes(config, planner.network, first)],
+    )
+
+
+def _untrained_parts(
+    config: Config, objects: GivenObjects, network: Network, shards: Shards, untrained: Untrained
+) -> ModelParts:
+    model = untrained.model or UntrainedModel.of(config, objects)
+    planner = make_planner(config, network, model)
+    start = model.start if config.regime.in_sessions else None  # warm starts get it
+    server = _server(config, planner, "memory", 1, start)
+    training = RoundTraining(
+        server, None, planner.settings, (), planner.stream, shards, joules=untrained.joules
+    )
+    return ModelParts(
+        config=config,
+        stream=planner.stream,
+        model=model,
+        planner=planner,
+        training=training,
+        clock=Clock(),
+        shards=shards,
+        notes=model.notes,
+    )
+
+
+def _server(
+    config: Config, planner: Planner, states: str, processes: int, start: Tensor | None
+) -> Server:
+    algorithm, clients, rule = config.algorithm, planner.network.clients, config.algorithm.rule
+    names = (*rule.client_state, *rule.remembers)
+    return Server(
+        algorithm,
+        config.uplink,
+        Weights(planner.network.cell_of, planner.weights),
+        make_states(states, names, planner.model.spec.size, clients, processes),
+        start,
     )
 
 
@@ -288,13 +311,25 @@ def _check_deadlines(planner: Planner, rounds: int) -> None:
         ledger.add(plan.clients, None, np.ones(len(plan.clients), dtype=np.bool_))
 
 
-def build_cells(config: Config, objects: GivenObjects, shards: Shards) -> Setup:
+def _scope(config: Config, untrained: Untrained | None, cells: int | None = None) -> Scope:
+    """Facts for the scheduler: without training, rows are written after each round."""
+    if untrained is not None:
+        return Scope([untrained.rounds or config.training.rounds], 1, cells=cells)
+    ticks = config.evaluation.eval_seconds is not None
+    every = config.evaluation.eval_every or (None if ticks else 1)
+    return Scope([config.training.rounds], every, ticks, cells=cells)
+
+
+def build_cells(
+    config: Config, objects: GivenObjects, shards: Shards, untrained: Untrained | None = None
+) -> Setup:
     """Build a run with asynchronous cells; most parts are those of a run in rounds.
 
     Args:
         config: the settings; ``rounds`` is the number of merges.
         objects: Python objects that replace settings.
         shards: the processes that share the clients; must be one.
+        untrained: as in ``build_parts``.
 
     Raises:
         ConfigError: as in ``build_parts``, or there are several processes.
@@ -305,17 +340,9 @@ def build_cells(config: Config, objects: GivenObjects, shards: Shards) -> Setup:
             f'"{config.named("algorithm")}" with schedule "{config.named("schedule")}" needs one. '
             "Start it without torchrun."
         )
-    parts = build_parts(config, objects, shards)
-    ticks = config.evaluation.eval_seconds is not None
-    schedule = config.schedule
-    scheduler = schedule.scheduler(
-        [schedule],
-        Scope(
-            [config.training.rounds],
-            config.evaluation.eval_every or (None if ticks else 1),
-            ticks,
-            cells=parts.network.cells,
-        ),
+    parts = build_parts(config, objects, shards, untrained)
+    scope = _scope(config, untrained, parts.network.cells)
+    return parts.setup(
+        config.schedule.scheduler([config.schedule], scope),
+        AsynchronousCells(parts.planner, parts.training, parts.clock),
     )
-    handler = AsynchronousCells(parts.planner, parts.training, parts.clock)
-    return parts.setup(scheduler, handler)

@@ -20,6 +20,7 @@ from wirelessfl.engine.sessions.presence import PresenceScene
 from wirelessfl.engine.sessions.session_model import HeldLabels, PresentOnly
 from wirelessfl.engine.sessions.session_rounds import SessionRounds
 from wirelessfl.runs.build.given import GivenObjects
+from wirelessfl.runs.build.planners import Untrained
 from wirelessfl.runs.build.rounds import build_parts
 from wirelessfl.runs.build.samples import configured_model
 from wirelessfl.runs.build.setups import Setup
@@ -27,41 +28,44 @@ from wirelessfl.runs.build.trained_model import TrainedModel
 from wirelessfl.training.workers.shards import Shards
 
 
-def build_sessions(config: Config, objects: GivenObjects, shards: Shards) -> Setup:
+def build_sessions(
+    config: Config, objects: GivenObjects, shards: Shards, untrained: Untrained | None = None
+) -> Setup:
     """Build a run of one model in sessions; arguments as in ``build_parts``.
 
     Raises:
         ConfigError: as in ``build_parts``, or the warm start draws new models although the model
             is a given object.
     """
-    parts = build_parts(config, objects, shards)
+    parts = build_parts(config, objects, shards, untrained)
     warm_start, sessions = config.warm_start, config.sessions.sessions
     assert warm_start is not None
     assert sessions is not None
-    model, evaluation = parts.model, config.evaluation
-    check_tested_labels(config, model)
-    schedule = SessionsScheduler(
-        sessions,
-        config.training.rounds,
-        warm_start.trials,
-        evaluation.eval_every or 1,
-        evaluation.eval_first,
+    model, evaluation, stream = parts.model, config.evaluation, parts.stream
+    draw: Callable[[int], torch.Tensor]
+    if isinstance(model, TrainedModel):
+        check_tested_labels(config, model)
+        draw, labels = drawn_models(config, model, stream), held_labels(model)
+        tested_labels = labels if config.sessions.tested_labels == "present" else None
+        tested = PresentOnly(model.data, parts.training.server, tested_labels)
+        parts.training.evaluation = replace(parts.training.evaluation, tested=tested)
+        every, first = evaluation.eval_every or 1, evaluation.eval_first
+    else:
+        start, classes, every, first = model.start, range(model.classes), 1, 0
+        draw, labels = lambda number: start, HeldLabels(lambda client: classes, classes)
+    return parts.setup(
+        SessionsScheduler(sessions, config.training.rounds, warm_start.trials, every, first),
+        SessionRounds(
+            parts.planner,
+            parts.training,
+            parts.clock,
+            build_attendance(config, parts.network.clients, parts.clock, model.groups, stream),
+            warm_start,
+            draw=draw,
+            labels=labels,
+            keep_momentum=config.sessions.server_momentum == "keep",
+        ),
     )
-    held = held_labels(model)
-    handler = SessionRounds(
-        parts.planner,
-        parts.training,
-        parts.clock,
-        build_attendance(config, parts.network.clients, parts.clock, model.groups, parts.stream),
-        warm_start,
-        draw=drawn_models(config, model, parts.stream),
-        labels=held,
-        keep_momentum=config.sessions.server_momentum == "keep",
-    )
-    labels = held if config.sessions.tested_labels == "present" else None
-    tested = PresentOnly(model.data, parts.training.server, labels)
-    parts.training.evaluation = replace(parts.training.evaluation, tested=tested)
-    return parts.setup(schedule, handler)
 
 
 def check_tested_labels(config: Config, model: TrainedModel) -> None:

@@ -14,6 +14,7 @@ from wirelessfl.engine.rounds.model_rounds import OneModel
 from wirelessfl.engine.rounds.planner import Planner
 from wirelessfl.engine.schedules import Clock
 from wirelessfl.engine.server.learner import Learner, RoundTraining
+from wirelessfl.runs.build.planners import Model
 from wirelessfl.runs.build.trained_model import TrainedModel
 from wirelessfl.training.workers.shards import Shards
 
@@ -66,7 +67,7 @@ class Setup:
         config: settings as stored, with every automatic value resolved.
         stream: randomness of the run.
         network: cells and clients.
-        models: trained models, one per task; one without tasks.
+        models: models, one per task; one without tasks.
         learners: the training of each model.
         clock: virtual clock, in seconds.
         schedule: decides when clients get work and servers merge.
@@ -82,7 +83,7 @@ class Setup:
     config: Config
     stream: Stream
     network: Network
-    models: Sequence[TrainedModel]
+    models: Sequence[Model]
     learners: Sequence[Learner]
     clock: Clock
     schedule: Scheduler
@@ -95,32 +96,38 @@ class Setup:
     titled: bool = False
 
     @property
+    def trained(self) -> Sequence[TrainedModel]:
+        """The models of a run that trains."""
+        return [model for model in self.models if isinstance(model, TrainedModel)]
+
+    @property
     def model(self) -> TrainedModel:
-        """The model of a run of one model."""
-        [model] = self.models
+        """The model of a run that trains one."""
+        [model] = self.trained
         return model
 
     @property
     def training(self) -> RoundTraining:
         """The training of a run of one model."""
-        return self._of_one_model.training
+        return self.one_model.training
 
     @property
     def planner(self) -> Planner:
         """The planner of a run of one model."""
-        return self._of_one_model.planner
+        return self.one_model.planner
 
     @property
-    def _of_one_model(self) -> OneModel:
+    def one_model(self) -> OneModel:
+        """What carries out the decisions of a run of one model."""
         assert isinstance(self.handler, OneModel), "the run has tasks"
         return self.handler
 
     def start_workers(self) -> None:
         """Start the executors' processes; call it before creating the run directory."""
-        for model in self.models:
+        for model in self.trained:
             model.executor.start()
 
     def close(self) -> None:
         """End the executors' processes and release their memory."""
-        for model in self.models:
+        for model in self.trained:
             model.executor.close()

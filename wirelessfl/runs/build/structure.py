@@ -13,8 +13,9 @@ from wirelessfl.air.plan import WholeModel
 from wirelessfl.base.errors import ConfigError
 from wirelessfl.config import Config
 from wirelessfl.data.dataset import widened
+from wirelessfl.models.shapes import Shapes
 from wirelessfl.models.submodels import NeuronMap, ParamSpec, Partition, make_partition
-from wirelessfl.models.submodels.partition import Scheme
+from wirelessfl.models.submodels.partition import Scheme, partition_of
 
 if TYPE_CHECKING:
     from wirelessfl.training.objective import Objective
@@ -25,6 +26,14 @@ SAMPLES = 8
 
 class SplitModel(Protocol):
     """A model that is split into submodels."""
+
+    @property
+    def spec(self) -> ParamSpec:
+        """Names and shapes of the parameters."""
+
+    @property
+    def shapes(self) -> Shapes | None:
+        """Shapes by which the model is split without being built; None to build and validate it."""
 
     @property
     def module(self) -> torch.nn.Module:
@@ -46,6 +55,8 @@ class SplitModel(Protocol):
 class Structure:
     """The model's partition and neurons, found and validated on demand.
 
+    A model that is not trained is built for them only if its shapes are not known.
+
     Args:
         model: the model.
         layers: for submodels of cells, names of the fully connected layers to split, in order; for
@@ -63,7 +74,7 @@ class Structure:
     @property
     def spec(self) -> ParamSpec:
         """Names and shapes of the model's parameters."""
-        return self.model.objective.spec
+        return self.model.spec
 
     @property
     def whole(self) -> WholeModel:
@@ -81,6 +92,11 @@ class Structure:
         Raises:
             ConfigError: the layers cannot be split.
         """
+        shapes = self.model.shapes
+        if scheme not in self._found and shapes is not None:
+            known = partition_of(self.spec, shapes.fully_connected, scheme)
+            if known is not None:
+                self._found[scheme] = known
         if scheme not in self._found:
             from wirelessfl.training.trial import check_partition  # loads PyTorch
 

@@ -16,22 +16,22 @@ from wirelessfl.air.delays import Delays, DelayScene, Elements, StepSeconds, Tas
 from wirelessfl.config import Config
 from wirelessfl.engine.events import Scheduler
 from wirelessfl.engine.schedules import Clock, Scope
-from wirelessfl.engine.server.ledger import Traffic
 from wirelessfl.engine.tasks.asynchronous import Asynchronous
 from wirelessfl.engine.tasks.clients import busy_at_once
-from wirelessfl.engine.tasks.handler import Records, TaskHandler, TaskModel
+from wirelessfl.engine.tasks.handler import TaskHandler
+from wirelessfl.engine.tasks.learner import TaskLearner
 from wirelessfl.engine.tasks.requests import Requests
 from wirelessfl.engine.tasks.round_times import TaskRoundSettings
 from wirelessfl.engine.tasks.task_rounds import TaskRounds
 from wirelessfl.engine.tasks.uploads import GroupUploads, Transmissions
-from wirelessfl.runs.build.computing import step_counts
+from wirelessfl.runs.build.planners import Untrained
 from wirelessfl.runs.build.structure import StepCost
 from wirelessfl.training.steps import StepCounts
 
 
 @dataclass(frozen=True)
 class Times:
-    """Clock, schedule and handler of a run of tasks, with or without training."""
+    """Clock, schedule and handler of a run of tasks."""
 
     clock: Clock
     schedule: Scheduler
@@ -42,11 +42,9 @@ def build_times(
     config: Config,
     network: Network,
     delays: Delays,
-    models: Sequence[TaskModel],
+    models: Sequence[TaskLearner],
     stream: Stream,
-    *,
-    records: Records | None = None,
-    traffic: Traffic | None = None,
+    untrained: Untrained | None = None,
 ) -> Times:
     """Build clock, schedule and handler of a run of tasks.
 
@@ -56,12 +54,15 @@ def build_times(
         delays: latency model of the requests, see ``build_delays``.
         models: model of each task.
         stream: the run's randomness.
-        records: optional recorder of clients' work and merges; turns timed evaluations off.
-        traffic: what models and updates transmit; None if no rows are written.
+        untrained: how a run is built that is not trained; None to train it.
     """
     clock, settings, tasks = Clock(), config.network, list(config.tasks.values())
     schedule, every = config.schedule, config.evaluation.eval_every
-    ticks = config.evaluation.eval_seconds is not None and records is None
+    ticks = config.evaluation.eval_seconds is not None
+    rounds, records = [task.training.rounds for task in tasks], None
+    if untrained is not None:  # a row for each merge
+        every, ticks, records = 1, False, untrained.records
+        rounds = [untrained.rounds or count for count in rounds]
     asks = schedule.work == "requests"
     uploads = build_group_uploads(config, network, stream) if asks else None
     busy = None
@@ -71,7 +72,7 @@ def build_times(
     scheduler = schedule.scheduler(
         [task.schedule for task in tasks],
         Scope(
-            [task.training.rounds for task in tasks],
+            rounds,
             every or (None if ticks else schedule.report_every),
             ticks,
             senders=busy,
@@ -89,7 +90,7 @@ def build_times(
             transmissions=None if uploads is None else Transmissions(clock, uploads),
             records=records,
         )
-        return Times(clock, scheduler, Asynchronous(models, requests, records, traffic))
+        return Times(clock, scheduler, Asynchronous(models, requests, records))
     rule = config.assignment
     assert rule is not None, "rounds of tasks have one"
     available = round(settings.availability * network.clients)
@@ -109,7 +110,6 @@ def build_times(
         stream.child("requests"),
         records,
         build_group_uploads(config, network, stream),
-        traffic,
     )
     return Times(clock, scheduler, handler)
 
@@ -132,8 +132,8 @@ def build_delays(
     network: Network,
     elements: Sequence[Elements],
     stream: Stream,
-    step_costs: Sequence[StepCost | None] | None = None,
-    steps: Sequence[StepCounts] | None = None,
+    step_costs: Sequence[StepCost | None],
+    steps: Sequence[StepCounts],
 ) -> Delays:
     """Build the latency model of requests.
 
@@ -143,13 +143,8 @@ def build_delays(
         elements: [tasks], number of transmitted values per whole model.
         stream: the run's randomness.
         step_costs: [tasks], counted cost per step of each model; None if not counted.
-        steps: [tasks], local steps of each client; None for those of the settings.
-
-    Raises:
-        ConfigError: the settings do not give the numbers of steps.
+        steps: [tasks], local steps of each client.
     """
-    if steps is None:
-        steps = [step_counts(task.training, None) for task in config.tasks.values()]
     delays, uplink = config.delays, config.uplink
     assert delays is not None
     down, tasks = config.network.downlink_mbps, config.tasks.values()
@@ -165,7 +160,7 @@ def build_delays(
             tasks,
             steps,
             config.task or ({},),
-            step_costs or [None] * len(tasks),
+            step_costs,
             elements,
             strict=True,
         )

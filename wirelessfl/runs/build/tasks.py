@@ -10,11 +10,11 @@ import numpy as np
 from channels import Network
 from channels.streams import Stream
 from wirelessfl.air.delays import Elements
+from wirelessfl.algorithms.step_sizes import unchanged
 from wirelessfl.base.errors import ConfigError
 from wirelessfl.config import Config
 from wirelessfl.engine.rounds.local_training import LocalTraining
 from wirelessfl.engine.server.client_states import make_states
-from wirelessfl.engine.server.ledger import Traffic
 from wirelessfl.engine.server.server import Server
 from wirelessfl.engine.server.weights import Weights
 from wirelessfl.engine.tasks.learner import TaskLearner
@@ -22,10 +22,10 @@ from wirelessfl.engine.tasks.request import RequestSeconds, RequestSubmodels
 from wirelessfl.runs.build.computing import Workload
 from wirelessfl.runs.build.given import GivenObjects
 from wirelessfl.runs.build.network import build_network
+from wirelessfl.runs.build.planners import Model, Untrained, UntrainedModel
 from wirelessfl.runs.build.plausible import implausible
 from wirelessfl.runs.build.samples import Loaded
 from wirelessfl.runs.build.setups import Goal, Limits, Setup
-from wirelessfl.runs.build.structure import Structure
 from wirelessfl.runs.build.task_schedules import build_delays, build_times, task_stream
 from wirelessfl.runs.build.trained_model import TrainedModel, build_model_of
 from wirelessfl.training.workers.shards import Shards
@@ -34,7 +34,9 @@ MAX_TASKS_WITH_WORKERS = 2
 """Maximum number of tasks that get worker processes automatically, to bound memory."""
 
 
-def build_tasks(config: Config, objects: GivenObjects, shards: Shards) -> Setup:
+def build_tasks(
+    config: Config, objects: GivenObjects, shards: Shards, untrained: Untrained | None = None
+) -> Setup:
     """Build a run of tasks.
 
     Tasks with the same data settings share the data and the split, so a client has the same
@@ -44,6 +46,7 @@ def build_tasks(config: Config, objects: GivenObjects, shards: Shards) -> Setup:
         config: the settings, resolved, with the given objects marked.
         objects: Python objects that replace settings; with tables of tasks, only a network.
         shards: the processes that share the clients; must be one.
+        untrained: how a run is built that is not trained; None to train it.
 
     Raises:
         ConfigError: settings conflict.
@@ -56,12 +59,17 @@ def build_tasks(config: Config, objects: GivenObjects, shards: Shards) -> Setup:
         config = config.with_run({"workers": 1})
     loaded = Loaded()
     tasks = {name: (task, task_stream(config, name, stream)) for name, task in config.tasks.items()}
-    models = [
+    models: list[Model] = [
         _build_model(task, network, objects, loaded, stream, of_task)
+        if untrained is None
+        else UntrainedModel(task, objects, network, of_task, stream.child("split"))
         for task, of_task in tasks.values()
     ]
     compression = config.compression.used
-    elements = [Elements.of(model.algorithm, model.objective.spec, compression) for model in models]
+    elements = [
+        Elements.of(task.algorithm.rule, model.spec, compression)
+        for (task, _), model in zip(tasks.values(), models, strict=True)
+    ]
     costs, steps = [model.step_cost for model in models], [model.steps for model in models]
     if not config.task and costs[0] is not None:
         network = replace(network, cycles_per_step=costs[0].cycles)
@@ -69,6 +77,7 @@ def build_tasks(config: Config, objects: GivenObjects, shards: Shards) -> Setup:
     work = "a request" if config.schedule.work == "requests" else "a round"
     learners = [
         _learner(
+            name,
             task,
             model,
             network,
@@ -81,17 +90,15 @@ def build_tasks(config: Config, objects: GivenObjects, shards: Shards) -> Setup:
         )
     ]
     names = list(config.tasks)
-    beside = [learner.beside for learner in learners]
-    traffic = Traffic(names, elements, beside, network.clients)
-    times = build_times(config, network, delays, learners, stream, traffic=traffic)
+    times = build_times(config, network, delays, learners, stream, untrained)
     return Setup(
-        config=_stored(config, models, learners),
+        config=config if untrained is not None else _stored(config, models, learners),
         stream=stream,
         network=network,
         models=models,
         clock=times.clock,
         schedule=times.schedule,
-        limits=Limits.of(config, models[0].computing.threads),
+        limits=Limits.of(config, models[0].threads),
         goals=[
             Goal(task.evaluation.monitor, task.evaluation.target) for task in config.tasks.values()
         ],
@@ -154,54 +161,59 @@ def _build_model(
 
 
 def _learner(
+    name: str,
     task: Config,
-    model: TrainedModel,
+    model: Model,
     network: Network,
     seconds: RequestSeconds,
     stream: Stream,
     run_stream: Stream,
 ) -> TaskLearner:
-    algorithm, objective = model.algorithm, model.objective
-    star = np.broadcast_to(np.int64(0), network.clients)
-    server = Server(
-        algorithm,
-        task.uplink,
-        Weights(star, model.sample_weights(task.training.weighting)),
-        make_states(
-            task.run.client_states,
-            (*algorithm.client_state, *algorithm.remembers),
-            objective.spec.size,
-            network.clients,
-            processes=1,
-        ),
-        model.start,
-    )
-    structure = Structure(model, task.model.layers)
+    rule, star = task.algorithm.rule, np.broadcast_to(np.int64(0), network.clients)
     submodels = RequestSubmodels(
-        task.used_assigner, structure.whole, network.clients, stream, seconds, run_stream
+        task.used_assigner, model.structure.whole, network.clients, stream, seconds, run_stream
     )
     submodels.check()
-    padding = task.run.padding
-    if submodels.of_round(np.zeros(1, dtype=np.int64), 0) is not None:
-        padding = structure.padding(padding)
-    tested = task.used_assigner.tested(structure.neurons)
+    trained = model if isinstance(model, TrainedModel) else None
+    local = evaluation = None
+    if trained is not None:
+        padding = task.run.padding
+        if submodels.of_round(np.zeros(1, dtype=np.int64), 0) is not None:
+            padding = model.structure.padding(padding)
+        local = LocalTraining(trained.executor, trained.steps, padding or 0.0)
+        tested = task.used_assigner.tested(model.structure.neurons)
+        whole = None if tested is None else tested.of(np.zeros(1, dtype=np.int64))
+        evaluation = trained.evaluation(whole)
     return TaskLearner(
-        server,
-        LocalTraining(model.executor, model.steps, padding or 0.0),
+        Server(
+            rule,
+            task.uplink,
+            Weights(star, model.sample_weights(task.training.weighting)),
+            make_states(
+                "memory" if trained is None else task.run.client_states,
+                (*rule.client_state, *rule.remembers),
+                model.spec.size,
+                network.clients,
+                processes=1,
+            ),
+            None if trained is None else trained.start,
+        ),
+        local,
         submodels,
-        model.evaluation(None if tested is None else tested.of(np.zeros(1, dtype=np.int64))),
+        evaluation,
         stream,
         compression=task.compression.used,
         gives_up=task.training.cutoff_seconds is not None,
-        lr_share=task.lr_schedule.shares(task.training.rounds),
+        lr_share=unchanged if trained is None else task.lr_schedule.shares(task.training.rounds),
         spread_updates=task.schedule.measured,
         by_version=task.schedule.by_version,
-        title=seconds.title,
+        name=name,
     )
 
 
-def _stored(config: Config, models: list[TrainedModel], learners: list[TaskLearner]) -> Config:
+def _stored(config: Config, learned: list[Model], learners: list[TaskLearner]) -> Config:
     """The settings to store, with each task's resolved executor and storage of client state."""
+    models = [model for model in learned if isinstance(model, TrainedModel)]
     first, kinds = models[0].computing, {learner.server.states.kind for learner in learners}
     # If tasks differ, "auto" is stored: it depends only on the sizes of their states.
     run: dict[str, Any] = {"client_states": kinds.pop()} if len(kinds) == 1 else {}

@@ -10,6 +10,7 @@ from torch import Tensor, nn
 
 from channels import Network
 from channels.arrays import FloatArray, IntArray
+from channels.concurrency import cached_property
 from channels.streams import Stream
 from channels.validation import compact
 from wirelessfl.algorithms import Algorithm
@@ -29,7 +30,7 @@ from wirelessfl.models.metrics import Measures, Metric, find_metric, label_share
 from wirelessfl.models.metrics.built_in import VALIDATION
 from wirelessfl.models.metrics.metric import own_metrics
 from wirelessfl.models.shapes import Declared
-from wirelessfl.models.submodels import Submodels
+from wirelessfl.models.submodels import ParamSpec, Submodels
 from wirelessfl.runs.build.computing import (
     Computing,
     Workload,
@@ -40,7 +41,7 @@ from wirelessfl.runs.build.computing import (
 from wirelessfl.runs.build.executors import ModelAndData, build_executor
 from wirelessfl.runs.build.given import GivenObjects
 from wirelessfl.runs.build.samples import Loaded, configured_model
-from wirelessfl.runs.build.structure import StepCost, counted_cost
+from wirelessfl.runs.build.structure import StepCost, Structure, counted_cost
 from wirelessfl.runs.build.trainers import check_trainer, trainer_executor
 from wirelessfl.training.batches import Augmentation, BatchSource
 from wirelessfl.training.cohort import Penalty, need_features
@@ -183,6 +184,7 @@ class TrainedModel:
         steps: number of local steps of each client.
         step_cost: counted cost of a full-model step; None unless ``cycles_per_flop`` is set.
         notes: messages for the user, one line each.
+        layers: see ``Structure``.
         of_clients: see ``Evaluation``.
     """
 
@@ -202,7 +204,27 @@ class TrainedModel:
     steps: StepCounts
     step_cost: StepCost | None
     notes: list[str]
+    layers: tuple[str, ...] | None = None
     of_clients: OfClients | None = None
+
+    trains = True
+    shapes = None
+    """Its structure is validated."""
+
+    @property
+    def spec(self) -> ParamSpec:
+        """Names and shapes of the parameters."""
+        return self.objective.spec
+
+    @cached_property
+    def structure(self) -> Structure:
+        """The partition and the neurons, found on demand."""
+        return Structure(self, self.layers)
+
+    @property
+    def threads(self) -> int:
+        """CPU threads per process."""
+        return self.computing.threads
 
     @property
     def chunk(self) -> int:
@@ -357,6 +379,7 @@ def build_model_of(
         steps=steps,
         step_cost=step_cost,
         notes=notes,
+        layers=config.model.layers,
         of_clients=executor.evaluated if isinstance(executor, TrainerExecutor) else None,
     )
 

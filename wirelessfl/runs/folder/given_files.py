@@ -49,7 +49,7 @@ def stored_arrays(setup: Setup, objects: GivenObjects) -> dict[str, Arrays]:
     if objects.network is not None and not why_not_stored(objects.network):
         arrays[NETWORK] = network_arrays(objects.network)
     names = list(setup.config.tasks) if setup.config.task else [None]
-    for number, (name, model) in enumerate(zip(names, setup.models, strict=True)):
+    for number, (name, model) in enumerate(zip(names, setup.trained, strict=True)):
         partition = ClientPartition.of(
             model.client_samples,
             model.data.train_labels.numpy(),

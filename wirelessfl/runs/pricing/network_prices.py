@@ -154,12 +154,8 @@ def network_prices(
     for numbers in groups.values():
         some = [entries[number] for number in numbers]
         rows, fields = _priced(some, numbers, rounds, objects, joules=joules)
-        if common and len(rows) != len(common):
-            raise ConfigError(
-                f"over network[{numbers[0]}] the run has {len(rows)} rows, and over the first one "
-                f"{len(common)}: price them one by one."
-            )
         common = common or rows
+        _check_same(rows, common, numbers[0])
         for name, values in fields.items():
             into = arrays.setdefault(name, np.empty((len(entries), len(rows))))
             into[numbers] = values
@@ -186,6 +182,8 @@ def _priced(
             _alone(entry, number, rounds, objects, joules=joules)
             for entry, number in zip(entries, numbers, strict=True)
         ]
+        for rows, number in zip(rows_of_networks, numbers, strict=True):
+            _check_same(rows, rows_of_networks[0], number)
         names = [name for name in VARYING if name in rows_of_networks[0][0]]
         return rows_of_networks[0], {
             name: np.array([[row[name] for row in rows] for rows in rows_of_networks])
@@ -212,6 +210,16 @@ def _priced(
         ]
         fields = {"sim_seconds": fields["sim_seconds"]}
     return rows, fields
+
+
+def _check_same(rows: Sequence[Row], first: Sequence[Row], number: int) -> None:
+    """Refuse a network over which the run has other rounds, or tasks in another order."""
+    one, other = ([(row["round"], row.get("task")) for row in some] for some in (rows, first))
+    if one != other:
+        raise ConfigError(
+            f"over network[{number}] the run has other rounds or tasks in its {len(one)} rows than "
+            f"over the first one in its {len(other)}: price them one by one."
+        )
 
 
 def _with(objects: GivenObjects, entry: Entry) -> GivenObjects:

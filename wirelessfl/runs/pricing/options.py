@@ -19,7 +19,7 @@ from wirelessfl.base.wording import shown
 from wirelessfl.config import Config
 from wirelessfl.runs.build.configured import configured_call
 from wirelessfl.runs.build.given import Given
-from wirelessfl.runs.build.planners import Planned
+from wirelessfl.runs.build.planners import UntrainedModel
 from wirelessfl.runs.pricing.price import check_priceable, priced
 
 ROUNDS = 5
@@ -216,7 +216,7 @@ def plan(
         raise ConfigError(f"air_joules is {shown(air_joules)}: give True, False or None.")
     options, notes = list[Option](), list[str]()
     longest: dict[str | None, float] = {}  # deadlines, by masks
-    planned: Planned | None = None  # all options have the same model
+    model: UntrainedModel | None = None  # that of all options
     sizes = config.tables["algorithm"].get("mask_sizes")
     choices = [None] if sizes is None else list(dict.fromkeys([*MASKS, sizes]))
     for (title, uplink), masks in itertools.product(_accesses(config).items(), choices):
@@ -230,13 +230,13 @@ def plan(
         try:
             choice = _over(config, uplink, masks)
             air = choice.uplink.gives == "sum"
-            run = priced(choice, rounds, objects, joules=not air, like=planned)
-            planned, energy = run.planned, run.prices
+            run = priced(choice, rounds, objects, joules=not air, model=model)
+            model, energy = run.model, run.prices
             notes += run.notes
             costs = {name: float(getattr(run.prices, name).mean()) for name in COSTS}
             number = _air_rounds(choice, rounds, air_joules) if air else rounds
             if air and number:
-                energy = priced(choice, number, objects, like=planned).prices
+                energy = priced(choice, number, objects, model=model).prices
             if number:
                 costs |= {"joules": float(energy.joules.mean()), "joules_rounds": len(energy)}
             if title == EQUAL:

@@ -2,45 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
-from functools import partial
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
+from channels.arrays import FloatArray
 from channels.streams import Stream
-from wirelessfl.air.radio import Fading
-from wirelessfl.algorithms.step_sizes import unchanged
+from wirelessfl.air.plan import Plan
 from wirelessfl.base.errors import ConfigError
-from wirelessfl.base.guard import guard
 from wirelessfl.base.torch_state import seeded_generators
 from wirelessfl.base.wording import shown
 from wirelessfl.config import Config
-from wirelessfl.engine.events import Report, Scheduler
+from wirelessfl.config.choices import ENDLESS
+from wirelessfl.engine.events import Report, Stop
 from wirelessfl.engine.loop import begin, simulate
-from wirelessfl.engine.rounds.model_rounds import ModelRounds, OneModel
-from wirelessfl.engine.schedules import Clock, Scope, SessionsScheduler
-from wirelessfl.engine.server.client_states import make_states
+from wirelessfl.engine.rounds.model_rounds import OneModel
 from wirelessfl.engine.server.learner import Log
-from wirelessfl.engine.server.server import Server
-from wirelessfl.engine.server.weights import Weights
-from wirelessfl.engine.sessions.session_model import HeldLabels
-from wirelessfl.engine.sessions.session_rounds import SessionRounds
+from wirelessfl.engine.tasks.handler import TaskHandler
+from wirelessfl.engine.tasks.task_rounds import TaskRounds
+from wirelessfl.runs.build.building import build_resolved
 from wirelessfl.runs.build.given import NOTHING, GivenObjects
-from wirelessfl.runs.build.planners import Planned, plan_without_data
+from wirelessfl.runs.build.planners import Untrained, UntrainedModel
 from wirelessfl.runs.build.plausible import round_notes
+from wirelessfl.runs.build.setups import Setup
 from wirelessfl.runs.pricing.prices import Prices
-from wirelessfl.runs.pricing.untrained import (
-    Until,
-    UntrainedCells,
-    UntrainedRounds,
-    UntrainedServer,
-    UntrainedStart,
-)
-
-SESSION = ("session", "session_round")
-"""Fields of rows in sessions."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,19 +36,20 @@ class Priced:
 
     Args:
         prices: what its rounds cost.
-        training: the sums of the costs, and the ledger of the clients.
-        planned: the planner of the rounds, and its network.
-        seconds: simulated time of the end.
-        merged_at: simulated time of the last merge; of sessions and asynchronous cells, the end.
+        setup: its parts, after the last round.
         notes: the notes on the run, but for those on its data and its executor.
     """
 
     prices: Prices
-    training: UntrainedRounds
-    planned: Planned
-    seconds: float
-    merged_at: float
+    setup: Setup
     notes: Sequence[str]
+
+    @property
+    def model(self) -> UntrainedModel:
+        """The model of the run."""
+        [model] = self.setup.models
+        assert isinstance(model, UntrainedModel)
+        return model
 
 
 def priced(
@@ -71,7 +59,7 @@ def priced(
     *,
     joules: bool = True,
     log: Log | None = None,
-    like: Planned | None = None,
+    model: UntrainedModel | None = None,
 ) -> Priced:
     """Price a run, and keep what determines its state; errors as in ``wirelessfl.price``.
 
@@ -81,94 +69,98 @@ def priced(
         objects: Python objects that replace settings.
         joules: whether to compute the energy.
         log: takes the plan of each round.
-        like: what plans settings that have the same model; None to build the model.
+        model: model of settings that have the same; None to build it.
     """
     rounds = check_priceable(config, rounds, joules)
+    setup = build_resolved(config, objects, untrained=Untrained(rounds, joules, model))
+    handler, cells = setup.handler, setup.network.cells
+    if isinstance(handler, TaskHandler):
+        _check_tasks(config, handler, rounds)
     rows: list[dict[str, Any]] = []
+    seconds: list[FloatArray] = []
+    plans: list[Plan] = []
+    first: list[Plan] = []
 
-    def report(simulation: Simulation, report: Report) -> None:
-        training, handler = simulation.training, simulation.handler
-        costs = training.totals.row() | {"joules_max": training.ledger.most_joules}
-        if not training.counts_joules:
-            del costs["joules_max"]
-        now = {"round": report.round, "sim_seconds": simulation.clock.now}
-        session = {name: report.status[name] for name in SESSION if name in report.status}
-        rows.append({**session, **now, **costs, **handler.priced()})
+    def count(plan: Plan, trial: bool) -> None:
+        first[:] = first or [plan]
+        if not trial:
+            plans.append(plan)
+        if log is not None:
+            log(plan, trial)
 
-    def prepare(simulation: Simulation, schedule: Scheduler) -> Scheduler:
-        simulation.training.log = log
-        return schedule
+    def report(report: Report) -> Stop | None:
+        if plans:
+            seconds.append(_node_seconds(plans, cells, apart=config.regime.merges_cells))
+            plans.clear()
+        now = {"round": report.round, "sim_seconds": setup.clock.now}
+        rows.append(handler.names(report) | now | _counted(handler.costs(), joules=joules))
+        done = report.task is None and rounds is not None and report.round >= rounds
+        return Stop() if done else None
 
-    simulation = simulated(
-        config, objects, rounds, report, joules=joules, prepare=prepare, like=like
-    )
-    training, handler, planned = simulation.training, simulation.handler, simulation.planned
-    seconds = np.array(training.node_seconds).reshape(-1, planned.planner.network.cells)
-    total = config.total_rounds if rounds is None else rounds
-    prices = Prices(rows, seconds, handler.ended if len(seconds) < total else None)
-    now = simulation.clock.now
-    return Priced(prices, training, planned, now, handler.merged_at, simulation.notes(config))
+    if isinstance(handler, OneModel):
+        handler.training.log = count
+    follow(setup, report, None if rounds is not None else config.training.max_seconds)
+    ended = None
+    if isinstance(handler, TaskHandler):
+        seconds = _since_before(rows)
+    elif len(seconds) < (config.total_rounds if rounds is None else rounds):
+        ended = handler.ended
+    prices = Prices(rows, np.array(seconds).reshape(-1, cells), ended)
+    return Priced(prices, setup, notes_of(setup, first))
 
 
-@dataclass(frozen=True, eq=False)
-class Simulation:
-    """A run whose rounds are simulated, but not trained.
+def _counted(costs: Mapping[str, Any], *, joules: bool) -> dict[str, Any]:
+    return {name: value for name, value in costs.items() if joules or "joules" not in name}
+
+
+def _since_before(rows: Sequence[Mapping[str, Any]]) -> list[FloatArray]:
+    """Seconds [1] of each round or merge of a task since the one before."""
+    before: dict[str, Mapping[str, Any]] = {}
+    seconds = []
+    for row in rows:
+        last = before.setdefault(row["task"], row)
+        if row["round"] > last["round"]:
+            seconds.append(np.array([row["sim_seconds"] - last["sim_seconds"]]))
+            before[row["task"]] = row
+    return seconds
+
+
+def _node_seconds(plans: Sequence[Plan], cells: int, *, apart: bool) -> FloatArray:
+    """Seconds [cells] of a round, or of the cells of which each has a plan of its own."""
+    if not apart:
+        [plan] = plans
+        return plan.price.seconds
+    seconds = np.full(cells, np.nan)
+    for plan in plans:
+        seconds[plan.node[0]] = plan.price.seconds[plan.node[0]]
+    return seconds
+
+
+def notes_of(setup: Setup, first: Sequence[Plan]) -> list[str]:
+    """The notes on a run whose rounds have been simulated.
 
     Args:
-        planned: its planner and its network.
-        training: its totals.
-        clock: virtual clock.
-        handler: carries out the decisions of the schedule.
+        setup: its parts.
+        first: the plan of its first round; empty if it has none.
     """
-
-    planned: Planned
-    training: UntrainedRounds
-    clock: Clock
-    handler: OneModel
-
-    def notes(self, config: Config) -> list[str]:
-        """The notes on the run with settings ``config``, whose rounds have been simulated."""
-        network, first = self.planned.planner.network, self.training.first
-        cost = self.planned.model.step_cost
-        counted = [] if cost is None else [cost.note]
-        return counted + ([] if first is None else round_notes(config, network, first))
+    notes = [note for plan in first for note in round_notes(setup.config, setup.network, plan)]
+    return [*setup.notes, *notes]
 
 
-def simulated(
-    config: Config,
-    objects: GivenObjects,
-    rounds: int | None,
-    report: Callable[[Simulation, Report], None],
-    *,
-    joules: bool = True,
-    prepare: Callable[[Simulation, Scheduler], Scheduler] | None = None,
-    like: Planned | None = None,
-) -> Simulation:
-    """Simulate the rounds of a run.
+def follow(
+    setup: Setup, report: Callable[[Report], Stop | None], max_seconds: float | None
+) -> None:
+    """Simulate a run that is not trained to its end.
 
     Args:
-        config: the settings, resolved, with the given objects marked.
-        objects: Python objects that replace settings.
-        rounds: number of rounds; None for all, up to ``max_seconds`` if it is set.
-        report: called after each round.
-        joules: whether energy is counted.
-        prepare: called before the first round; returns the schedule to use.
-        like: what plans settings that have the same model; None to build the model.
+        setup: its parts.
+        report: called after each round; may end the run.
+        max_seconds: simulated seconds at which it ends; None for no limit.
     """
-    if objects.network is not None:
-        guard(type(objects.network.fading), Fading)
-    with seeded_generators(Stream(config.run.seed, ("users' code",))):
-        planned = plan_without_data(config, objects, like)
-        settings = planned.planner.settings
-        training = UntrainedRounds(_server(config, planned), settings, joules=joules)
-        clock = Clock()
-        schedule, handler = _simulated(config, planned, training, clock, rounds)
-        simulation = Simulation(planned, training, clock, handler)
-        if prepare is not None:
-            schedule = prepare(simulation, schedule)
-        begin(clock, config.training.max_seconds if rounds is None else None)
-        simulate(schedule, handler, clock, partial(report, simulation), lambda: None)
-    return simulation
+    with seeded_generators(Stream(setup.config.run.seed, ("users' code",))):
+        begin(setup.clock, max_seconds)
+        setup.handler.start()
+        simulate(setup.schedule, setup.handler, setup.clock, report, lambda: None)
 
 
 def check_priceable(config: Config, rounds: Any, joules: bool) -> int | None:
@@ -177,13 +169,6 @@ def check_priceable(config: Config, rounds: Any, joules: bool) -> int | None:
     Raises:
         ConfigError: see ``price``.
     """
-    if config.regime.of_tasks:
-        raise ConfigError(
-            f"schedule {config.named('schedule')!r} has no price without training: which client "
-            "trains which task, and when tasks end, can depend on accuracies. `wirelessfl "
-            "timeline` shows the times up to the first such decision; for prices choose schedule "
-            '"rounds", or an algorithm with cells.'
-        )
     select, limit = config.select, config.training.client_joules
     if select is not None and select.wants_losses:
         raise ConfigError(
@@ -212,67 +197,28 @@ def check_priceable(config: Config, rounds: Any, joules: bool) -> int | None:
     return int(rounds)
 
 
-def _server(config: Config, planned: Planned) -> Server:
-    """A server of the run with its initial model, which is not trained."""
-    network = planned.planner.network
-    weights = Weights(network.cell_of)
-    if not config.regime.in_sessions:
-        return UntrainedServer(config.algorithm, config.uplink, weights)
-    model = planned.model
-    start = model.objective.spec.from_module(model.module).cpu()
-    rule = config.algorithm.rule  # nothing is stored, but means over the clients ask for it
-    names = (*rule.client_state, *rule.remembers)
-    states = make_states("memory", names, model.spec.size, network.clients, processes=1)
-    return Server(config.algorithm, config.uplink, weights, states, start)
-
-
-def _simulated(
-    config: Config,
-    planned: Planned,
-    training: UntrainedRounds,
-    clock: Clock,
-    rounds: int | None,
-) -> tuple[Scheduler, OneModel]:
-    """The run's schedule, with a report after each round, and what carries out its decisions."""
-    # Costs do not depend on step sizes, which may be undefined beyond the run's last round.
-    planner = replace(planned.planner, lr_share=unchanged)
-    if config.regime.in_sessions:
-        return _sessions(config, replace(planned, planner=planner), training, clock, rounds)
-    chosen = config.schedule
-    cells = planner.network.cells if config.regime.merges_cells else None
-    scope = Scope([config.training.rounds if rounds is None else rounds], 1, cells=cells)
-    schedule = chosen.scheduler([chosen], scope)
-    if config.regime.merges_cells:
-        return schedule, UntrainedCells(planner, training, clock)
-    return schedule, ModelRounds(planner, training, clock)
-
-
-def _sessions(
-    config: Config,
-    planned: Planned,
-    training: UntrainedRounds,
-    clock: Clock,
-    rounds: int | None,
-) -> tuple[Scheduler, SessionRounds]:
-    from wirelessfl.runs.build.sessions import build_attendance  # loads PyTorch
-
-    warm_start, sessions = config.warm_start, config.sessions.sessions
-    assert warm_start is not None
-    assert sessions is not None
-    planner, start = planned.planner, training.server.cloud["params"]
-    schedule: Scheduler = SessionsScheduler(sessions, config.training.rounds, warm_start.trials)
-    if rounds is not None:
-        schedule = Until(schedule, lambda report: report.round >= rounds)
-    classes = range(planned.model.classes)
-    handler = SessionRounds(
-        planner,
-        training,
-        clock,
-        build_attendance(
-            config, planner.network.clients, clock, planned.groups, Stream(config.run.seed)
-        ),
-        UntrainedStart(original=warm_start),
-        draw=lambda number: start,
-        labels=HeldLabels(lambda client: classes, classes),
-    )
-    return schedule, handler
+def _check_tasks(config: Config, handler: TaskHandler, rounds: int | None) -> None:
+    """Refuse tasks whose costs depend on training."""
+    tasks = config.tasks
+    if isinstance(handler, TaskRounds) and handler.assignment.wants_losses:
+        raise ConfigError(
+            f"assignment {config.named('assignment')!r} has no price without training: it assigns "
+            "clients by the losses of the current models. Choose another assignment."
+        )
+    for name, task in tasks.items():
+        target, endless = task.evaluation.target, task.training.rounds == ENDLESS
+        if endless and rounds is None and config.training.max_seconds is None:
+            raise ConfigError(
+                f"target={target} of task {name!r} ends the run, at a time that is not known "
+                "without training: give rounds."
+            )
+        if len(tasks) > 1 and target is not None:
+            raise ConfigError(
+                f"target={target:g} of task {name!r} has no price without "
+                "training: when the task reaches it, its clients go to others. Leave it out."
+            )
+        if len(tasks) > 1 and task.schedule.measured is not None:
+            raise ConfigError(
+                f"schedule {task.named('schedule')!r} has no price without training: its option "
+                "D gives requests to tasks by the spread of their updates. Choose option S."
+            )

@@ -31,10 +31,11 @@ class Prices:
             first row is that of the initial model. Fields that compare with equal shares are those
             of the run. In sessions, rows also have ``session`` and
             ``session_round``, the first model of each session has a row, and ``extra_seconds``
-            are those of the warm starts.
+            are those of the warm starts. Those of tasks have ``task``, and the costs of all tasks
+            so far.
         node_seconds: [rounds, nodes], duration of each round at each edge server, or at the server
             of a star; the slowest decides. With asynchronous cells, that of the cells that are
-            merged, and NaN for the others.
+            merged, and NaN for the others. Of tasks, since the task's round or merge before.
         ended: why the run ends before its last round: no client has energy left.
     """
 
@@ -44,6 +45,27 @@ class Prices:
 
     def __len__(self) -> int:
         return len(self.node_seconds)
+
+    @property
+    def tasks(self) -> list[str]:
+        """Names of the tasks; empty if the run has no tasks."""
+        return list(dict.fromkeys(row["task"] for row in self.rows if "task" in row))
+
+    def of(self, task: str) -> Prices:
+        """The prices of one task's rounds, or merges.
+
+        Raises:
+            ConfigError: the run has no such task.
+        """
+        if task not in self.tasks:
+            names = ", ".join(self.tasks) or "none"
+            raise ConfigError(
+                f"task is {shown(task)}: choose one of the tasks of the run, {names}."
+            )
+        rows = [row for row in self.rows if row["task"] == task]
+        times = {row["round"]: row["sim_seconds"] for row in reversed(rows)}
+        seconds = np.diff([times[number] for number in sorted(times)])
+        return Prices(rows, seconds[:, None], self.ended)
 
     def __repr__(self) -> str:
         """One line: what all rounds cost together."""
@@ -58,7 +80,7 @@ class Prices:
         """A table of costs so far, for notebooks: the first rounds, or as many between them."""
         places = np.linspace(0, len(self.rows) - 1, min(len(self.rows), ROWS)).round().astype(int)
         shown = [self.rows[place] for place in places]
-        names = {"round": ("round", "d"), "sim_seconds": ("seconds", ".4g")}
+        names = {"task": ("task", "s"), "round": ("round", "d"), "sim_seconds": ("seconds", ".4g")}
         names |= {"uplink_mib": ("MiB up", ".4g"), "downlink_mib": ("MiB down", ".4g")}
         names |= {"joules": ("J", ".4g")}
         columns = {
@@ -71,6 +93,11 @@ class Prices:
     @cached_property
     def _at(self) -> dict[int, dict[str, Any]]:
         """The first row of each round: later ones include trial rounds of the next session."""
+        if len(self.tasks) > 1:
+            raise ConfigError(
+                f"these are prices of several tasks, {', '.join(self.tasks)}: take those of one, "
+                f"prices.of({self.tasks[0]!r})."
+            )
         rows: dict[int, dict[str, Any]] = {}
         for row in self.rows:
             rows.setdefault(row["round"], row)
@@ -128,7 +155,9 @@ class Prices:
         return self._each("joules")
 
     def summary(self) -> str:
-        """A table: mean, smallest and largest cost of a round, and the total."""
+        """A table: mean, smallest and largest cost of a round, and the total; one for each task."""
+        if len(self.tasks) > 1:
+            return "\n\n".join(f"{task}\n{self.of(task).summary()}" for task in self.tasks)
         names = {"seconds": "seconds", "joules": "joules per client"}
         names |= {"uplink_mib": "uplink MiB per client", "downlink_mib": "downlink MiB per client"}
         names |= {"backhaul_mib": "backhaul MiB per edge server"}

@@ -27,7 +27,7 @@ from wirelessfl.config.sections import NetworkSection
 from wirelessfl.config.tables import flag_places, tables_from_flags
 from wirelessfl.runs.build.given import NOTHING, GivenObjects, check_objects
 from wirelessfl.runs.build.network import build_network
-from wirelessfl.runs.pricing.price import SESSION, Priced, priced
+from wirelessfl.runs.pricing.price import Priced, priced
 
 Row = Mapping[str, Any]
 
@@ -43,7 +43,7 @@ FIXED = ("uplink_mib", "downlink_mib", "backhaul_mib", "lost", "silent")
 """Costs that are equal over all radios, unless participants or submodels differ."""
 COSTS = ("sim_seconds", "joules", "joules_max", "extra_seconds", *FIXED, *EQUAL_SHARES)
 """Fields of rows that a price determines."""
-KEYS = ("round", *SESSION)
+KEYS = ("round", "session", "session_round")
 """Fields that identify a row."""
 RELATIVE = 1e-9
 """Largest relative difference of the traffic between a run and its price."""

@@ -130,7 +130,7 @@ class RecordedRounds:
         """
         plans: list[Plan] = []
         simulated = priced(config, rounds, objects, log=lambda plan, trial: plans.append(plan))
-        return cls._of(simulated.planned.planner, plans, simulated.prices.rows)
+        return cls._of(simulated.setup.planner, plans, simulated.prices.rows)
 
     @classmethod
     def _of(

@@ -20,12 +20,13 @@ from wirelessfl.base.figures.curves import COLOURS, new_figure, save_figure, sty
 from wirelessfl.base.figures.marks import Span, draw_spans
 from wirelessfl.base.wording import shown
 from wirelessfl.config import Config
-from wirelessfl.engine.events import Report, Scheduler
+from wirelessfl.engine.events import Report, Stop
 from wirelessfl.engine.rounds.client_log import ClientLog, entries, joined
+from wirelessfl.runs.build.building import build_resolved
 from wirelessfl.runs.build.configured import configured_call
 from wirelessfl.runs.build.given import Given
-from wirelessfl.runs.pricing.price import Simulation, check_priceable, simulated
-from wirelessfl.runs.pricing.untrained import Until
+from wirelessfl.runs.build.planners import Untrained
+from wirelessfl.runs.pricing.price import check_priceable, follow, notes_of
 from wirelessfl.training.steps import StepCounts
 
 if TYPE_CHECKING:
@@ -315,6 +316,11 @@ def round_timeline(
         DataError: the data set must be read, but is missing or damaged.
     """
     config, objects = configured_call(round_timeline, config, given)
+    if config.regime.of_tasks:
+        raise ConfigError(
+            f"schedule {config.named('schedule')!r} has requests to clients or rounds of tasks, "
+            "which this timeline does not show: use the command `wirelessfl timeline`."
+        )
     if seconds is not None and not (is_number(seconds) and 0 < seconds < float("inf")):
         raise ConfigError(f"seconds is {shown(seconds)}: give a finite number > 0.")
     if rounds is None and seconds is None:
@@ -331,48 +337,46 @@ def round_timeline(
 
     under_way: list[Lap] = []
 
-    def report(simulation: Simulation, report: Report) -> None:
+    setup = build_resolved(config, objects, untrained=Untrained(rounds))
+    clock, first = setup.clock, list[Plan]()
+
+    def report(report: Report) -> Stop | None:
         under_way[:] = [
             Lap(plan.round + 1, False, free.get(cell, 0.0), ClientCosts.of(plan), cell)
-            for cell, plan in simulation.handler.under_way().items()
+            for cell, plan in setup.one_model.under_way().items()
         ]
+        late = seconds is not None and clock.now >= seconds
+        return Stop() if late or report.round == rounds else None
 
-    def prepare(simulation: Simulation, schedule: Scheduler) -> Scheduler:
-        clock = simulation.clock
+    def log(plan: Plan, trial: bool) -> None:
+        if len(laps) >= MOST_ROUNDS:
+            raise ConfigError(
+                f"seconds is {seconds}: these are more than {MOST_ROUNDS} rounds, which a "
+                f"timeline does not show. Give at most {clock.now:.3g}."
+            )
+        first[:] = first or [plan]
+        costs = ClientCosts.of(plan)
+        begun, cell = clock.now - costs.seconds, None
+        if config.regime.merges_cells:
+            cell = int(costs.cell[0])
+            begun, free[cell] = free.get(cell, 0.0), clock.now
+        laps.append(Lap(plan.round + 1, trial, begun, costs, cell))
 
-        def log(plan: Plan, trial: bool) -> None:
-            if len(laps) >= MOST_ROUNDS:
-                raise ConfigError(
-                    f"seconds is {seconds}: these are more than {MOST_ROUNDS} rounds, which a "
-                    f"timeline does not show. Give at most {clock.now:.3g}."
-                )
-            costs = ClientCosts.of(plan)
-            begun, cell = clock.now - costs.seconds, None
-            if config.regime.merges_cells:
-                cell = int(costs.cell[0])
-                begun, free[cell] = free.get(cell, 0.0), clock.now
-            laps.append(Lap(plan.round + 1, trial, begun, costs, cell))
-
-        simulation.training.log = log
-        if seconds is None:
-            return schedule
-        return Until(schedule, lambda report: clock.now >= seconds)
-
-    simulated_run = simulated(config, objects, rounds, report, prepare=prepare)
+    setup.training.log = log
+    follow(setup, report, config.training.max_seconds if rounds is None else None)
     if not laps:
         raise ConfigError(
             f"no round ends within max_seconds={config.training.max_seconds}: raise it, or leave "
             "it out."
         )
-    Notes()(*simulated_run.notes(config))
+    Notes()(*notes_of(setup, first))
     end = max(lap.begin + lap.costs.seconds for lap in laps)
-    network = simulated_run.planned.planner.network
     return RoundTimeline(
         laps,
         under_way,
-        network.clients,
-        network.cells,
+        setup.network.clients,
+        setup.network.cells,
         end if seconds is None else min(end, float(seconds)),
         config.uplink.radio,
-        simulated_run.planned.planner.settings.steps,
+        setup.planner.settings.steps,
     )

@@ -15,7 +15,7 @@ from wirelessfl.base.errors import ConfigError
 from wirelessfl.config import Config
 from wirelessfl.engine.server.learner import Totals
 from wirelessfl.runs.build import build
-from wirelessfl.runs.build.planners import plan_without_data
+from wirelessfl.runs.build.planners import planner_without_data
 
 SMALL = {"dataset": "digits", "rounds": 3, "local_steps": 2, "batch_size": 8, "threads": 1}
 CELLS = {"cells": 2, "clients": 6, "hidden": (16, 8), "edge_rounds": 2}
@@ -95,7 +95,7 @@ def test_clients_with_submodels_leave_time_for_whole_models_on_the_backhaul():
     found = wirelessfl.price(made)
     np.testing.assert_allclose(found.node_seconds, deadline, rtol=1e-12)
     model = 64 * 16 + 16 + 16 * 8 + 8 + 8 * 10 + 10
-    planner = plan_without_data(made).planner
+    planner = planner_without_data(made)
     service = planner.plan(0).price.served.service
     phases = [service.seconds[0, planner.network.cell_of == cell].max() for cell in range(2)]
     np.testing.assert_allclose(2 * np.array(phases) + 2 * 32 * model / 2e6, deadline, rtol=1e-12)
@@ -149,7 +149,7 @@ def test_late_clients_stay_out(name):
     found = priced(name, **links)
     np.testing.assert_allclose(np.nanmax(found.node_seconds, -1), deadline, rtol=1e-12)
     assert found.rows[-1]["lost"] > 0
-    planner = plan_without_data(settings(name, **links)).planner
+    planner = planner_without_data(settings(name, **links))
     price = planner.plan(0).price
     service, equal = price.served.service, price.equal.served.service
     out = ~service.arrived

@@ -1,12 +1,13 @@
 """Simulated runs of the buffered schedule, without training."""
 
 from channels.streams import Stream
+from tests.wirelessfl.engine.tasks.silent import Silent
 from wirelessfl.air.delays import Delays
 from wirelessfl.engine.events import Deadline, Started
 from wirelessfl.engine.loop import simulate
 from wirelessfl.engine.schedules import BufferedScheduler, Clock, TaskPlan
 from wirelessfl.engine.tasks.asynchronous import Asynchronous
-from wirelessfl.engine.tasks.handler import Records, TaskModel
+from wirelessfl.engine.tasks.handler import Records
 from wirelessfl.engine.tasks.requests import Requests
 
 
@@ -20,7 +21,7 @@ class Listed(Delays):
         return self.listed[number] if number < len(self.listed) else self.rest(task, number)
 
 
-class Watched(TaskModel):
+class Watched(Silent):
     """Checks staleness, the number of merges between a request and the merge of its update."""
 
     def __init__(self, spreads=()):

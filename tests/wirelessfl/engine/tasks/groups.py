@@ -5,11 +5,12 @@ import numpy as np
 from channels import Load, Network
 from channels.streams import Stream
 from tests.wirelessfl.engine.schedules import buffered
+from tests.wirelessfl.engine.tasks.silent import Silent
 from wirelessfl.air.uplinks.aircomp import AirComp
 from wirelessfl.engine.schedules import BufferedScheduler, Clock, TaskPlan
 from wirelessfl.engine.tasks.asynchronous import Asynchronous
 from wirelessfl.engine.tasks.clients import busy_at_once
-from wirelessfl.engine.tasks.handler import Records, TaskModel
+from wirelessfl.engine.tasks.handler import Records
 from wirelessfl.engine.tasks.requests import Requests
 from wirelessfl.engine.tasks.uploads import GroupUploads, Transmissions
 
@@ -53,7 +54,7 @@ class Listed(buffered.Listed):
         return 1000.0 * seconds
 
 
-class Watched(TaskModel):
+class Watched(Silent):
     """Records merges and their channel draws, and checks staleness and senders."""
 
     def __init__(self, air_seconds=0.0):

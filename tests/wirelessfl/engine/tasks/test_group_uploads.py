@@ -16,7 +16,6 @@ from wirelessfl.engine.loop import simulate
 from wirelessfl.engine.rounds.local_training import LocalTraining
 from wirelessfl.engine.schedules import BufferedScheduler, Clock, SimultaneousScheduler, TaskPlan
 from wirelessfl.engine.server.client_states import InMemory
-from wirelessfl.engine.server.ledger import Traffic
 from wirelessfl.engine.server.server import Server
 from wirelessfl.engine.server.weights import Weights
 from wirelessfl.engine.tasks.asynchronous import Asynchronous
@@ -80,8 +79,9 @@ def made(config, data, streams):
             RequestSubmodels(algorithm.assigner, whole, CLIENTS, stream, RequestSeconds(delays)),
             model.evaluation(None),
             stream,
+            name=name,
         )
-        for stream in streams
+        for stream, name in zip(streams, "ab", strict=False)
     ]
     known = SimpleNamespace(
         config=setup.config,
@@ -89,12 +89,6 @@ def made(config, data, streams):
         models=[model] * count,
         learners=learners,
         tasks=["a", "b"][:count],
-        traffic=Traffic(
-            ["a", "b"][:count],
-            [elements] * count,
-            [learner.beside for learner in learners],
-            CLIENTS,
-        ),
         goals=[Goal(None, None)] * count,
     )
     return known, delays, GroupUploads.of(network, uplink, streams)
@@ -107,7 +101,7 @@ def requests_of(known, delays, uploads, plans, *, ticks=False, **options):
     schedule = BufferedScheduler(plans, gathering=gathering, ticks=ticks)
     transmissions = Transmissions(clock, uploads)
     requests = Requests(clock, delays, CLIENTS, Stream(3), transmissions=transmissions, **options)
-    handler = Asynchronous(known.learners, requests, traffic=known.traffic)
+    handler = Asynchronous(known.learners, requests)
     return SimpleNamespace(clock=clock, schedule=schedule, handler=handler, **vars(known))
 
 
@@ -172,7 +166,6 @@ def test_one_task_with_all_clients_over_the_air_equals_rounds(tmp_path, toy):
         TaskRoundSettings(CLIENTS, CLIENTS, (CLIENTS,)),
         Stream(2),
         uploads=uploads,
-        traffic=known.traffic,
     )
     clock.after(0.0, Started())
     schedule = SimultaneousScheduler([ROUNDS])

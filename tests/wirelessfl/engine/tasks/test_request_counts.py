@@ -3,12 +3,13 @@
 from collections import Counter
 
 from channels.streams import Stream
+from tests.wirelessfl.engine.tasks.silent import Silent
 from wirelessfl.air.delays import Delays
 from wirelessfl.engine.events import Ask, Cancel, Deadline, Started
 from wirelessfl.engine.loop import simulate
 from wirelessfl.engine.schedules import BufferedScheduler, Clock, TaskPlan
 from wirelessfl.engine.tasks.asynchronous import Asynchronous
-from wirelessfl.engine.tasks.handler import Records, TaskModel
+from wirelessfl.engine.tasks.handler import Records
 from wirelessfl.engine.tasks.requests import Requests
 from wirelessfl.runs.timeline import Timeline
 
@@ -20,7 +21,7 @@ class Listed(Delays):
         return 1.0 + number * 7 % 5
 
 
-class Watched(TaskModel):
+class Watched(Silent):
     """Records the requests that are issued, with their tasks, that return, and are dropped."""
 
     def __init__(self):

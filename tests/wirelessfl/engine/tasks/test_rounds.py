@@ -9,13 +9,14 @@ from hypothesis import strategies as st
 
 from channels import section_vi_c
 from channels.streams import Stream
+from tests.wirelessfl.engine.tasks.silent import Silent
 from wirelessfl.air.delays import Delays, Elements, Wireless
 from wirelessfl.air.uplinks import UPLINKS
 from wirelessfl.engine.assignment import RandomAssignment
 from wirelessfl.engine.events import Cancel, Deadline, Give, Merge, Reached, Report, Started, Stop
 from wirelessfl.engine.loop import simulate
 from wirelessfl.engine.schedules import Clock, SimultaneousScheduler
-from wirelessfl.engine.tasks.handler import Records, TaskModel
+from wirelessfl.engine.tasks.handler import Records
 from wirelessfl.engine.tasks.round_times import TaskRoundSettings
 from wirelessfl.engine.tasks.task_rounds import TaskRounds
 from wirelessfl.theory import arrival_seconds, synchronous_round_seconds
@@ -35,7 +36,7 @@ class Exponential(Delays):
 def rounds(delays, shares, *, first=0, clients=40, available=None, drop_out=0.0, records=None):
     clock = Clock()
     handler = TaskRounds(
-        [TaskModel() for _ in shares],
+        [Silent() for _ in shares],
         clock,
         delays,
         RandomAssignment(Stream(1)),

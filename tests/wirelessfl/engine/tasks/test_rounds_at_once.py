@@ -8,13 +8,14 @@ import pytest
 
 from channels import Load, Network
 from channels.streams import Stream
+from tests.wirelessfl.engine.tasks.silent import Silent
 from wirelessfl.air.delays import Delays
 from wirelessfl.air.uplinks.aircomp import AirComp
 from wirelessfl.engine.assignment import RandomAssignment
 from wirelessfl.engine.events import Arrived, Cancel, Give, Merge, Started
 from wirelessfl.engine.loop import simulate
 from wirelessfl.engine.schedules import Clock, SimultaneousScheduler
-from wirelessfl.engine.tasks.handler import Records, TaskModel
+from wirelessfl.engine.tasks.handler import Records
 from wirelessfl.engine.tasks.round_times import TaskRoundSettings, round_times
 from wirelessfl.engine.tasks.task_rounds import TaskRounds
 from wirelessfl.engine.tasks.uploads import GroupUploads
@@ -92,7 +93,7 @@ def test_tasks_take_turns_on_the_channel(first, lost, seconds, length, computing
     assert times.spent.total == pytest.approx(joules.sum())
 
 
-class Watched(TaskModel):
+class Watched(Silent):
     """Records merged clients and their channel draws."""
 
     def __init__(self, air_seconds):

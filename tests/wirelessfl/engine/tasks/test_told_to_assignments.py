@@ -4,11 +4,12 @@ import numpy as np
 import pytest
 
 from channels.streams import Stream
+from tests.wirelessfl.engine.tasks.silent import Silent
 from wirelessfl.air.delays import Delays
 from wirelessfl.engine.assignment import RandomAssignment
 from wirelessfl.engine.events import Arrived, Cancel, Give, Merge
 from wirelessfl.engine.schedules import Clock
-from wirelessfl.engine.tasks.handler import Records, TaskModel
+from wirelessfl.engine.tasks.handler import Records
 from wirelessfl.engine.tasks.round_times import TaskRoundSettings
 from wirelessfl.engine.tasks.task_rounds import TaskRounds
 
@@ -39,7 +40,7 @@ class Told(RandomAssignment):
         self.told.append([[own.tolist() for own in kind] for kind in (chosen, seconds, losses)])
 
 
-class Counted(TaskModel):
+class Counted(Silent):
     """A client's loss is 10 * client + the number of trained rounds, or NaN for ``lost``."""
 
     def __init__(self, lost):
@@ -99,7 +100,7 @@ def test_without_losses_a_stopped_client_is_reported_with_the_round_duration():
     assignment.wants_losses = False
     assignment.learn = lambda *told: assignment.told.append(told)
     handler = TaskRounds(
-        [TaskModel()] * 2, clock, Seconds(), assignment, TaskRoundSettings(6, 6, (3, 3), first=2),
+        [Silent()] * 2, clock, Seconds(), assignment, TaskRoundSettings(6, 6, (3, 3), first=2),
         Stream(2),
     )  # fmt: skip
     handler.carry_out(Give(0))

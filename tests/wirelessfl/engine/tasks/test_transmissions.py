@@ -19,6 +19,7 @@ from tests.wirelessfl.engine.tasks.groups import (
     sent_watts,
     simulated,
 )
+from tests.wirelessfl.engine.tasks.silent import Silent
 from wirelessfl.air.delays import Elements, Wireless
 from wirelessfl.air.links import Links, TrainingSettings
 from wirelessfl.air.participants import Participants
@@ -27,7 +28,6 @@ from wirelessfl.algorithms.fedavg import FedAvg
 from wirelessfl.engine.events import Reached, Started
 from wirelessfl.engine.loop import simulate
 from wirelessfl.engine.schedules import Clock
-from wirelessfl.engine.tasks.handler import TaskModel
 from wirelessfl.engine.tasks.request import Request
 from wirelessfl.engine.tasks.uploads import GroupUploads, RequestGroup, Transmissions
 from wirelessfl.models import FCNN
@@ -223,7 +223,7 @@ def test_a_simulation_can_be_resumed_at_any_time():
             [(5, 3, 6), (4, 2, 9)],
             Listed(rest=lambda task, number: 0.2 + 0.31 * (number * 5 % 7)),
             clients=7,
-            models=[TaskModel(elements_for(0.7)), TaskModel(elements_for(0.9))],
+            models=[Silent(elements_for(0.7)), Silent(elements_for(0.9))],
             busy_clients=6,
             drop_out=0.1,
             report_every=2,

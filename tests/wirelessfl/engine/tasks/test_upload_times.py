@@ -8,13 +8,13 @@ import pytest
 
 from channels import Network, Rician
 from channels.streams import Stream
+from tests.wirelessfl.engine.tasks.silent import Silent
 from wirelessfl.air.delays import Elements, Wireless
 from wirelessfl.air.uplinks.ofdma import Ofdma
 from wirelessfl.air.uplinks.tdma import Tdma
 from wirelessfl.engine.assignment import RandomAssignment
 from wirelessfl.engine.events import Give, Lost, Merge, Returned
 from wirelessfl.engine.schedules import Clock
-from wirelessfl.engine.tasks.handler import TaskModel
 from wirelessfl.engine.tasks.requests import Requests
 from wirelessfl.engine.tasks.round_times import TaskRoundSettings
 from wirelessfl.engine.tasks.task_rounds import TaskRounds
@@ -75,7 +75,7 @@ def train_seconds(task, client):
     return 32 * DOWN_ELEMENTS[task] / DOWN_BPS + STEPS[task] * STEP_SECONDS[task][client]
 
 
-class Parted(TaskModel):
+class Parted(Silent):
     """A model of which each client trains a fraction."""
 
     def __init__(self, parts):

@@ -24,7 +24,7 @@ from wirelessfl.models.submodels import (
     largest_part,
     sizes_of,
 )
-from wirelessfl.runs.build.planners import plan_without_data
+from wirelessfl.runs.build.planners import planner_without_data
 
 KINDS = get_args(Masks)
 BY_COUNTS = [kind for kind in KINDS if kind != "partition"]
@@ -297,7 +297,7 @@ def test_wrong_overlaps_rounds_and_clients_are_refused():
 )
 def test_equal_sizes_count_as_one(algorithm, flags, sizes, largest):
     given = {"cells": 2, "clients": 4, "hidden": (8,)} | flags
-    submodels = plan_without_data(Config.from_flags(algorithm, **given)).planner.plan(0).submodels
+    submodels = planner_without_data(Config.from_flags(algorithm, **given)).plan(0).submodels
     assert sizes_of(submodels) == sizes
     assert largest_part(submodels) == largest
 

@@ -13,6 +13,7 @@ from wirelessfl.runs.build import planners
 
 SMALL = {"dataset": "digits", "rounds": 2, "local_steps": 1, "batch_size": 8, "threads": 1}
 CELLS = {"cells": 2, "clients": 6}
+REQUESTS = {"clients": 9, "requests": 6, "buffer": 2, "rounds": 7, "eval_every": 1}
 RUNS = {
     "hist": ("hist", CELLS | {"hidden": (16, 8)}),
     "hist-optimized-bands": (
@@ -64,12 +65,21 @@ RUNS = {
         },
     ),
     "max-seconds": ("fedavg", {"clients": 3, "rounds": 50, "max_seconds": 0.02}),
+    "requests": ("fedast", REQUESTS | {"drop_out": 0.2, "cutoff_seconds": 0.05}),
+    "requests-over-the-air": ("fedast", REQUESTS | {"uplink": "aircomp", "snr_db": 10.0}),
+    "requests-for-submodels": (
+        "ra-fed",
+        REQUESTS | {"schedule": "buffered", "hidden": (16,), "capacities": (0.5, 1.0)},
+    ),
+    "requests-by-passes": ("fedast", REQUESTS | {"local_steps": None, "local_epochs": 0.1}),
+    "task-rounds": ("sync-st", {"clients": 6, "first": 3, "rounds": 4, "eval_every": 1}),
 }
 
 
 def settings(name, **changes):
     algorithm, flags = RUNS[name]
-    return Config.from_flags(algorithm, **(SMALL | flags | changes))
+    flags = SMALL | flags | changes
+    return Config.from_flags(algorithm, **{k: v for k, v in flags.items() if v is not None})
 
 
 @pytest.fixture
@@ -233,7 +243,63 @@ def test_rounds_that_are_not_priced():
         wirelessfl.price(settings("fedavg"), 1).at_round(2)
 
 
-def test_requests_have_no_price():
-    """The error names what depends on training, and the alternatives."""
-    with pytest.raises(ConfigError, match=r"depend on accuracies.*timeline"):
-        wirelessfl.price(Config.from_flags("fedast", clients=4, dataset="digits"))
+def tasks_of(algorithm, tasks=(",name=small", ",hidden=16,name=large"), **flags):
+    """Settings of tasks on the digits; None leaves a flag out."""
+    flags = {"rounds": 3, "local_steps": 1, "clients": 8, "eval_every": 1, "threads": 1} | flags
+    requests = ",requests=3" if algorithm == "fedast" else ""
+    flags = {name: value for name, value in flags.items() if value is not None}
+    return Config.from_flags(algorithm, task=[f"digits{requests}{t}" for t in tasks], **flags)
+
+
+@pytest.mark.parametrize("algorithm", ["fedast", "sync-st"])
+def test_prices_of_several_tasks_are_the_rows_of_the_run(algorithm, tmp_path):
+    """Rounds and merges of each task have prices of their own."""
+    run = wirelessfl.run(tasks_of(algorithm, out=tmp_path))
+    prices = wirelessfl.price(tasks_of(algorithm))
+    assert [{key: row[key] for key in prices.rows[0]} for row in run.rows] == prices.rows
+    assert prices.tasks == ["small", "large"]
+    assert len(prices) == 6
+    large = prices.of("large")
+    ends = [row["sim_seconds"] for row in run.rows if row["task"] == "large"]
+    assert large.seconds.tolist() == large.node_seconds[:, 0].tolist() == np.diff(ends).tolist()
+    assert prices.summary().splitlines()[0] == "small"
+
+
+def test_prices_of_several_tasks_are_asked_for_by_task():
+    prices = wirelessfl.price(tasks_of("fedast"))
+    with pytest.raises(ConfigError, match=r"several tasks, small, large: .* prices.of\('small'\)"):
+        prices.at_round(1)
+    with pytest.raises(ConfigError, match=r"task is 'huge': choose one of the tasks .* small"):
+        prices.of("huge")
+
+
+OF_TRAINING = {
+    "target=0.5 of task 'b' has no price without training": (
+        "fedast",
+        {"tasks": (",name=a", ",target=0.5,name=b")},
+    ),
+    "without training: give rounds": ("fedast", {"tasks": (",target=0.5",), "rounds": None}),
+    "its option D gives requests to tasks by the spread": ("fedast", {"option": "D"}),
+    "'bandit' has no price without training: it assigns clients by the losses": (
+        "sync-st",
+        {"assignment": "bandit"},
+    ),
+}
+
+
+@pytest.mark.parametrize("words", OF_TRAINING)
+def test_costs_of_tasks_that_depend_on_training_are_refused(words):
+    algorithm, settings = OF_TRAINING[words]
+    with pytest.raises(ConfigError, match=words):
+        wirelessfl.price(tasks_of(algorithm, **settings))
+
+
+def test_tasks_in_another_order_are_priced_network_by_network():
+    """The order of merges depends on the network's CPUs."""
+    config = tasks_of("fedast", delays="wireless", clients=None)
+    slow, fast = (Network.from_snr([0] * 8, cpu_hz=hz, snr_db=9.0) for hz in (1e6, 1e12))
+    with pytest.raises(ConfigError, match=r"over network\[1\] the run has other rounds or tasks"):
+        wirelessfl.price(config, network=[slow, fast])
+    same = wirelessfl.price(config, network=[slow, slow])
+    assert same.seconds[0].tolist() == same.seconds[1].tolist()
+    assert same.rows_of(0) == wirelessfl.price(config, network=slow).rows
