@@ -40,7 +40,7 @@ class Planned(NamedTuple):
 
 
 def identity(config: Config) -> str:
-    """Name of the run with these settings, see ``wirelessfl.runs.folder.fingerprints``."""
+    """Name of the run with these settings, see ``wirelessfl.runs.folder.identity``."""
     return kept.kept_name(_executed(config))
 
 

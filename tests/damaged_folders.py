@@ -31,7 +31,7 @@ import channels
 import wirelessfl
 from wirelessfl.base.stored_tensors import read_checkpoint, write_checkpoint
 from wirelessfl.cli import main
-from wirelessfl.runs.folder.fingerprints import fingerprint_of
+from wirelessfl.runs.folder.identity import fingerprint_of
 
 SMALL = {"clients": 4, "rounds": 3, "local_steps": 1, "threads": 1, "hidden": (4,), "chunk": 4}
 RUNS = {

@@ -23,8 +23,12 @@ from wirelessfl.runs.build.configured import check_given, configured
 from wirelessfl.runs.build.given import Given, GivenObjects
 from wirelessfl.runs.build.planners import planner_without_data
 from wirelessfl.runs.folder.directory import RunDirectory
-from wirelessfl.runs.folder.fingerprints import digest, network_fingerprint, non_defaults
-from wirelessfl.runs.folder.given_files import given_hashes
+from wirelessfl.runs.folder.identity import (
+    digest,
+    given_hashes,
+    network_fingerprint,
+    non_defaults,
+)
 from wirelessfl.runs.folder.log import Row
 from wirelessfl.runs.result import RunResult
 from wirelessfl.runs.run import resume, run

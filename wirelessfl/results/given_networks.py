@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from wirelessfl.runs.folder.directory import NETWORK
-from wirelessfl.runs.folder.fingerprints import digest
 from wirelessfl.runs.folder.given_files import network_values
+from wirelessfl.runs.folder.identity import digest
 from wirelessfl.runs.result import RunResult
 
 NUMBERS = (

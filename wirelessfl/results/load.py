@@ -24,7 +24,7 @@ from wirelessfl.results.runs import Runs
 from wirelessfl.runs.build.configured import path_of_run
 from wirelessfl.runs.folder.checkpoint import is_server_model, stored_params
 from wirelessfl.runs.folder.directory import CHECKPOINT, RunDirectory
-from wirelessfl.runs.folder.fingerprints import check_fingerprint, fingerprint_of
+from wirelessfl.runs.folder.identity import check_fingerprint, fingerprint_of
 from wirelessfl.runs.result import RunResult
 
 RUN_FILES = frozenset(("config.toml", "about.json"))
@@ -72,7 +72,7 @@ def load(path: PathOrName, *, trust: Trust = False) -> RunResult:
     check_stored(tables, file)
     state, rows = directory.snapshot()
     if state is not None and "fingerprint" in state:
-        check_fingerprint(directory, state, fingerprint_of(tables))
+        check_fingerprint(folder, state, fingerprint_of(tables))
     config: Any = partial(_config, folder, trust)
     params: Any = partial(_params, folder, bool(tables.get("task")))
     run = RunResult(

@@ -22,8 +22,8 @@ from wirelessfl.runs.build.setups import Goal, Setup
 from wirelessfl.runs.folder.checkpoint import named_params, tensor_mark
 from wirelessfl.runs.folder.client_log import ClientLogFile
 from wirelessfl.runs.folder.directory import CLIENT_LOG
-from wirelessfl.runs.folder.fingerprints import (
-    data_fingerprint,
+from wirelessfl.runs.folder.identity import (
+    data_hash,
     digest,
     model_fingerprint,
     network_fingerprint,
@@ -220,7 +220,7 @@ class Engine:
         """Short hashes of models, data and network, keyed by their names in error messages."""
         models = self.setup.trained
         layers = [model_fingerprint(model.objective) for model in models]
-        data = [data_fingerprint(model.data, model.client_samples) for model in models]
+        data = [data_hash(model.data, *model.client_samples.identity) for model in models]
         network = network_fingerprint(self.setup.network, self.setup.stream)
         if self.setup.tasks is None:
             [of_model], [of_data] = layers, data

@@ -23,7 +23,7 @@ from wirelessfl.engine.loop import refuse, simulate
 from wirelessfl.runs.engine import Engine, check_finite, drop_exploded
 from wirelessfl.runs.folder.about import CHECKPOINT_LAYOUT, NUMERICS, ROWS_SCHEMA
 from wirelessfl.runs.folder.directory import CHECKPOINT, RunDirectory
-from wirelessfl.runs.folder.fingerprints import check_fingerprint, settings_fingerprint
+from wirelessfl.runs.folder.identity import check_fingerprint
 from wirelessfl.runs.folder.log import Row
 from wirelessfl.runs.observers import EndOfTask, Observer, Running
 from wirelessfl.runs.observers.watching import Observers, monitor_of
@@ -74,9 +74,7 @@ class Execution:
         ends = ends or bool(self.observers.of_rows)
         self.rows_end_runs = self.shards.from_first(ends)
         engine.attach(directory.path, self.rows)
-        self.fingerprint = (
-            settings_fingerprint(directory) | engine.fingerprint() if self.leads else {}
-        )
+        self.fingerprint = directory.fingerprint() | engine.fingerprint() if self.leads else {}
         checkpoint = self.shards.by_first(self._load)
         if checkpoint is not None:
             self._restore(*checkpoint)
@@ -92,7 +90,7 @@ class Execution:
             self.directory.log.cut(0)
             return None
         _, state = checkpoint
-        check_fingerprint(self.directory, state, self.fingerprint)
+        check_fingerprint(self.directory.path, state, self.fingerprint)
         self.rows += self.directory.check_rows(state)
         self.covered = len(self.rows)
         self.directory.log.cut(state["rows_bytes"])

@@ -23,7 +23,7 @@ from wirelessfl.engine.schedules import Rounds
 from wirelessfl.models.metrics import smaller_is_better
 from wirelessfl.runs.folder.about import NUMERICS
 from wirelessfl.runs.folder.directory import RunDirectory
-from wirelessfl.runs.folder.fingerprints import fingerprint_of
+from wirelessfl.runs.folder.identity import fingerprint_of
 from wirelessfl.runs.folder.log import Row, extent
 from wirelessfl.runs.observers.best_model import best_file, best_row
 from wirelessfl.runs.targets import Monitor

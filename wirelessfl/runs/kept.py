@@ -27,13 +27,12 @@ from wirelessfl.config.choices import TASK_SETTINGS
 from wirelessfl.engine.server.ledger import PREFIX as LEDGER
 from wirelessfl.runs.folder.about import NOTES, NUMERICS
 from wirelessfl.runs.folder.directory import PARTITION, InUseError, RunDirectory
-from wirelessfl.runs.folder.fingerprints import (
+from wirelessfl.runs.folder.identity import (
     NAMED,
     SETTINGS,
     named_hashes,
     network_fingerprint,
     non_defaults,
-    settings_fingerprint,
     settings_hash,
 )
 from wirelessfl.runs.folder.log import Row
@@ -136,7 +135,7 @@ def _state(
     network = simulated.setup.network
     fingerprint = state["fingerprint"] | {
         "the network's values are": network_fingerprint(network, Stream(config.run.seed)),
-        **settings_fingerprint(directory),
+        **directory.fingerprint(),
     }
     [learner], handler = state["learners"], dict(state["handler"])
     if "merged_at" in handler:

@@ -25,7 +25,6 @@ from wirelessfl.config.stored import dataset_of, settings_by_flag
 from wirelessfl.data.partition import ClientPartition
 from wirelessfl.runs.folder.checkpoint import checked_task, stored_model, task_params
 from wirelessfl.runs.folder.directory import RunDirectory
-from wirelessfl.runs.folder.fingerprints import named_change
 from wirelessfl.runs.folder.given_files import read_partition
 from wirelessfl.runs.folder.log import Row
 from wirelessfl.runs.plots import Log, plotted
@@ -232,7 +231,7 @@ class RunResult:
         settings = config if name is None else config.tasks[name]
         stream = Stream(config.run.seed)
         stream = stream if name is None else task_stream(config, name, stream)
-        if module is None and (changed := named_change(RunDirectory(self.directory), config)):
+        if module is None and (changed := RunDirectory(self.directory).changed_files(config)):
             Notes()(f"{changed} has changed since this run.")
         return stored_model(settings, task_params(self.params, name), stream, module)
 

@@ -25,18 +25,12 @@ from wirelessfl.runs.extension import Later, extended
 from wirelessfl.runs.folder.about import about
 from wirelessfl.runs.folder.checkpoint import stored_params
 from wirelessfl.runs.folder.directory import CHECKPOINT, RunDirectory
-from wirelessfl.runs.folder.fingerprints import (
-    check_fingerprint,
-    named_change,
-    settings_fingerprint,
-    unnoticed,
-)
-from wirelessfl.runs.folder.given_files import (
+from wirelessfl.runs.folder.given_files import check_same_names, not_stored, with_stored
+from wirelessfl.runs.folder.identity import (
     changed_object,
-    check_same_names,
+    check_fingerprint,
     given_hashes,
-    not_stored,
-    with_stored,
+    unnoticed,
 )
 from wirelessfl.runs.folder.new_directory import check_free, new_directory
 from wirelessfl.runs.observers import Observer, default_observers
@@ -159,16 +153,14 @@ def resume(
     objects = GivenObjects.of(resume, given)
     directory, config = shards.by_first(partial(RunDirectory.open, path, trust))
     checkpoint = shards.by_first(directory.load)
-    changed = shards.by_first(partial(named_change, directory, config))
+    changed = shards.by_first(partial(directory.changed_files, config))
     later, extension = Later(rounds, target, max_seconds).beyond(config), None
     notes = Notes(on_note if shards.rank == 0 else lambda note: None)
     if checkpoint is None:
         notes(f"{path} has no checkpoint: the run starts from the beginning")
     else:  # the checks need no data and no device
         tensors, state = checkpoint
-        shards.by_first(
-            lambda: check_fingerprint(directory, state, settings_fingerprint(directory))
-        )
+        shards.by_first(lambda: check_fingerprint(path, state, directory.fingerprint()))
         rows = shards.by_first(lambda: directory.check_rows(state))
         if state["finished"] and not later.given:
             if changed:

@@ -19,7 +19,7 @@ from wirelessfl.base.wording import shown, suggesting
 from wirelessfl.config import Config
 from wirelessfl.config.sections import WITHOUT_RESULTS
 from wirelessfl.runs.folder.directory import RunDirectory
-from wirelessfl.runs.folder.fingerprints import settings_hash
+from wirelessfl.runs.folder.identity import settings_hash
 from wirelessfl.runs.folder.log import Row
 from wirelessfl.runs.kept import is_finished, kept_folder, training_key, why_failed
 from wirelessfl.runs.pools import in_processes, on_ray

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from wirelessfl.config import Config
-from wirelessfl.runs.folder.fingerprints import settings_hash
+from wirelessfl.runs.folder.identity import settings_hash
 
 PACKAGE = """
 from wirelessfl.base.needs import CHANNEL
@@ -70,7 +70,7 @@ sys.meta_path.insert(0, Finder())
 import wirelessfl
 from wirelessfl.cli import main
 from wirelessfl.config import Config
-from wirelessfl.runs.folder.fingerprints import settings_hash
+from wirelessfl.runs.folder.identity import settings_hash
 
 small = {"clients": 2, "rounds": 1, "local_steps": 1, "threads": 1, "out": "run"}
 result = wirelessfl.run(Config.from_flags("fedavg", weather="rain", rain_mm=9, **small))

@@ -11,7 +11,7 @@ from wirelessfl.base.errors import ConfigError
 from wirelessfl.cli import main
 from wirelessfl.config import Config
 from wirelessfl.config.combinations import configurations as combinations
-from wirelessfl.runs.folder.fingerprints import settings_hash
+from wirelessfl.runs.folder.identity import settings_hash
 
 FEDAVG = {"algorithm": {"name": "fedavg"}}
 SMALL = "--clients 4 --rounds 1 --local-steps 1 --batch-size 8 --threads 1".split()

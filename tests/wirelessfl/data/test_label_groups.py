@@ -12,7 +12,7 @@ from channels import Stream, even_cells
 from wirelessfl.base.errors import DataError
 from wirelessfl.data import SPLITS, split
 from wirelessfl.data.label_groups import LabelGroups, label_groups, split_groups
-from wirelessfl.runs.folder.fingerprints import digest
+from wirelessfl.runs.folder.identity import digest
 
 STREAM = Stream(1, ("split",))
 LABELS = np.random.default_rng(0).permutation(np.repeat(np.arange(10), 120))

@@ -17,7 +17,7 @@ from wirelessfl.base.stored_tensors import read_checkpoint, write_checkpoint
 from wirelessfl.config import Config
 from wirelessfl.runs.folder.client_log import ClientLogFile
 from wirelessfl.runs.folder.directory import RunDirectory
-from wirelessfl.runs.folder.fingerprints import fingerprint_of
+from wirelessfl.runs.folder.identity import fingerprint_of
 from wirelessfl.runs.folder.new_directory import create
 
 CHECKPOINT = "checkpoint.safetensors"

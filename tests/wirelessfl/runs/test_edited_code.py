@@ -15,8 +15,8 @@ from wirelessfl.base.errors import ConfigError
 from wirelessfl.base.sources import NO_SOURCE, source_hashes
 from wirelessfl.cli import main
 from wirelessfl.config import Config
-from wirelessfl.runs.folder import fingerprints
-from wirelessfl.runs.folder.fingerprints import named_hashes, settings_hash
+from wirelessfl.runs.folder import identity
+from wirelessfl.runs.folder.identity import named_hashes, settings_hash
 from wirelessfl.runs.kept import is_finished, kept_folder, kept_run
 from wirelessfl.runs.sweep import SweepError, sweep
 
@@ -357,8 +357,8 @@ def test_images_of_class_folders_are_hashed_by_class(tmp_path):
 
 def test_parts_of_large_files_are_hashed(tmp_path, monkeypatch):
     """Size, both ends and evenly spaced parts count."""
-    monkeypatch.setattr(fingerprints, "WHOLE_BYTES", 1000)
-    monkeypatch.setattr(fingerprints, "PART_BYTES", 10)
+    monkeypatch.setattr(identity, "WHOLE_BYTES", 1000)
+    monkeypatch.setattr(identity, "PART_BYTES", 10)
     file = tmp_path / "stays.csv"
     content = np.zeros(100_000, np.uint8)
 
@@ -367,7 +367,7 @@ def test_parts_of_large_files_are_hashed(tmp_path, monkeypatch):
         return named_hashes(trace_config(file))[f"trace {file}"]["stays.csv"]
 
     found = [hash_of()]
-    middle = 30 * (len(content) - fingerprints.PART_BYTES) // (fingerprints.PARTS - 1)
+    middle = 30 * (len(content) - identity.PART_BYTES) // (identity.PARTS - 1)
     for place in (0, middle, -1):
         content[place] = 1
         found.append(hash_of())

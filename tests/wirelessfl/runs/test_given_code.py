@@ -8,7 +8,7 @@ import pytest
 import torch
 from torch.nn import functional as F
 
-from wirelessfl.runs.folder.given_code import function_hash
+from wirelessfl.runs.folder.identity import code_hash
 
 BASE = "class Base:\n    def __call__(self, outputs, labels):\n        return outputs * {}\n"
 CHILD = "from base_of_loss import Base\n\nclass Child(Base):\n    pass\n"
@@ -70,16 +70,16 @@ MAKERS = {
 
 @pytest.mark.parametrize("make", MAKERS.values(), ids=MAKERS)
 def test_values_count(make):
-    assert function_hash(make(1.0)) == function_hash(make(1.0))
-    assert function_hash(make(1.0)) != function_hash(make(2.0))
+    assert code_hash(make(1.0)) == code_hash(make(1.0))
+    assert code_hash(make(1.0)) != code_hash(make(2.0))
 
 
 @pytest.mark.parametrize("make", [Weighted, around])
 def test_what_a_function_counts_itself_does_not_count(make):
     loss = make(1.0)
-    before = function_hash(loss)
+    before = code_hash(loss)
     loss(torch.zeros(1, 2), torch.zeros(1, dtype=torch.int64))
-    assert function_hash(loss) == before
+    assert code_hash(loss) == before
 
 
 @pytest.fixture
@@ -101,18 +101,31 @@ def module(tmp_path, monkeypatch):
 
 def test_functions_and_values_of_the_module_count(module):
     """But not a list, which may be filled as the function runs."""
-    found = [function_hash(module(HELPED.format(*values)).loss) for values in [(1, 1), (1, 2)]]
+    found = [code_hash(module(HELPED.format(*values)).loss) for values in [(1, 1), (1, 2)]]
     other = module(HELPED.format(2, 1)).loss
-    assert len({*found, function_hash(other)}) == 3
-    before = function_hash(other)
+    assert len({*found, code_hash(other)}) == 3
+    before = code_hash(other)
     other(1, 1)
-    assert function_hash(other) == before
+    assert code_hash(other) == before
 
 
 def test_a_parent_class_in_another_file_counts(module, tmp_path):
     found = []
     for number in (1, 22):
         module(BASE.format(number), "base_of_loss")
-        found.append(function_hash(module(CHILD, "child_of_base").Child()))
+        found.append(code_hash(module(CHILD, "child_of_base").Child()))
     del sys.modules["child_of_base"]
     assert found[0] != found[1]
+
+
+def test_of_the_main_program_only_functions_and_what_they_read_count(module):
+    """Its file may start the run, and later resume it."""
+
+    def hash_of(*values, rest=""):
+        loss = module(HELPED.format(*values) + rest).loss
+        loss.__module__ = loss.__globals__["helper"].__module__ = "__main__"
+        return code_hash(loss)
+
+    before = hash_of(1, 1)
+    assert hash_of(1, 1, rest="print('resumes')\n") == before
+    assert len({before, hash_of(1, 2), hash_of(2, 1)}) == 3

@@ -4,8 +4,8 @@ import json
 
 from wirelessfl.config import Config
 from wirelessfl.config.choices import DEFAULTS
-from wirelessfl.runs.folder import fingerprints as module
-from wirelessfl.runs.folder.fingerprints import non_defaults, settings_hash
+from wirelessfl.runs.folder import identity as module
+from wirelessfl.runs.folder.identity import non_defaults, settings_hash
 from wirelessfl.runs.kept import kept_run
 
 SMALL = {"clients": 4, "rounds": 1, "local_steps": 1}

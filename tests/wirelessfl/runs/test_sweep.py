@@ -16,7 +16,7 @@ from wirelessfl.base.errors import ConfigError
 from wirelessfl.cli import main
 from wirelessfl.config import Config
 from wirelessfl.runs.folder.directory import RunDirectory
-from wirelessfl.runs.folder.fingerprints import settings_hash
+from wirelessfl.runs.folder.identity import settings_hash
 from wirelessfl.runs.kept import is_finished, kept_folder, kept_run, priced_from
 from wirelessfl.runs.sweep import Failure, SweepError, sweep
 from wirelessfl.training.workers.processes import fork_server

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from difflib import get_close_matches
 from inspect import isfunction
+from types import CodeType
 
 import numpy as np
 
@@ -29,7 +30,6 @@ from wirelessfl.base.guard import of_project
 from wirelessfl.config import Config
 from wirelessfl.config.choices import CHOSEN
 from wirelessfl.engine.selection import Selection
-from wirelessfl.runs.folder.given_code import codes_of
 from wirelessfl.training.workers.processes import cores
 
 DAY = 86400.0
@@ -226,6 +226,14 @@ def _misnamed(case: Examined) -> Iterator[str]:
                     f"{kind} {cls.__name__} has a method {name}, which wirelessfl does not call, "
                     f"and no {near[0]} of its own: rename it if {near[0]} is meant."
                 )
+
+
+def codes_of(code: CodeType) -> Iterator[CodeType]:
+    """A function's code, and that of the functions inside it."""
+    yield code
+    for constant in code.co_consts:
+        if isinstance(constant, CodeType):
+            yield from codes_of(constant)
 
 
 RULES: tuple[Callable[[Examined], Iterator[str]], ...] = (

@@ -29,7 +29,6 @@ from wirelessfl.engine.rounds.redesign import Redesign
 from wirelessfl.models.losses import Loss
 from wirelessfl.models.metrics import Metric
 from wirelessfl.runs.checking.subject import CLIENTS, Settings
-from wirelessfl.runs.folder.given_code import path_of_function
 from wirelessfl.runs.observers import Observer
 
 CHECKED = tuple(dict.fromkeys(["algorithm", *KINDS, "metric", "network", "observer"]))
@@ -204,6 +203,11 @@ def _remedy(thing: Any) -> str:
     if not isinstance(thing, type) and isinstance(thing, Choice | Access | nn.Module):
         return f"give the class, {cls.__name__}, and its settings by name."
     return f"derive it from the base class of its kind, or set kind to one of {', '.join(CHECKED)}."
+
+
+def path_of_function(function: Any) -> str:
+    """Module and name of a function or a class."""
+    return f"{getattr(function, '__module__', '')}:{getattr(function, '__qualname__', '')}"
 
 
 def _kind_of_outputs(function: Callable[..., Any]) -> str:

@@ -35,6 +35,7 @@ from wirelessfl.engine.server.client_states import LOG, check_log
 from wirelessfl.runs.folder.about import NOTES, ROWS_SCHEMA, AboutFile, hashes_at_start
 from wirelessfl.runs.folder.checkpoint import CHECKPOINT as CHECKPOINT
 from wirelessfl.runs.folder.checkpoint import RunCheckpoint
+from wirelessfl.runs.folder.identity import fingerprint_of, named_hashes
 from wirelessfl.runs.folder.log import Log, Row, read_rows
 
 try:
@@ -174,6 +175,30 @@ class RunDirectory:
                 )
             tables = _replaced(tables, path, absolute(f"{here}:{name}"))
         return tables
+
+    def fingerprint(self) -> dict[str, str]:
+        """Hash of the settings in ``config.toml``."""
+        return fingerprint_of(read_toml(self.path / "config.toml", trust=True, stored=True))
+
+    def changed_files(self, config: Config) -> str:
+        """The first setting whose code or files differ from those of the run, and the file.
+
+        Only settings that have hashes now and had them when the run began are compared.
+
+        Returns:
+            For example "model m:make: m.py"; empty if nothing differs.
+
+        Raises:
+            ConfigError: ``about.json`` is damaged.
+        """
+        current = named_hashes(config)
+        began = self.about() if current else {}
+        for setting, hashes in current.items():
+            before = hashes_at_start(began, setting) or hashes
+            for file in sorted({*before, *hashes}):
+                if before.get(file) != hashes.get(file):
+                    return f"{setting}: {file}"
+        return ""
 
     @property
     def command(self) -> str:

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import lru_cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
 
 from channels import Network
@@ -19,20 +18,16 @@ from channels.npz import read_npz
 from channels.stored import SETTINGS, load_network, network_arrays, why_not_stored
 from wirelessfl.base.errors import ConfigError
 from wirelessfl.base.files import open_stored, reading
-from wirelessfl.base.import_paths import path_of
 from wirelessfl.config import Config
 from wirelessfl.data.partition import ClientPartition
 from wirelessfl.runs.build.given import GivenObjects
 from wirelessfl.runs.folder.directory import NETWORK, PARTITION, RunDirectory
-from wirelessfl.runs.folder.fingerprints import data_hash, digest
-from wirelessfl.runs.folder.given_code import function_hash, model_source
+from wirelessfl.runs.folder.identity import digest
 from wirelessfl.training.workers.shards import Shards
 
 if TYPE_CHECKING:
     from wirelessfl.runs.build.setups import Setup
 
-GIVEN = "given"
-"""Entry of ``about.json``: hashes of the given objects."""
 Arrays = dict[str, NDArray[Any]]
 
 
@@ -146,86 +141,6 @@ def _partition(file: Path) -> tuple[str, ClientPartition]:
     with reading(file, "Restore it."), open_stored(file) as content:
         arrays = read_npz(content)
         return str(arrays.get("task", "")), ClientPartition.of_arrays(arrays)
-
-
-def given_hashes(objects: GivenObjects) -> dict[str, Any]:
-    """Hashes of the given model, data, loss, metrics, redesign, augmentation and trainer, by name.
-
-    Returns:
-        For a model its class, and hashes of the shapes of its parameters and of the source of the
-        user's classes of its modules; for a loss, each metric, a redesign, an augmentation and a
-        trainer the hash of its code and of the values that it uses; for data that of samples and
-        labels.
-    """
-    hashes: dict[str, Any] = {}
-    if objects.model is not None:
-        shapes = {  # parameters without a shape are refused later, by name
-            name: None if torch.nn.parameter.is_lazy(p) else tuple(p.shape)
-            for name, p in objects.model.named_parameters()
-        }
-        hashes["model"] = {
-            "class": path_of(type(objects.model)),
-            "shapes": digest(shapes),
-            "source": model_source(objects.model),
-        }
-    if objects.data is not None:
-        hashes["data"] = data_hash(objects.data)
-    if callable(objects.loss):
-        hashes["loss"] = function_hash(objects.loss)
-    if objects.functions:
-        hashes["metrics"] = {name: function_hash(f) for name, f in objects.functions.items()}
-    if objects.redesign is not None:
-        hashes["redesign"] = function_hash(objects.redesign)
-    if objects.augment is not None:
-        hashes["augment"] = function_hash(objects.augment)
-    if objects.trainer is not None:
-        hashes["trainer"] = function_hash(objects.trainer.code)
-    return hashes
-
-
-def changed_object(objects: GivenObjects, about: Mapping[str, Any], *, code_only: bool) -> str:
-    """The first given object that differs from that of the run, in words; empty if none does.
-
-    Args:
-        objects: the objects.
-        about: entries of ``about.json``.
-        code_only: whether only code is compared, because a checkpoint knows the values.
-    """
-    began = about.get(GIVEN)
-    if not isinstance(began, dict):  # an earlier version wrote the file
-        return ""
-    for place, now in _entries(given_hashes(objects)):
-        if code_only and (place == ("data",) or place[1:] == ("shapes",)):
-            continue
-        before: Any = began
-        for key in place:
-            before = before.get(key, now) if isinstance(before, dict) else now
-        if before != now:
-            return _words(place)
-    return ""
-
-
-def _words(place: tuple[str, ...]) -> str:
-    match place:
-        case ("model", "source"):
-            return "the code of model=..."
-        case ("model", what):
-            return f"the {what} of model=..."
-        case ("metrics", name):
-            return f"the code or a value of metric {name!r}"
-        case ("loss" | "redesign" | "augment" | "trainer" as name,):
-            return f"the code or a value of {name}=..."
-    return f"{place[0]}=..."
-
-
-def _entries(
-    table: Mapping[str, Any], before: tuple[str, ...] = ()
-) -> Iterator[tuple[tuple[str, ...], Any]]:
-    for key, value in table.items():
-        if isinstance(value, Mapping):
-            yield from _entries(value, (*before, key))
-        else:
-            yield (*before, key), value
 
 
 def check_same_names(

@@ -22,8 +22,8 @@ from wirelessfl.runs.build.given import GivenObjects
 from wirelessfl.runs.build.setups import Setup
 from wirelessfl.runs.folder.about import NOTES, about
 from wirelessfl.runs.folder.directory import InUseError, RunDirectory, alone_in, array_files
-from wirelessfl.runs.folder.fingerprints import NAMED, SETTINGS, named_hashes, settings_hash
-from wirelessfl.runs.folder.given_files import GIVEN, stored_arrays
+from wirelessfl.runs.folder.given_files import stored_arrays
+from wirelessfl.runs.folder.identity import GIVEN, NAMED, SETTINGS, named_hashes, settings_hash
 
 
 def new_directory(

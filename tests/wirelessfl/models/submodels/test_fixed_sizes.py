@@ -12,7 +12,7 @@ import wirelessfl
 from wirelessfl.base.errors import ConfigError
 from wirelessfl.config import Config
 from wirelessfl.models.submodels.partition import even_sizes, sizes_by_share
-from wirelessfl.runs.folder.fingerprints import settings_hash
+from wirelessfl.runs.folder.identity import settings_hash
 from wirelessfl.runs.kept import training_key
 
 SMALL = {"dataset": "digits", "cells": 3, "clients": 6, "rounds": 2, "edge_rounds": 2}

@@ -14,7 +14,7 @@ from wirelessfl.cli import main
 from wirelessfl.config import Config
 from wirelessfl.runs.build import build
 from wirelessfl.runs.build.network import build_network
-from wirelessfl.runs.folder.fingerprints import settings_hash
+from wirelessfl.runs.folder.identity import settings_hash
 from wirelessfl.runs.timeline import timeline
 
 PER_FLOP = 2.5

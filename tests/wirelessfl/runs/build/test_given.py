@@ -19,7 +19,7 @@ from wirelessfl.models import FCNN
 from wirelessfl.runs.build import build
 from wirelessfl.runs.build.given import GivenObjects
 from wirelessfl.runs.build.task_schedules import build_delays
-from wirelessfl.runs.folder.fingerprints import settings_hash
+from wirelessfl.runs.folder.identity import settings_hash
 from wirelessfl.runs.timeline import timeline
 
 BESIDE = {

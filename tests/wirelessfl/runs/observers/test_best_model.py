@@ -15,7 +15,7 @@ from wirelessfl.observers import BestModel, Observer
 from wirelessfl.results import Runs
 from wirelessfl.results.export import export
 from wirelessfl.runs.folder.directory import RunDirectory
-from wirelessfl.runs.folder.fingerprints import settings_hash
+from wirelessfl.runs.folder.identity import settings_hash
 from wirelessfl.runs.observers.best_model import best_file, best_row
 
 UNSTEADY = {"lr": 2.0, "rounds": 10, "keep_best": True}
