@@ -21,6 +21,7 @@ from channels.streams import Stream
 from wirelessfl.air.delays import Delays, Elements, ShiftedExponential, Wireless, client_speeds
 from wirelessfl.air.plan import WholeModel
 from wirelessfl.air.uplinks.tdma import Tdma
+from wirelessfl.algorithms import assigner_of
 from wirelessfl.algorithms.fedast import FedAST
 from wirelessfl.data.splits import split
 from wirelessfl.engine.events import Started
@@ -142,7 +143,7 @@ def _untrained(clients: int) -> TaskLearner:
     seconds = RequestSeconds(ShiftedExponential([1.0], np.ones(clients), Stream(1)))
     weights = Weights(np.zeros(clients, dtype=np.int64))
     server = Server(algorithm, Tdma(), weights, InMemory((), size), None)
-    submodels = RequestSubmodels(algorithm.assigner, whole, clients, Stream(0), seconds)
+    submodels = RequestSubmodels(assigner_of(algorithm), whole, clients, Stream(0), seconds)
     return TaskLearner(server, None, submodels, None, Stream(0))
 
 
@@ -181,7 +182,7 @@ def _training(repeats: int, data_dir: Path | None, merges: int) -> Rows:
         local = LocalTraining(executor, StepCounts(STEPS))
         delays = ShiftedExponential([1.0], np.ones(clients), Stream(1))
         seconds = RequestSeconds(delays)
-        submodels = RequestSubmodels(algorithm.assigner, whole, clients, Stream(0), seconds)
+        submodels = RequestSubmodels(assigner_of(algorithm), whole, clients, Stream(0), seconds)
         evaluation = Evaluation(task, EvaluationSamples(x[:1], y[:1]))
         return TaskLearner(server, local, submodels, evaluation, Stream(0))
 

@@ -13,7 +13,8 @@ brackets are optional. ``help(wirelessfl.extend.Selection)`` describes them, doc
 example of each, and ``wirelessfl check my_file.py:Heard`` tests yours.
 
 Algorithms: what is learnt
-    Algorithm         send, merge, (begin, gradient, step, keep, combine, ...): one server
+    Algorithm         send, merge, (begin, gradient, step, keep, ...): one server
+    ServerMemory      send, merge, (remember, ...): the server stores vectors of each client
     Averaging         FedAvg without momentum: (begin, gradient, step, ...)
     FedAvg            the same, with momentum
     LocalAdam         clients with Adam
@@ -30,7 +31,7 @@ Algorithms: what is learnt
     Penalty           anchors, loss: an additional loss term of the clients
     Contrast          model contrast, as in MOON
     Outputs           of the models that a penalty compares
-    staleness         the staleness of each received update
+    staleness, idle_at_zero  of each update; marks a method without effect at a setting of 0
 
 Assigners: who trains which neurons
     Assigner          (submodels, client_submodels, redealt, tested, ...)
@@ -43,8 +44,7 @@ Assigners: who trains which neurons
     DealingContext    merged cells, for ``redealt``
     Durations, CellDurations  seconds of clients and of cells, by submodel
     SubmodelSizes     sizes that a design knows or chooses
-    Submodels         the submodel of each node
-    ClientSubmodels   the submodel of each client
+    Submodels, ClientSubmodels  the submodel of each node, or client
     Partition         hidden layers that are divided over the cells
     NeuronMap         all neurons that a submodel may omit
     ParamSpec         names, shapes and slices of the flat parameters
@@ -110,8 +110,7 @@ Sessions: clients join and leave
     Clock             simulated seconds
     LabelGroups       groups of clients with different labels
     WarmStart         initial, (remember, penalties, trial_model)
-    Previous          (initial): the model of the previous session
-    Average           (initial): the mean of the models of earlier sessions
+    Previous, Average  the previous session's model, or the mean of earlier ones
     Opening           the session that begins
     Initial           its initial model
     Past              past sessions
@@ -145,7 +144,7 @@ Settings: notes in the annotation of a field
     Fits              what a run needs to have this value
     Suits             settings that conflict
     beside            needs a value of another setting of the class
-    STALE             needs an asynchronous schedule
+    STALE, EQUAL_STEPS  need an asynchronous schedule, or equal step sizes
     IntArray, FloatArray  NumPy arrays, for annotations
 """
 
@@ -179,6 +178,7 @@ from wirelessfl.air.uplinks.uplink import Reception as Reception
 from wirelessfl.air.uplinks.uplink import Transmission as Transmission
 from wirelessfl.air.uplinks.uplink import Uplink as Uplink
 from wirelessfl.algorithms.algorithm import Algorithm as Algorithm
+from wirelessfl.algorithms.algorithm import ServerMemory as ServerMemory
 from wirelessfl.algorithms.assigners.adaptive import Adaptive as Adaptive
 from wirelessfl.algorithms.assigners.assigner import Assigner as Assigner
 from wirelessfl.algorithms.assigners.assigner import CellDurations as CellDurations
@@ -197,6 +197,7 @@ from wirelessfl.algorithms.fedavg import FedAvg as FedAvg
 from wirelessfl.algorithms.hfedavg import HFedAvg as HFedAvg
 from wirelessfl.algorithms.momentum import GlobalMomentum as GlobalMomentum
 from wirelessfl.algorithms.scaffold import Scaffold as Scaffold
+from wirelessfl.algorithms.step_sizes import EQUAL_STEPS as EQUAL_STEPS
 from wirelessfl.algorithms.step_sizes import StepSizes as StepSizes
 from wirelessfl.algorithms.sync_st import TaskRule as TaskRule
 from wirelessfl.algorithms.sync_st import staleness as staleness
@@ -290,5 +291,6 @@ from wirelessfl.training.cohort import Penalty as Penalty
 from wirelessfl.training.rules import Payload as Payload
 from wirelessfl.training.rules import Received as Received
 from wirelessfl.training.rules import State as State
+from wirelessfl.training.rules import idle_at_zero as idle_at_zero
 from wirelessfl.training.workers.shards import Shards as Shards
 from wirelessfl.training.workers.shards import sharded as sharded

@@ -54,7 +54,7 @@ ROUND = (
     Call("air", "Reception", "finish", "noise, fading"),
     Call("air", "Reception", "result", "Received"),
     Call("servers", "Algorithm", "merge", "next state of the servers"),
-    Call("servers", "Algorithm", "combine", "next state of the cloud"),
+    Call("servers", "HFedAvg", "combine", "next state of the cloud"),
     Call("servers", "Metric", "value", "fields of rows"),
     Call("servers", "Observer", "row", "watches, or ends the run"),
 )

@@ -19,6 +19,7 @@ BUILT_IN = {
     "Failures": Waterfall,
     "Uplink": extend.Uplink,
     "Algorithm": extend.FedAvg,
+    "HFedAvg": extend.HFedAvg,
     "Loss": CrossEntropy,
     "Reception": extend.Reception,
     "Metric": ClassAccuracy,
@@ -49,8 +50,7 @@ def test_a_round_makes_the_calls_of_the_picture(tmp_path, monkeypatch):
         monkeypatch.setattr(kind, name, recorded)
 
     for call in ROUND:
-        kind = extend.HFedAvg if call.name == "combine" else BUILT_IN[call.kind]
-        record(kind, call.name)
+        record(BUILT_IN[call.kind], call.name)
     config = wirelessfl.Config.from_flags(
         "hfedavg", momentum=0.5, label_smoothing=0.1, assigner="nested", capacities=(1.0, 0.5),
         select="best-channel", uplink="ofdma", failures="waterfall", metric="class-accuracy",

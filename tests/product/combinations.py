@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from wirelessfl import Config
-from wirelessfl.algorithms import algorithm_classes
+from wirelessfl.algorithms import HFedAvg, algorithm_classes
 from wirelessfl.base.errors import ConfigError
 from wirelessfl.config.choices import KINDS
 
@@ -87,7 +87,7 @@ class Combination:
         Raises:
             ConfigError: the combination is invalid.
         """
-        cells = algorithm_classes()[self.algorithm].topology == "cells"
+        cells = issubclass(algorithm_classes()[self.algorithm], HFedAvg)
         under = UNDER.get(self.schedule, {})
         if cells:  # each cell is a request
             under = {key: value for key, value in under.items() if key != "requests"}

@@ -6,11 +6,13 @@ from collections.abc import Mapping
 from dataclasses import MISSING, fields
 
 from wirelessfl.algorithms.algorithm import Algorithm, Method
+from wirelessfl.algorithms.assigners import Assigner, NoAssigner
 from wirelessfl.algorithms.fedavg import FedAvg
 from wirelessfl.algorithms.hfedavg import HFedAvg
 from wirelessfl.base.errors import ConfigError
 from wirelessfl.base.registry import by_name, classes_in, subclass
 
+WHOLE = NoAssigner()
 LOCAL = FedAvg.name
 """The algorithm that cells run by default, unless ``local`` names another."""
 
@@ -44,7 +46,7 @@ def find_local(outer: type[Method], name: str = LOCAL) -> type[Algorithm]:
         raise ConfigError(
             f"local is {name!r}, which has cells itself: choose an algorithm with one server."
         )
-    if outer.brings_assigner and inner.brings_assigner:
+    if issubclass(outer, Assigner) and issubclass(inner, Assigner):
         raise ConfigError(
             f"local={name!r} conflicts with algorithm={outer.title!r}: clients of {name!r} "
             f"choose their own submodels, and {outer.title!r} already assigns one to each cell. "
@@ -62,6 +64,19 @@ def find_local(outer: type[Method], name: str = LOCAL) -> type[Algorithm]:
     return inner
 
 
+def rule_of(algorithm: Method) -> Algorithm:
+    """The rules of the clients and of the servers that they report to."""
+    rule = algorithm.local if isinstance(algorithm, HFedAvg) else algorithm
+    assert isinstance(rule, Algorithm)
+    return rule
+
+
+def assigner_of(algorithm: Method) -> Assigner:
+    """Who trains which neurons: an algorithm that derives from an assigner, or full models."""
+    parts = (algorithm, rule_of(algorithm))
+    return next((part for part in parts if isinstance(part, Assigner)), WHOLE)
+
+
 def _class_of(setting: str, name: str) -> type[Method]:
     """The class of the algorithm that a setting names."""
     classes = algorithm_classes()
@@ -73,4 +88,14 @@ def _class_of(setting: str, name: str) -> type[Method]:
     return algorithm
 
 
-__all__ = ["LOCAL", "Algorithm", "Method", "algorithm_classes", "find_algorithm", "find_local"]
+__all__ = [
+    "LOCAL",
+    "Algorithm",
+    "HFedAvg",
+    "Method",
+    "algorithm_classes",
+    "assigner_of",
+    "find_algorithm",
+    "find_local",
+    "rule_of",
+]

@@ -2,7 +2,7 @@
 
 An algorithm contains no loop, clock, radio or device. Its dataclass fields are its settings: they
 become command-line flags and keys of ``[algorithm]``, and ``Annotated[type, Field(...)]`` gives
-their limits and help text. ``docs/guides/own-algorithm.md`` has the complete interface in a table.
+their limits and help text. ``docs/guides/own-algorithm-methods.md`` has the contract in a table.
 """
 
 from __future__ import annotations
@@ -10,22 +10,36 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import ClassVar, Literal, Self
+from typing import ClassVar
 
 import torch
 
-from wirelessfl.algorithms.assigners import Assigner, NoAssigner
 from wirelessfl.base.errors import ConfigError
+from wirelessfl.base.guard import of_project
 from wirelessfl.base.import_paths import path_of
 from wirelessfl.base.registry import Choice
 from wirelessfl.base.wording import count_of
 from wirelessfl.models.submodels import Submodels
-from wirelessfl.training.rules import ClientRule, Payload, Received, State
+from wirelessfl.training.rules import ClientRule, Received, State
 
-Topology = Literal["star", "cells"]
-WHOLE = NoAssigner()
-OF_ASSIGNERS = ("submodels", "client_submodels", "redealt", "tested")
-"""Methods that give out submodels."""
+ELSEWHERE = {
+    "uses_mean": "payloads, as Payload(..., mean=False)",
+    "sends_changes": "payloads, as Payload(..., change=False)",
+    "unit": "payloads, as Payload(..., unit=FUNCTION of the rule and its local steps)",
+    "merges_by_lr": "a setting, as Annotated[float, EQUAL_STEPS]",
+    "plain_sgd": "its methods, as @idle_at_zero(SETTING)",
+    "server_step_size": "Averaging, as server_lr: derive it from that",
+    "combine": "HFedAvg: derive an algorithm with cells from that",
+    **dict.fromkeys(
+        ("remembers", "remember", "recounted", "node_state"),
+        "ServerMemory: derive it from that, too",
+    ),
+    **dict.fromkeys(
+        ("submodels", "client_submodels", "redealt", "tested"),
+        "an assigner: derive it from one, too",
+    ),
+}
+"""Members that nothing reads unless an algorithm derives from a class that has them."""
 
 
 @dataclass(frozen=True)
@@ -33,47 +47,19 @@ class Method(Choice, ABC):
     """What algorithms with one server and algorithms with cells have in common."""
 
     name = ""
-    topology: ClassVar[Topology]
-    """``star``: clients report to one server. ``cells``: clients report to the edge server of their
-    cell, and edge servers report to the cloud."""
-    brings_assigner: ClassVar[bool] = False
-    """Whether it derives from an assigner, whose submodels then belong to the method."""
 
     def __init_subclass__(cls) -> None:
-        """Refuse a class that defines submodels without deriving from an assigner.
+        """Refuse a user's class that defines what nothing reads.
 
         Raises:
-            ConfigError: the run would ignore its submodels.
+            ConfigError: the run would ignore it.
         """
         super().__init_subclass__()
-        ignored = [name for name in OF_ASSIGNERS if name in vars(cls)]
-        if ignored and not issubclass(cls, Assigner):
-            raise ConfigError(
-                f"{path_of(cls)} defines {', '.join(ignored)}, but is no assigner, so that they "
-                "would be ignored: derive it from an assigner too, e.g. class "
-                f"{cls.__name__}(wirelessfl.extend.Assigner, FedAvg)."
-            )
-
-    @property
-    @abstractmethod
-    def rule(self) -> Algorithm:
-        """The rules of the clients and of the servers that they report to."""
-
-    @property
-    def label(self) -> str:
-        """Its name in messages."""
-        return self.title
-
-    @property
-    def assigner(self) -> Assigner:
-        """Who trains which neurons; full models unless the algorithm brings its assigner."""
-        return WHOLE
-
-    @abstractmethod
-    def combine(
-        self, cloud: State, nodes: State, submodels: Submodels, weights: Sequence[float]
-    ) -> State:
-        """Return the cloud's next state, given the nodes' states [nodes, P_max] by name."""
+        for name, place in () if of_project(cls) else ELSEWHERE.items():
+            if name in vars(cls) and not any(name in vars(base) for base in cls.__mro__[1:]):
+                raise ConfigError(
+                    f"{path_of(cls)} defines {name}, which would be ignored: it belongs to {place}."
+                )
 
 
 @dataclass(frozen=True)
@@ -87,24 +73,6 @@ class Algorithm(ClientRule, Method):
     """
 
     name = ""
-    topology: ClassVar[Topology] = "star"
-    node_state: ClassVar[bool] = True
-    """Whether each edge server keeps its own server state, except the model, if the algorithm runs
-    in cells; otherwise the cloud combines that state too."""
-    uses_mean: ClassVar[bool] = True
-    """Whether ``merge`` uses the run's client weights (``weighting``: uniform or samples)."""
-
-    sends_changes: ClassVar[bool] = True
-    """Whether its first payload is the change of a client's model. Option D of schedule
-    ``buffered`` measures the variance of these changes."""
-    merges_by_lr: ClassVar[bool] = False
-    """Whether ``merge`` divides by the clients' step size. If so, all updates in one merge must
-    have been computed with the same step size."""
-
-    @property
-    def rule(self) -> Self:
-        """The algorithm itself."""
-        return self
 
     @abstractmethod
     def merge(self, server: State, received: Received) -> State:
@@ -122,44 +90,6 @@ class Algorithm(ClientRule, Method):
         """Tensors that the server sends, by the names in ``sends``, given its state [nodes, P]."""
         return {name: server[name] for name in self.sends}
 
-    def combine(
-        self, cloud: State, nodes: State, submodels: Submodels, weights: Sequence[float]
-    ) -> State:
-        """Return the cloud's next state: the average of the nodes' states [nodes, P_max], by name.
-
-        The cloud's state is the model and, if ``node_state`` is false, all other server state.
-        """
-        return {name: submodels.merge(cloud[name], nodes[name], weights) for name in cloud}
-
-    @property
-    def server_step_size(self) -> float:
-        """Server step size eta_s along the mean update."""
-        return 1.0
-
-    @property
-    def recounted(self) -> tuple[str, ...]:
-        """Names of server state that equals the mean of the client state of the same name.
-
-        The mean is recomputed when clients join or leave.
-        """
-        return ()
-
-    @property
-    def server_memory(self) -> frozenset[str]:
-        """Names of server state other than the model and the means in ``recounted``."""
-        state = self.initial(torch.zeros(1))
-        names = frozenset(state) if isinstance(state, Mapping) else frozenset()  # `Server` refuses
-        return names - {"params", *self.recounted}
-
-    @property
-    def remembers(self) -> tuple[str, ...]:
-        """Names of the vectors [P] that the server stores for each client, initially zero."""
-        return ()
-
-    def remember(self, received: Received) -> State:
-        """New values of the vectors stored for each sender, [clients, P] by name."""
-        return {}
-
     def check(self, clients: int, per_round: int, tracking: int) -> None:
         """Check that the algorithm works with this client participation.
 
@@ -172,13 +102,62 @@ class Algorithm(ClientRule, Method):
             ValueError: it does not work; the message names the setting, its value and the remedy.
         """
 
-    def unit(self, payload: Payload, local_steps: float) -> float:
-        """Unit in which an analog uplink sends ``payload`` after ``local_steps`` local steps."""
-        return self.lr if payload.unit == "lr" else 1.0
+
+@dataclass(frozen=True)
+class ServerMemory(Algorithm):
+    """Base class of algorithms whose server stores vectors of each client, or means of theirs."""
+
+    name = ""
+    node_state: ClassVar[bool] = True
+    """Whether each edge server keeps its own server state, except the model, if the algorithm runs
+    in cells; otherwise the cloud combines that state too."""
+
+    @property
+    def recounted(self) -> tuple[str, ...]:
+        """Names of server state that equals the mean of the client state of the same name.
+
+        The mean is recomputed when clients join or leave.
+        """
+        return ()
+
+    @property
+    def remembers(self) -> tuple[str, ...]:
+        """Names of the vectors [P] that the server stores for each client, initially zero."""
+        return ()
+
+    def remember(self, received: Received) -> State:
+        """New values of the vectors stored for each sender, [clients, P] by name."""
+        return {}
+
+
+def stored_vectors(rule: Algorithm) -> tuple[str, ...]:
+    """Names of the vectors [P] that a run stores for each client, at the client or the server."""
+    remembers = rule.remembers if isinstance(rule, ServerMemory) else ()
+    return (*rule.client_state, *remembers)
+
+
+def recounted(rule: Algorithm) -> tuple[str, ...]:
+    """Names of server state that is a mean of client state, see ``ServerMemory``."""
+    return rule.recounted if isinstance(rule, ServerMemory) else ()
+
+
+def moments(rule: Algorithm) -> frozenset[str]:
+    """Names of server state other than the model and means of client state."""
+    state = rule.initial(torch.zeros(1))
+    names = frozenset(state) if isinstance(state, Mapping) else frozenset()  # `Server` refuses
+    return names - {"params", *recounted(rule)}
+
+
+def mean_of_nodes(
+    cloud: State, nodes: State, submodels: Submodels, weights: Sequence[float]
+) -> State:
+    """The mean of the nodes' states [nodes, P_max], by the names in the cloud's state."""
+    return {name: submodels.merge(cloud[name], nodes[name], weights) for name in cloud}
 
 
 def check_participation(
-    algorithm: Method,
+    rule: Algorithm,
+    title: str,
     clients: int,
     cells: int,
     per_round: int | None,
@@ -189,7 +168,8 @@ def check_participation(
     """Check the numbers of participants against the network and the algorithm.
 
     Args:
-        algorithm: algorithm of the run.
+        rule: the rules of the clients and of the servers that they report to.
+        title: the run's algorithm, for messages.
         clients: n, number of clients in the network.
         cells: number of cells in the network.
         per_round: S; None for all clients.
@@ -208,10 +188,10 @@ def check_participation(
             f"clients_per_round={sampled} conflicts with {count_of(clients, 'client')} in "
             f"{count_of(cells, 'cell')}: choose {cells} to {clients}."
         )
-    tracks = any(payload.senders == "tracking" for payload in algorithm.rule.payloads)
+    tracks = any(payload.senders == "tracking" for payload in rule.payloads)
     if tracking is not None and not tracks:
         raise ConfigError(
-            f"tracking_clients={tracking} conflicts with algorithm={algorithm.label!r}, which has "
+            f"tracking_clients={tracking} conflicts with algorithm={title!r}, which has "
             "no tracking terms: omit tracking_clients, or choose fadamgc, fa-nt, scaffold or "
             "scaffold-m (inside cells with --local)."
         )
@@ -223,6 +203,6 @@ def check_participation(
     if not resolved and (per_round is not None or tracking is not None):
         return
     try:
-        algorithm.rule.check(clients, sampled, trackers)
+        rule.check(clients, sampled, trackers)
     except ValueError as error:
-        raise ConfigError(f"algorithm is {algorithm.label!r}: {error}") from error
+        raise ConfigError(f"algorithm is {title!r}: {error}") from error

@@ -10,7 +10,7 @@ from pydantic import Field
 
 from wirelessfl.algorithms.fedavg import FedAvg
 from wirelessfl.training.cohort import Cohort
-from wirelessfl.training.rules import Received, State
+from wirelessfl.training.rules import Received, State, idle_at_zero
 
 
 @dataclass(frozen=True)
@@ -48,14 +48,10 @@ class FedACG(FedAvg):
         ahead = server["params"] + self.acceleration * server["momentum"]
         return {**super().outgoing(server), "params": ahead}
 
+    @idle_at_zero("beta")
     def gradient(self, grads: torch.Tensor, params: torch.Tensor, cohort: Cohort) -> torch.Tensor:
         """Gradients of loss + beta/2 ||theta_i - theta||^2."""
         return super().gradient(grads, params, cohort) + self.beta * (params - cohort.start)
-
-    @property
-    def plain_sgd(self) -> bool:
-        """True if neither momentum nor the proximal term changes the local steps."""
-        return self.momentum == self.beta == 0 and self._steps_like(FedACG)
 
     def merge(self, server: State, received: Received) -> State:
         """Update m, then w."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Annotated, ClassVar
+from typing import Annotated
 
 import torch
 from pydantic import Field
@@ -23,9 +23,7 @@ class FedAsync(TaskRule):
     """
 
     name = "fedasync"
-    payloads = (Payload("model", each=True),)
-    uses_mean: ClassVar[bool] = False
-    sends_changes: ClassVar[bool] = False
+    payloads = (Payload("model", each=True, mean=False, change=False),)
 
     server_lr: Annotated[
         float,

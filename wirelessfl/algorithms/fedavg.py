@@ -10,7 +10,7 @@ from pydantic import Field
 
 from wirelessfl.algorithms.algorithm import Algorithm
 from wirelessfl.training.cohort import Cohort
-from wirelessfl.training.rules import Received, State
+from wirelessfl.training.rules import Received, State, idle_at_zero
 
 
 @dataclass(frozen=True)
@@ -33,11 +33,6 @@ class Averaging(Algorithm):
             description=("server step size eta_g along the mean change; 1 averages the models"),
         ),
     ] = 1.0
-
-    @property
-    def server_step_size(self) -> float:
-        """Server step size eta_g."""
-        return self.server_lr
 
     def send(self, params: torch.Tensor, state: State, cohort: Cohort) -> dict[str, torch.Tensor]:
         """Send the change of the model, x_H - x_0."""
@@ -64,14 +59,10 @@ class FedAvg(Averaging):
         velocity = {"velocity": torch.zeros_like(cohort.start)} if self.momentum else {}
         return {**super().begin(cohort), **velocity}
 
+    @idle_at_zero("momentum")
     def direction(self, grads: torch.Tensor, state: State) -> torch.Tensor:
         """Update v <- momentum v + g and return it."""
         along = super().direction(grads, state)
         if not self.momentum:
             return along
         return state["velocity"].mul_(self.momentum).add_(along)
-
-    @property
-    def plain_sgd(self) -> bool:
-        """True if ``momentum`` is 0."""
-        return self.momentum == 0 and self._steps_like(FedAvg)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Annotated, ClassVar
+from typing import Annotated
 
 import numpy as np
 from pydantic import Field
@@ -21,8 +21,7 @@ class FedBuff(TaskRule):
     """
 
     name = "fedbuff"
-    payloads = (Payload("update", each=True, unit="lr"),)
-    uses_mean: ClassVar[bool] = False
+    payloads = (Payload("update", each=True, mean=False, unit="lr"),)
 
     staleness_exponent: Annotated[
         float,

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, Any
 
 import torch
 from pydantic import Field
 
-from wirelessfl.algorithms.algorithm import Algorithm, Method, Topology
-from wirelessfl.algorithms.assigners import Assigner
+from wirelessfl.algorithms.algorithm import Algorithm, Method, mean_of_nodes
 from wirelessfl.algorithms.assigners.partition import CellPartition
 from wirelessfl.algorithms.fedavg import FedAvg
 from wirelessfl.base.errors import ConfigError
@@ -30,7 +29,6 @@ class HFedAvg(Method):
     """
 
     name = "hfedavg"
-    topology: ClassVar[Topology] = "cells"
 
     local: Annotated[
         Algorithm, Field(description="algorithm inside the cells: any algorithm with one server")
@@ -60,11 +58,6 @@ class HFedAvg(Method):
                 "one server, and run that one with --local."
             )
 
-    @property
-    def rule(self) -> Algorithm:
-        """The algorithm in the cells."""
-        return self.local
-
     def __getattr__(self, name: str) -> Any:
         """A setting of ``local``, such as ``lr``: all settings of the algorithm are its attributes.
 
@@ -75,17 +68,6 @@ class HFedAvg(Method):
         if local is not None and name in (entry.name for entry in fields(local)):
             return getattr(local, name)
         raise AttributeError(f"{type(self).__name__} has no attribute {name!r}")
-
-    @property
-    def assigner(self) -> Assigner:
-        """That of the algorithm in the cells, which may assign submodels to clients."""
-        return self.local.assigner
-
-    @property
-    def label(self) -> str:
-        """Its name in messages, with the algorithm in the cells unless that is the default."""
-        inside = "" if type(self.local) is FedAvg else f" with local={self.local.title}"
-        return f"{self.title}{inside}"
 
     @property
     def setting_owners(self) -> tuple[Choice, ...]:
@@ -99,8 +81,12 @@ class HFedAvg(Method):
     def combine(
         self, cloud: State, nodes: State, submodels: Submodels, weights: Sequence[float]
     ) -> State:
-        """Step along the mean change: x <- x + cloud_lr (mean - x); other state is averaged."""
-        state = self.local.combine(cloud, nodes, submodels, weights)
+        """Return the cloud's next state, given the nodes' states [nodes, P_max] by name.
+
+        x <- x + cloud_lr (mean - x). The cloud's state is the model and, if ``node_state`` of the
+        algorithm in the cells is false, all other server state, which is averaged.
+        """
+        state = mean_of_nodes(cloud, nodes, submodels, weights)
         if self.cloud_lr == 1.0:  # no rounding
             return state
         return state | {"params": torch.lerp(cloud["params"], state["params"], self.cloud_lr)}

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Annotated, ClassVar
+from typing import Annotated
 
 import torch
 from pydantic import Field
 
 from wirelessfl.algorithms.algorithm import Algorithm
 from wirelessfl.algorithms.fedavg import FedAvg
+from wirelessfl.algorithms.step_sizes import EQUAL_STEPS
 from wirelessfl.algorithms.tracking import Tracking
 from wirelessfl.training.cohort import Cohort
 from wirelessfl.training.rules import Received, State
@@ -24,10 +25,11 @@ class GlobalMomentum(Algorithm):
     """
 
     name = ""
-    merges_by_lr: ClassVar[bool] = True
 
     beta: Annotated[
-        float, Field(gt=0, le=1, description="weight of the client's gradient; 1 for no momentum")
+        float,
+        Field(gt=0, le=1, description="weight of the client's gradient; 1 for no momentum"),
+        EQUAL_STEPS,
     ] = 0.1
 
     @property

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Annotated, ClassVar
+from typing import Annotated
 
 import torch
 from pydantic import Field
 
+from wirelessfl.algorithms.algorithm import ServerMemory
 from wirelessfl.algorithms.assigners.arbitrary import Masked
 from wirelessfl.algorithms.fedavg import FedAvg
+from wirelessfl.algorithms.step_sizes import EQUAL_STEPS
 from wirelessfl.training.rules import Payload, Received, State
 
 
@@ -31,7 +33,7 @@ MEMORY = "memory"
 
 
 @dataclass(frozen=True)
-class RamFed(RaFed):
+class RamFed(ServerMemory, RaFed):
     """RA-Fed with server memory: uncovered coordinates use each client's last update (KDD '23).
 
     For each client the server stores u_n, the latest accumulated gradient at each coordinate,
@@ -49,9 +51,10 @@ class RamFed(RaFed):
     """
 
     name = "ram-fed"
-    merges_by_lr: ClassVar[bool] = True
 
-    lr: Annotated[float, Field(gt=0, le=1e30, description="step size of the clients' SGD")] = 0.05
+    lr: Annotated[
+        float, Field(gt=0, le=1e30, description="step size of the clients' SGD"), EQUAL_STEPS
+    ] = 0.05
 
     @property
     def payloads(self) -> tuple[Payload, ...]:

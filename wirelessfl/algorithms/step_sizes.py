@@ -18,7 +18,7 @@ from wirelessfl.base.guard import (
     title_of,
     wrong_result,
 )
-from wirelessfl.base.needs import Fits
+from wirelessfl.base.needs import Suits
 from wirelessfl.base.registry import Choice, Kind
 from wirelessfl.training.rules import ClientRule
 
@@ -111,23 +111,24 @@ class Poly(StepSizes):
 
 
 def _equal_steps(run: Any, _: Any) -> bool:
-    """Whether updates of a merge have one step size, or the algorithm does not divide by it."""
+    """Whether all updates of a merge have been computed with one step size."""
     settings, stale = run.settings, run.regime.of_tasks and run.schedule.work == "requests"
-    return settings.lr_schedule.constant or not (stale and settings.algorithm.rule.merges_by_lr)
+    return settings.lr_schedule.constant or not stale
 
 
-EQUAL_STEPS = Fits(
+EQUAL_STEPS = Suits(
     _equal_steps,
-    'conflicts with algorithm "{run.title}", which divides by the clients\' step size: '
+    "lr_schedule={run.settings.lr_schedule.title!r} conflicts with algorithm "
+    '"{run.title}", which divides by the clients\' step size: '
     'it differs within a merge under schedule "{run.schedule.title}". Choose lr_schedule '
     '"constant", or schedule "rounds"',
 )
+"""What a setting of an algorithm needs whose ``merge`` divides by the clients' step size."""
 STEP_SIZES: Kind[StepSizes] = Kind(
     "lr_schedule",
     __name__,
     StepSizes,
     default="constant",
-    table=(EQUAL_STEPS,),
     text="step size over the rounds",
 )
 """All step-size rules of the clients."""

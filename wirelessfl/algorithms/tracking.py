@@ -3,18 +3,24 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 
-from wirelessfl.algorithms.algorithm import Algorithm
+from wirelessfl.algorithms.algorithm import ServerMemory
 from wirelessfl.training.cohort import Cohort
 from wirelessfl.training.rules import Payload, Received, State
 
 TRACKING = "tracking"
 
 
+def _per_step(_: Any, local_steps: float) -> float:
+    """Unit 1/K of the change of y_i, which is then sent as accumulated gradients (21)."""
+    return 1.0 / local_steps
+
+
 @dataclass(frozen=True)
-class Tracked(Algorithm):
+class Tracked(ServerMemory):
     """Tracking term y_i at each client, and the mean y over all n clients at the server.
 
     A tracking client (all S clients of a round, or S_tilde of them) sends the change of its y_i.
@@ -37,7 +43,7 @@ class Tracked(Algorithm):
     @property
     def payloads(self) -> tuple[Payload, ...]:
         """The base algorithm's payloads, plus the change of y_i from tracking clients."""
-        changes = (Payload(name, senders="tracking") for name in self.tracked)
+        changes = (Payload(name, unit=_per_step, senders="tracking") for name in self.tracked)
         return (*super().payloads, *changes)
 
     @property
@@ -54,12 +60,6 @@ class Tracked(Algorithm):
     def recounted(self) -> tuple[str, ...]:
         """y, the mean of y_i over the registered clients."""
         return (*super().recounted, *self.tracked)
-
-    def unit(self, payload: Payload, local_steps: float) -> float:
-        """Unit 1/K for the change of y_i, which is then sent as accumulated gradients (21)."""
-        if payload.name == TRACKING:
-            return 1.0 / local_steps
-        return super().unit(payload, local_steps)
 
     def initial(self, params: torch.Tensor) -> State:
         """Start with y = 0."""

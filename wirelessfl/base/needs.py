@@ -124,12 +124,12 @@ def _of_kind(entry: Any, kind: type[Needs]) -> tuple[Needs, ...]:
 
 
 CELLS = Needs(
-    lambda run, _: run.algorithm.topology != "star",
+    lambda run, _: run.local is not None,
     'conflicts with algorithm "{run.title}", which is a star with one server: choose '
     '"hfedavg" or "hist"',
 )
 ONE_SERVER = Needs(
-    lambda run, _: run.algorithm.topology == "star",
+    lambda run, _: run.local is None,
     'conflicts with algorithm "{run.title}", which has cells: choose one without cells',
 )
 NO_ROUNDS = (

@@ -19,7 +19,7 @@ from wirelessfl.air.radio import (
     PathLossModel,
 )
 from wirelessfl.air.uplinks import UPLINKS, Uplink
-from wirelessfl.algorithms import Method
+from wirelessfl.algorithms import Algorithm, HFedAvg, Method, assigner_of, rule_of
 from wirelessfl.algorithms.assigners import ASSIGNERS, Assigner
 from wirelessfl.algorithms.step_sizes import STEP_SIZES, StepSizes
 from wirelessfl.algorithms.warm_starts import WARM_STARTS, WarmStart
@@ -89,9 +89,19 @@ class Choices:
     assigner: Annotated[Assigner | None, ASSIGNERS] = None
 
     @property
+    def rule(self) -> Algorithm:
+        """The rules of the clients and of the servers that they report to."""
+        return rule_of(self.algorithm)
+
+    @property
+    def hierarchical(self) -> bool:
+        """Whether there are edge servers between clients and cloud."""
+        return isinstance(self.algorithm, HFedAvg)
+
+    @property
     def used_assigner(self) -> Assigner:
         """Who trains which neurons: the chosen assigner, or that of the algorithm."""
-        return self.assigner or self.algorithm.assigner
+        return self.assigner or assigner_of(self.algorithm)
 
 
 KINDS: Mapping[str, Kind[Any]] = {

@@ -13,11 +13,13 @@ from wirelessfl.air.uplinks import UPLINKS, Uplink
 from wirelessfl.algorithms import (
     LOCAL,
     Algorithm,
+    HFedAvg,
     Method,
     algorithm_classes,
     find_algorithm,
     find_local,
 )
+from wirelessfl.algorithms.assigners import Assigner
 from wirelessfl.base.errors import ConfigError
 from wirelessfl.base.needs import unmet
 from wirelessfl.base.registry import Choice
@@ -93,7 +95,7 @@ class Frame:
     def brings_assigner(self) -> bool:
         """Whether the algorithm, or the one inside its cells, has submodels of its own."""
         parts = filter(None, (self.algorithm, self.local))
-        return any(part.brings_assigner for part in parts)
+        return any(issubclass(part, Assigner) for part in parts)
 
     @cached_property
     def radio(self) -> bool:
@@ -115,7 +117,7 @@ class Frame:
         """What the run consists of."""
         if self.schedule.work == "rounds":
             return Regime.ROUNDS if self.sessions is None else Regime.SESSIONS
-        return Regime.TASKS if self.algorithm.topology == "star" else Regime.CELLS
+        return Regime.TASKS if self.local is None else Regime.CELLS
 
     @cached_property
     def lacking(self) -> Mapping[str, str]:
@@ -143,9 +145,8 @@ def classes_of(table: Mapping[str, Any]) -> tuple[type[Method], type[Algorithm] 
     if local is not None and not isinstance(local, str):
         raise ConfigError(f"local is {shown(local)}: give the name of an algorithm.")
     algorithm = find_algorithm(table["name"])
-    return algorithm, find_local(
-        algorithm, local or LOCAL
-    ) if algorithm.topology == "cells" else None
+    has_cells = issubclass(algorithm, HFedAvg)
+    return algorithm, find_local(algorithm, local or LOCAL) if has_cells else None
 
 
 def algorithm_settings(table: Mapping[str, Any]) -> list[str]:

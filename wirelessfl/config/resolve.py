@@ -136,7 +136,7 @@ def filled(settings: Settings, dropped: Collection[Place]) -> Settings:
             cells=network_object.cells, clients=network_object.clients
         )
     network, training = values["network"], values["training"]
-    star = settings.algorithm.topology == "star"
+    star = not settings.hierarchical
     cells = network.cells or (STAR_CELLS if star else min(MAX_CELLS, network.clients))
     values["network"] = network.filled(
         cells=cells,
@@ -218,13 +218,13 @@ def _check_selection(settings: Settings) -> None:
 
 def _check_cells(settings: Settings) -> None:
     cells, clients = settings.network.cells or 1, settings.network.clients
-    if cells > 1 and settings.algorithm.topology == "star":  # only with a given network
+    if cells > 1 and not settings.hierarchical:  # only with a given network
         raise ConfigError(
             f'algorithm "{settings.named("algorithm")}" has one server, but the network has '
             f'{cells} cells. Choose "hfedavg" or "hist", or give a network of one cell.'
         )
     assigner = settings.used_assigner
-    if assigner.of_cells and settings.algorithm.topology == "star":
+    if assigner.of_cells and not settings.hierarchical:
         raise ConfigError(
             f'assigner "{assigner.title}" divides the model between cells, and algorithm '
             f'"{settings.named("algorithm")}" is a star: choose algorithm "hfedavg", or an '
@@ -255,7 +255,8 @@ def _check_participation(settings: Settings) -> None:
     clients, cells = settings.network.clients, settings.network.cells or 1
     if settings.schedule.work == "rounds":
         check_participation(
-            settings.algorithm,
+            settings.rule,
+            settings.frame.title,
             clients,
             cells,
             settings.training.clients_per_round,
@@ -274,7 +275,7 @@ def _check_participation(settings: Settings) -> None:
 def _check_equal_models(settings: Settings, clients: int) -> None:
     """Refuse algorithms that need more than ``clients`` with the same model in every round."""
     try:
-        settings.algorithm.rule.check(max(settings.network.clients, 2), clients, clients)
+        settings.rule.check(max(settings.network.clients, 2), clients, clients)
     except ValueError as error:
         raise ConfigError(
             f'algorithm "{settings.named("algorithm")}" under schedule '

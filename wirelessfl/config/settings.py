@@ -144,7 +144,7 @@ class Settings(Choices):
     @cached_property
     def frame(self) -> Frame:
         """The settings that decide which kinds of choices the run has."""
-        rule = self.algorithm.rule
+        rule = self.rule
         return Frame(
             type(self.algorithm),
             None if rule is self.algorithm else type(rule),

@@ -9,7 +9,7 @@ from os import PathLike
 from pathlib import Path
 from typing import Any, Literal
 
-from wirelessfl.algorithms import LOCAL, find_algorithm
+from wirelessfl.algorithms import LOCAL, HFedAvg, find_algorithm
 from wirelessfl.base.errors import ConfigError
 from wirelessfl.base.files import TEXT_BYTES, read_stored, why
 from wirelessfl.base.import_paths import expanded
@@ -174,7 +174,7 @@ def _of_another(tables: Mapping[str, Any], flag: str, value: object) -> str:
 
 def _has_cells(name: str) -> bool:
     """Whether an algorithm has cells, and so the setting ``local``."""
-    return find_algorithm(name).topology == "cells"
+    return issubclass(find_algorithm(name), HFedAvg)
 
 
 def _chosen(tables: Mapping[str, Any]) -> str:

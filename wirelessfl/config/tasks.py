@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import fields
 from typing import Any, get_type_hints
 
-from wirelessfl.algorithms import find_algorithm
+from wirelessfl.algorithms import HFedAvg, find_algorithm
 from wirelessfl.base.errors import ConfigError
 from wirelessfl.base.wording import suggestion
 from wirelessfl.config.choices import KINDS, TASK_CHOICES, TASK_SETTINGS
@@ -94,7 +94,7 @@ def _check_algorithm(algorithm: str, task: str) -> None:
         choice = find_algorithm(algorithm)
     except ConfigError as error:
         raise ConfigError(f"task {task!r}: {error}") from error
-    if choice.topology != "star":
+    if issubclass(choice, HFedAvg):
         raise ConfigError(
             f'task {task!r}: algorithm "{algorithm}" has cells, and each task has one server. '
             "Choose an algorithm without cells."

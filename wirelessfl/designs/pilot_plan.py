@@ -86,7 +86,7 @@ def of_pilot(
         size: numbers of clients and cells of the network.
         most_rounds: limit on its rounds.
     """
-    star = config.algorithm.topology == "star"
+    star = not config.hierarchical
     tables = config.given_tables()
     changes: dict[str, Any] = {"given": None}  # objects are marked again when pilots train
     affordable = steps / (point.local_steps * point.edge_rounds)
@@ -148,7 +148,7 @@ def plain_network(config: Config, network: Network | None = None) -> dict[str, A
         if key not in (*NETWORK, "network")
     }
     table["clients"] = network.clients
-    if config.algorithm.topology != "star":
+    if config.hierarchical:
         table["cells"] = network.cells
     changes = {"given": None, **dict.fromkeys(TABLES), "network": table}
     plain = config.model_copy(update=changes)
@@ -266,7 +266,7 @@ def _numbers(name: str, values: object, default: tuple[int, int, int]) -> tuple[
 
 
 def _edge_rounds(config: Config, values: object) -> tuple[int, ...]:
-    if config.algorithm.topology != "star":
+    if config.hierarchical:
         return _numbers("edge_rounds", values, EDGE_ROUNDS)
     if values is not None:
         raise ConfigError(

@@ -21,7 +21,7 @@ from wirelessfl.training.executor import Executor, Job, TrainingData, after_trai
 from wirelessfl.training.objective import Objective
 from wirelessfl.training.recording import Function as Program
 from wirelessfl.training.recording import NotRecordableError, TensorExecutor, record
-from wirelessfl.training.rules import ClientRule, checked_step
+from wirelessfl.training.rules import ClientRule, checked_step, plain_sgd
 
 
 def _unrecordable(*tensors: Tensor) -> None:
@@ -71,7 +71,7 @@ class VmapExecutor(TensorExecutor):
         tensors = spec.views(params)
         state = rule.begin(cohort)
         # One buffer for all steps: gradients are computed per tensor and used as flat vectors.
-        flat = None if rule.plain_sgd else torch.empty_like(params)
+        flat = None if plain_sgd(rule) else torch.empty_like(params)
         terms = Terms.of(cohort, spec)
         for step in range(cohort.local_steps):
             batch = self.data.of_step(batches, step)
@@ -97,7 +97,7 @@ class VmapExecutor(TensorExecutor):
         terms = Terms.of_first(cohort, spec)
         with self.objective.holding() as parameters:
             leaves, tensors = list(parameters.values()), list(spec.views(params[0]).values())
-            names = list(parameters)
+            names, plain = list(parameters), plain_sgd(rule)
             for step in range(cohort.local_steps):
                 for leaf, value in zip(leaves, tensors, strict=True):
                     leaf.data = value
@@ -108,7 +108,7 @@ class VmapExecutor(TensorExecutor):
                 grads = self._gradients(loss, leaves)
                 for name, factor in terms.factors.items():
                     grads[names.index(name)] = grads[names.index(name)] * factor
-                if rule.plain_sgd:
+                if plain:
                     if rule.shrink != 1.0:
                         params.mul_(rule.shrink)
                     torch._foreach_add_(tensors, grads, alpha=-rule.lr)
@@ -199,7 +199,7 @@ class VmapExecutor(TensorExecutor):
 
 def _fused(rule: ClientRule) -> bool:
     """Whether the recorded program of a step includes the update."""
-    return rule.plain_sgd and rule.shrink == 1.0
+    return plain_sgd(rule) and rule.shrink == 1.0
 
 
 class LoopExecutor(Executor):

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal, TypeVar
 
 import torch
 from pydantic import Field
@@ -30,24 +30,35 @@ class Payload:
         name: key in the client rule's results and in the tensors of :class:`Received`.
         each: whether the server needs each client's vector; otherwise their weighted mean is
             sufficient.
+        mean: whether ``merge`` uses the run's client weights (``weighting``: uniform or samples).
+        change: whether it is the change of the client's model, if it is the first payload. Option D
+            of schedule ``buffered`` measures the variance of these changes.
         unit: unit in which an analog uplink sends the payload; noise is proportional to it.
             ``lr``, the clients' step size, is the unit of accumulated gradients, (21) of HIST; None
-            means 1. For another unit, override ``Algorithm.unit``.
+            means 1; or a function of the rule and its number of local steps.
         senders: ``all`` clients of a round, or only its ``tracking`` clients
             (``tracking_clients``).
     """
 
     name: str
     each: bool = False
-    unit: Literal["lr"] | None = None
+    mean: bool = True
+    change: bool = True
+    unit: Literal["lr"] | Callable[[Any, float], float] | None = None
     senders: Literal["all", "tracking"] = "all"
 
     def __post_init__(self) -> None:
-        if self.unit not in ("lr", None):
+        if self.unit not in ("lr", None) and not callable(self.unit):
             raise ValueError(
-                f"unit of payload {self.name!r} is {self.unit!r}: choose 'lr' or None, or override "
-                "the algorithm's unit."
+                f"unit of payload {self.name!r} is {self.unit!r}: choose 'lr' or None, or give a "
+                "function of the rule and its number of local steps."
             )
+
+    def unit_of(self, rule: ClientRule, local_steps: float) -> float:
+        """The unit after ``local_steps`` local steps of a rule."""
+        if callable(self.unit):
+            return self.unit(rule, local_steps)
+        return rule.lr if self.unit == "lr" else 1.0
 
 
 @dataclass(frozen=True)
@@ -178,20 +189,6 @@ class ClientRule(Choice, ABC):
         """Factor by which a local step multiplies the parameters; below 1 for weight decay."""
         return 1.0
 
-    @property
-    def plain_sgd(self) -> bool:
-        """Whether a local step is shrink * x - lr * gradient, which executors may fuse."""
-        return self._steps_like(ClientRule)  # type: ignore[type-abstract]  # only its methods
-
-    def _steps_like(self, base: type[ClientRule]) -> bool:
-        """Whether this class inherits its local steps from ``base`` without overriding them."""
-        kind = type(self)
-        return (
-            kind.gradient is base.gradient
-            and kind.direction is base.direction
-            and kind.step is base.step
-        )
-
     def keep(self, params: torch.Tensor, state: State, cohort: Cohort) -> State:
         """State that each client keeps: [clients, P] by the names of ``client_state``.
 
@@ -207,6 +204,31 @@ class ClientRule(Choice, ABC):
         ``params`` and ``state`` are not used afterwards and may be overwritten.
         """
         return {}
+
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+def idle_at_zero(setting: str) -> Callable[[F], F]:
+    """Decorate ``gradient``, ``direction`` or ``step``: it changes nothing if ``setting`` is 0."""
+
+    def decorate(method: F) -> F:
+        method.idle_at_zero = setting  # type: ignore[attr-defined]
+        return method
+
+    return decorate
+
+
+def plain_sgd(rule: ClientRule) -> bool:
+    """Whether a local step is shrink * x - lr * gradient, which executors may fuse."""
+    methods = (
+        vars(cls)[name]
+        for cls in type(rule).__mro__
+        for name in ("gradient", "direction", "step")
+        if name in vars(cls) and cls is not ClientRule
+    )
+    settings = (getattr(method, "idle_at_zero", None) for method in methods)
+    return all(setting is not None and getattr(rule, setting) == 0 for setting in settings)
 
 
 def check_result(

@@ -47,7 +47,7 @@ from wirelessfl.training.layers import (
 )
 from wirelessfl.training.objective import Objective
 from wirelessfl.training.recording import TensorExecutor
-from wirelessfl.training.rules import ClientRule, checked_step
+from wirelessfl.training.rules import ClientRule, checked_step, plain_sgd
 
 POINTWISE = (nn.Tanh, nn.Sigmoid, nn.GELU, nn.SiLU, nn.ELU, nn.LeakyReLU, nn.Softplus)
 POOLING = (nn.MaxPool2d, nn.AvgPool2d)
@@ -212,7 +212,7 @@ class StackedExecutor(TensorExecutor):
         params = cohort.start.clone()
         tensors = spec.views(params)
         state = rule.begin(cohort)
-        flat = None if rule.plain_sgd else torch.empty_like(params)
+        flat = None if plain_sgd(rule) else torch.empty_like(params)
         terms = _terms(cohort, spec)
         descent = Write(tensors, rule.shrink, -rule.lr)
         for step in range(cohort.local_steps):

@@ -30,7 +30,7 @@ from wirelessfl.training.executor import (
     after_training,
 )
 from wirelessfl.training.objective import Objective
-from wirelessfl.training.rules import UPDATE, ClientRule
+from wirelessfl.training.rules import UPDATE, ClientRule, plain_sgd
 
 STATES = "trainer."
 """Prefix of the names of a trainer's tensors in a checkpoint."""
@@ -120,11 +120,11 @@ def check_rule(rule: ClientRule, title: str) -> None:
     remembers = getattr(rule, "remembers", ())
     payloads = tuple(payload.name for payload in rule.payloads)
     reasons = {
-        "changes the clients' local steps": not rule.plain_sgd or rule.shrink != 1.0,
+        "changes the clients' local steps": not plain_sgd(rule) or rule.shrink != 1.0,
         "adds terms to the clients' loss": bool(rule.penalties),
         "lets clients or server keep state of each client": bool(rule.client_state or remembers),
         f"lets clients send {', '.join(payloads)}": payloads != (UPDATE[0].name,),
-        "lets clients send their models": not getattr(rule, "sends_changes", True),
+        "lets clients send their models": not rule.payloads[0].change,
     }
     for reason, true in reasons.items():
         if true:

@@ -13,6 +13,7 @@ import wirelessfl
 from channels.streams import Stream
 from tests.wirelessfl.small import flat, model
 from wirelessfl.algorithms import algorithm_classes
+from wirelessfl.algorithms.algorithm import ServerMemory
 from wirelessfl.algorithms.fedavg import FedAvg
 from wirelessfl.base.errors import ConfigError
 from wirelessfl.models import FCNN, build_model
@@ -224,7 +225,7 @@ def test_an_algorithm_may_require_each_update(config, toy, monkeypatch):
 
 
 @dataclass(frozen=True)
-class Summing(FedAvg):
+class Summing(ServerMemory, FedAvg):
     """Adds to the server state the sum of all mean changes; the cloud averages it over cells."""
 
     name = "summing"
@@ -269,20 +270,13 @@ def test_a_merge_that_drops_server_state_is_refused(config, toy, monkeypatch):
         wirelessfl.run(config("fedavg"), data=toy, model=model())
 
 
-@dataclass(frozen=True)
-class InServerSteps(FedAvg):
-    """Defines its own unit for payloads."""
-
-    def unit(self, payload, local_steps):
-        return self.server_lr * local_steps
-
-
 def test_units_of_payloads():
-    """The unit is lr, 1, or defined by the algorithm; unknown unit names raise an error."""
+    """The unit is lr, 1, or a function of the rule; unknown unit names raise an error."""
     rule = FedAvg(lr=0.3, server_lr=0.5)
-    assert rule.unit(Payload("update", unit="lr"), 7) == 0.3
-    assert rule.unit(Payload("update"), 7) == 1.0
-    assert InServerSteps(server_lr=0.5).unit(Payload("update", unit="lr"), 7) == 3.5
+    assert Payload("update", unit="lr").unit_of(rule, 7) == 0.3
+    assert Payload("update").unit_of(rule, 7) == 1.0
+    of_steps = Payload("update", unit=lambda rule, steps: rule.server_lr * steps)
+    assert of_steps.unit_of(rule, 7) == 3.5
     with pytest.raises(ValueError, match=r"unit of payload 'update' is 'server_lr': choose 'lr'"):
         Payload("update", unit="server_lr")
 

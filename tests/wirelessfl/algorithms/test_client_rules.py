@@ -18,7 +18,7 @@ from wirelessfl.algorithms.scaffold import Scaffold
 from wirelessfl.algorithms.step_sizes import Decay, with_step_size
 from wirelessfl.config import Config
 from wirelessfl.training.cohort import Cohort
-from wirelessfl.training.rules import Received
+from wirelessfl.training.rules import Received, plain_sgd
 
 CLIENTS, SIZE, STEPS = 5, 3, 4
 DICE = torch.Generator().manual_seed(4)
@@ -187,7 +187,7 @@ def test_plain_sgd_is_true_only_for_plain_steps():
         (Scaffold(), False),
         (LocalAdam(), False),
     ):
-        assert algorithm.plain_sgd is plain, algorithm
+        assert plain_sgd(algorithm) is plain, algorithm
 
 
 def test_tracking_algorithms_reach_the_optimum_of_the_mean_loss():

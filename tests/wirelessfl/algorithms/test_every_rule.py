@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 import torch
 
-from wirelessfl.algorithms import algorithm_classes, find_algorithm
+from wirelessfl.algorithms import algorithm_classes, find_algorithm, rule_of
+from wirelessfl.algorithms.algorithm import ServerMemory, stored_vectors
 from wirelessfl.training.cohort import Cohort
 from wirelessfl.training.rules import Received
 
@@ -46,9 +47,9 @@ def merged(rule, server, sent):
         local_steps=STEPS,
         share={name: torch.ones(1, 1) for name in sent},
         weights=[1 / number] * number,
-        remembered={name: torch.zeros(number, size) for name in rule.remembers},
+        remembered={name: torch.zeros(number, size) for name in stored_vectors(rule)},
     )
-    if rule.remembers:
+    if isinstance(rule, ServerMemory):
         rule.remember(received)
     return rule.merge(dict(server), received)
 
@@ -58,7 +59,7 @@ each_rule = pytest.mark.parametrize("name", sorted(algorithm_classes()))
 
 @each_rule
 def test_a_client_does_not_depend_on_those_that_train_with_it(name):
-    rule = find_algorithm(name)().rule
+    rule = rule_of(find_algorithm(name)())
     _, cohort, grads = cohort_and_gradients(rule)
     together = trained(rule, cohort, grads)
     for client in range(CLIENTS):
@@ -81,7 +82,7 @@ def test_a_client_does_not_depend_on_those_that_train_with_it(name):
 
 @each_rule
 def test_padding_of_a_submodel_changes_nothing(name):
-    rule = find_algorithm(name)().rule
+    rule = rule_of(find_algorithm(name)())
     results = []
     for size in (SIZE, SIZE + 8):
         server, cohort, grads = cohort_and_gradients(rule, size)

@@ -21,7 +21,7 @@ from wirelessfl.runs.build import build
 LOCALS = [
     name
     for name, own in algorithm_classes().items()
-    if own.topology == "star" and name not in (*PRESETS, "fedavg")
+    if not issubclass(own, HFedAvg) and name not in (*PRESETS, "fedavg")
 ]
 OWN = [name for name in LOCALS if issubclass(find_algorithm(name), Narrow)]
 """Algorithms that choose client submodels; their cells must train the full model."""
@@ -162,7 +162,7 @@ def test_all_tracking_algorithms_use_the_same_units():
     """The unit is lr for the model's change and 1/K for the change of y_i."""
     for name in ("fadamgc", "fa-nt", "scaffold", "scaffold-m"):
         algorithm = find_algorithm(name)(lr=0.2)
-        units = {p.name: algorithm.unit(p, 20) for p in algorithm.payloads}
+        units = {p.name: p.unit_of(algorithm, 20) for p in algorithm.payloads}
         assert units == {"update": 0.2, "tracking": 0.05}, name
 
 

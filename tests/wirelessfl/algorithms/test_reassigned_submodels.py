@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from channels import Network
 from channels.streams import Stream
 from wirelessfl.air.plan import WholeModel
-from wirelessfl.algorithms import find_algorithm
+from wirelessfl.algorithms import assigner_of, find_algorithm
 from wirelessfl.base.errors import ConfigError
 from wirelessfl.engine.rounds.planner import Planner
 from wirelessfl.models import FCNN
@@ -96,7 +96,7 @@ def test_reassigned_submodels_stay_disjoint_and_complete(case):
 )
 def test_unsuitable_buffers_are_refused(name, settings, buffer, message):
     with pytest.raises(ConfigError, match=message) as caught:
-        find_algorithm(name)(**settings).assigner.check_merged_cells(buffer, 3)
+        assigner_of(find_algorithm(name)(**settings)).check_merged_cells(buffer, 3)
     assert "\n" not in str(caught.value)
 
 
@@ -104,4 +104,4 @@ def test_suitable_buffers_are_accepted():
     """With full models, 1 to all cells may be merged; with submodels, 2 to all cells."""
     for name, buffers in (("hfedavg", (1, 2, 3)), ("hist", (2, 3))):
         for buffer in buffers:
-            find_algorithm(name)().assigner.check_merged_cells(buffer, 3)
+            assigner_of(find_algorithm(name)()).check_merged_cells(buffer, 3)

@@ -9,8 +9,6 @@ import torch
 import wirelessfl
 from wirelessfl.algorithms import Algorithm, find_algorithm
 from wirelessfl.algorithms.fedavg import FedAvg
-from wirelessfl.algorithms.fedprox import FedProx
-from wirelessfl.algorithms.hfedavg import Hist
 from wirelessfl.base.errors import ConfigError, TrainingError
 
 
@@ -94,5 +92,3 @@ def test_the_title_of_an_algorithm_is_what_selects_it():
     assert FedAvg.title == "fedavg"
     assert Narrow.title == path_of(Narrow)
     assert find_algorithm("hist").title == "hist"
-    assert Hist(local=FedProx()).label == "hist with local=fedprox"
-    assert Hist().label == "hist"

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import fields
 from typing import Any
 
-from wirelessfl.algorithms import algorithm_classes
+from wirelessfl.algorithms import HFedAvg, algorithm_classes
 from wirelessfl.cli.flags import Flag, all_flags
 from wirelessfl.config import Config
 from wirelessfl.config.choices import CHOSEN
@@ -15,7 +15,7 @@ from wirelessfl.config.kinds import chosen_classes
 FLAGS = {flag.name: flag for flag in all_flags()}
 SHARED = {"csi_error": ("failures", "uplink")}
 """Kinds of choices that share a flag; at most one of them has it in a run."""
-STARS = {name for name, cls in algorithm_classes().items() if cls.topology == "star"}
+STARS = {name for name, cls in algorithm_classes().items() if not issubclass(cls, HFedAvg)}
 NARROW = {"ra-fed", "ram-fed", "heterofl", "fedrolex", "fedavg-small"}
 WITH_STATE = {"scaffold", "scaffold-m", "fadamgc", "fa-nt", "local-adam", "moon", "ram-fed"}
 MEMORY = {"fedacg", "fedadam", "fedyogi", "fedadagrad", "fedams", "fedavg-m", "scaffold-m"}

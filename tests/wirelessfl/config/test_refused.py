@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from wirelessfl.algorithms import algorithm_classes
+from wirelessfl.algorithms.assigners import Assigner
 from wirelessfl.base.errors import ConfigError
 from wirelessfl.config import Config
 
@@ -209,7 +210,7 @@ REFUSALS: list[tuple[str, dict[str, Any], str]] = [
     ("hist", {"uplink": "aircomp", "beamformer": "random", "beamformer_starts": 3},
      'beamformer_starts=3 conflicts with beamformer="random"'),
     *((name, {"assigner": "covered"}, f'"{name}", which has its own: choose')
-      for name, cls in sorted(algorithm_classes().items()) if cls.brings_assigner),
+      for name, cls in sorted(algorithm_classes().items()) if issubclass(cls, Assigner)),
 ]  # fmt: skip
 """An algorithm, flags, and words of the message."""
 

@@ -22,6 +22,7 @@ from wirelessfl.models import FCNN, LeNet5
 from wirelessfl.runs.build import build
 from wirelessfl.training.cohort import Contrast, LogitDistillation, Outputs, RelationDistillation
 from wirelessfl.training.module_executors import VmapExecutor
+from wirelessfl.training.rules import idle_at_zero
 from wirelessfl.training.stacked import StackedExecutor
 from wirelessfl.training.workers.workers_executor import WorkersExecutor
 
@@ -145,12 +146,9 @@ class Keeping(FedAvg):
     client_state: ClassVar = ("previous",)
     decay: float = 0.0  # above 0 a step is not plain SGD
 
+    @idle_at_zero("decay")
     def gradient(self, grads, params, cohort):
         return grads + self.decay * params
-
-    @property
-    def plain_sgd(self):
-        return not self.decay
 
     def keep(self, params, state, cohort):
         return {"previous": params.clone()}

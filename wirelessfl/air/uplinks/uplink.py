@@ -219,7 +219,7 @@ class Uplink(Choice, ABC):
 
 def _each(run: Any) -> list[str]:
     """Names of the payloads that the algorithm needs from each client."""
-    return [payload.name for payload in run.settings.algorithm.rule.payloads if payload.each]
+    return [payload.name for payload in run.settings.rule.payloads if payload.each]
 
 
 def _needs_each(run: Any, _: Any) -> str:

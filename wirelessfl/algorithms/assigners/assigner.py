@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import ClassVar, Literal, Protocol, Self
+from typing import ClassVar, Literal, Protocol
 
 from channels.arrays import FloatArray, IntArray
 from channels.streams import Stream
@@ -123,13 +123,6 @@ class Assigner(Choice):
     """Whether cells have submodels of their own, see ``submodels``."""
     of_clients: ClassVar[bool] = False
     """Whether clients have submodels of their own, see ``client_submodels``."""
-    brings_assigner: ClassVar[bool] = True
-    """True: an algorithm that derives from an assigner brings its own."""
-
-    @property
-    def assigner(self) -> Self:
-        """The assigner of an algorithm that derives from one: itself."""
-        return self
 
     def submodels(self, context: RoundContext) -> Submodels:
         """Submodel of each node in this round; by default the full model."""

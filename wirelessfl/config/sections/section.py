@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, Self, cast, get_args,
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 
+from wirelessfl.algorithms.algorithm import stored_vectors
 from wirelessfl.base.errors import ConfigError
 from wirelessfl.base.import_paths import expanded
 from wirelessfl.base.needs import COHORTS, Needs
@@ -144,8 +145,7 @@ MIXED_WIDTHS = Needs(
 
 
 def _keeps_state(run: Any, _: Any) -> bool:
-    rule = run.settings.algorithm.rule
-    return bool(rule.client_state or rule.remembers)
+    return bool(stored_vectors(run.settings.rule))
 
 
 CLIENT_STATE = Needs(

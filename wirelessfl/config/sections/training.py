@@ -7,6 +7,7 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import BeforeValidator, Field, field_validator, model_validator
 
+from wirelessfl.algorithms.algorithm import moments
 from wirelessfl.base.errors import ConfigError
 from wirelessfl.base.import_paths import absolute
 from wirelessfl.base.needs import CELLS, ROUNDS, SAMPLED, SESSIONS, Needs, beside, without
@@ -25,7 +26,7 @@ TRACKING = (
         'sends tracking terms: choose schedule "rounds"',
     ),
     Needs(
-        lambda run, _: any(p.senders == "tracking" for p in run.settings.algorithm.rule.payloads),
+        lambda run, _: any(p.senders == "tracking" for p in run.settings.rule.payloads),
         'conflicts with algorithm "{run.title}", which has no tracking terms: choose '
         "fadamgc, fa-nt, scaffold or scaffold-m",
     ),
@@ -52,7 +53,7 @@ LATE = (
     ),
 )
 MEAN = Needs(
-    lambda run, _: run.settings.algorithm.rule.uses_mean,
+    lambda run, _: any(payload.mean for payload in run.settings.rule.payloads),
     'conflicts with algorithm "{run.title}", which does not merge by a mean',
 )
 
@@ -258,7 +259,7 @@ BUILT_IN = Needs(
 
 
 MEMORY = Needs(
-    lambda run, _: run.settings.algorithm.rule.server_memory,
+    lambda run, _: moments(run.settings.rule),
     'conflicts with algorithm "{run.title}", whose server has no momentum or moments: choose '
     "fedacg, fedadam or another algorithm with server state",
 )

@@ -16,6 +16,7 @@ from wirelessfl.air.links import Links, TrainingSettings
 from wirelessfl.air.participants import Participants, RankedClients, able_clients, draw_participants
 from wirelessfl.air.plan import Plan, WholeModel
 from wirelessfl.air.round_price import Pricing
+from wirelessfl.algorithms import HFedAvg, assigner_of, rule_of
 from wirelessfl.algorithms.algorithm import Method
 from wirelessfl.algorithms.assigners import Assigner
 from wirelessfl.algorithms.step_sizes import unchanged
@@ -66,7 +67,7 @@ class Planner:
     @property
     def assigner(self) -> Assigner:
         """Who trains which neurons."""
-        return self.chosen or self.algorithm.assigner
+        return self.chosen or assigner_of(self.algorithm)
 
     @property
     def network(self) -> Network:
@@ -77,7 +78,7 @@ class Planner:
     def pricing(self) -> Pricing:
         """Loads and prices of the rounds."""
         return Pricing(
-            self.algorithm.rule,
+            rule_of(self.algorithm),
             self.hierarchical,
             self.links,
             self.model.spec,
@@ -275,7 +276,7 @@ class Planner:
     @property
     def hierarchical(self) -> bool:
         """Whether there are edge servers between clients and cloud."""
-        return self.algorithm.topology == "cells"
+        return isinstance(self.algorithm, HFedAvg)
 
 
 def _untrained(clients: IntArray, samples: int | None) -> FloatArray:

@@ -11,6 +11,7 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 
 from wirelessfl.air.links import Links
+from wirelessfl.algorithms import rule_of
 from wirelessfl.algorithms.algorithm import check_participation
 from wirelessfl.base.errors import ConfigError
 from wirelessfl.base.guard import calling, title_of, wrong_result
@@ -168,8 +169,9 @@ class Redesigns:
         _check_numbers(settings, planner)
         participation, network = planner.participation, planner.network
         if sampled is not None:
+            algorithm = planner.algorithm
             sizes = network.clients, network.cells, sampled, participation.tracking
-            check_participation(planner.algorithm, *sizes)
+            check_participation(rule_of(algorithm), algorithm.title, *sizes)
             participation = replace(participation, per_round=sampled)
         links = self.links_of(settings.uplink) if settings.uplink else planner.links
         steps, edges = settings.local_steps, settings.edge_rounds

@@ -15,7 +15,7 @@ from wirelessfl.engine.schedules.schedule import Schedule, Scope, Work
 
 MEASURED = (
     Fits(
-        lambda run, owner: owner.option != "D" or run.settings.algorithm.rule.sends_changes,
+        lambda run, owner: owner.option != "D" or run.settings.rule.payloads[0].change,
         'measures the spread of updates, but clients of algorithm "{run.title}" send '
         'models: choose option "S", or an algorithm such as "fedast"',
     ),
@@ -42,7 +42,7 @@ ONE_BY_ONE = Fits(
 BY_VERSION = (
     Fits(
         lambda run, owner: (
-            owner.update_weights != "version" or run.settings.algorithm.rule.sends_changes
+            owner.update_weights != "version" or run.settings.rule.payloads[0].change
         ),
         'scales updates, but clients of algorithm "{run.title}" send models: choose update_weights '
         '"buffer", or an algorithm such as "fedast"',

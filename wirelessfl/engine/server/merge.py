@@ -143,7 +143,7 @@ class NodeMerge:
             clients=clients,
             weights=weights.in_means(clients),
             each=frozenset(payload.name for payload in rule.payloads if payload.each),
-            units={payload.name: rule.unit(payload, local_steps) for payload in rule.payloads},
+            units={payload.name: payload.unit_of(rule, local_steps) for payload in rule.payloads},
             stream=stream,
             silent=silent,
         )

@@ -13,7 +13,15 @@ import torch
 from channels.arrays import BoolArray
 from wirelessfl.air.participants import PresentClients
 from wirelessfl.air.uplinks import Transmission, Uplink
-from wirelessfl.algorithms.algorithm import Algorithm, Method
+from wirelessfl.algorithms import HFedAvg, rule_of
+from wirelessfl.algorithms.algorithm import (
+    Algorithm,
+    Method,
+    ServerMemory,
+    mean_of_nodes,
+    moments,
+    recounted,
+)
 from wirelessfl.base.errors import ConfigError
 from wirelessfl.base.guard import calling
 from wirelessfl.base.wording import shown
@@ -48,7 +56,7 @@ class Server:
         states: ClientStates,
         params: torch.Tensor | None,
     ) -> None:
-        self.algorithm, self.uplink, self.rule = algorithm, uplink, algorithm.rule
+        self.algorithm, self.uplink, self.rule = algorithm, uplink, rule_of(algorithm)
         self.weights, self.states = weights, states
         self.admit(np.ones(len(weights.node_of), dtype=np.bool_))
         self.version = 0
@@ -64,7 +72,8 @@ class Server:
                 "dict of tensors [P] by name, with the model as 'params'."
             )
         check_result(self.rule, "initial", state["params"], params.shape, "params")
-        at_nodes = [name for name in state if name != "params" and self.rule.node_state]
+        central = isinstance(self.rule, ServerMemory) and not self.rule.node_state
+        at_nodes = [name for name in state if name != "params" and not central]
         return (
             {name: state[name] for name in state if name not in at_nodes},
             {name: state[name].repeat(self.weights.nodes, 1) for name in at_nodes},
@@ -88,9 +97,10 @@ class Server:
         """
         before = {**self.cloud, **self.nodes}
         self.cloud, self.nodes = self._initial(params)
-        if keep and all(bool(before[n].isfinite().all()) for n in self.rule.server_memory):
+        kept = moments(self.rule) if keep else frozenset()
+        if all(bool(before[name].isfinite().all()) for name in kept):
             for state in (self.cloud, self.nodes):
-                state |= {name: before[name] for name in state.keys() & self.rule.server_memory}
+                state |= {name: before[name] for name in state.keys() & kept}
         self.recount()
 
     def recount(self) -> None:
@@ -99,7 +109,7 @@ class Server:
         A simplification: the states are known here exactly and at no cost, whatever the uplink. A
         server that receives only noisy sums could not recompute its means.
         """
-        for name in self.rule.recounted:
+        for name in recounted(self.rule):
             # Zero states, which are not stored, add nothing.
             stored = self.states.clients(name)
             who = np.array([c for c in stored if c in self.present], dtype=np.int64)
@@ -163,7 +173,9 @@ class Server:
         """
         self._check_received(rule, nodes, received)
         with calling(f"algorithm {rule.title!r}, merge"):
-            merged = rule.merge(nodes, self._remembering(rule, received, nodes["params"]))
+            if isinstance(rule, ServerMemory):
+                received = self._remembering(rule, received, nodes["params"])
+            merged = rule.merge(nodes, received)
         if not isinstance(merged, Mapping) or merged.keys() != nodes.keys():
             names = sorted(merged) if isinstance(merged, Mapping) else shown(merged)
             raise ConfigError(
@@ -186,7 +198,7 @@ class Server:
                     f"{name!r}. Return a mean of shape {list(shape)}."
                 )
 
-    def _remembering(self, rule: Algorithm, received: Received, like: torch.Tensor) -> Received:
+    def _remembering(self, rule: ServerMemory, received: Received, like: torch.Tensor) -> Received:
         """Add the server's memory of the senders to ``received``, and store the new memory.
 
         Updates are processed in order of arrival: a client's second update is compared with its
@@ -221,7 +233,9 @@ class Server:
         at_cloud = {name: value for name, value in nodes.items() if name not in self.nodes}
         for name, value in self.nodes.items():
             self.nodes[name] = submodels.scatter_each(value, nodes[name])
-        self.cloud = self.algorithm.combine(self.cloud, at_cloud, submodels, weights)
+        algorithm = self.algorithm
+        combine = algorithm.combine if isinstance(algorithm, HFedAvg) else mean_of_nodes
+        self.cloud = combine(self.cloud, at_cloud, submodels, weights)
         self.version += 1
 
     def tensors(self) -> dict[str, torch.Tensor]:

@@ -20,6 +20,7 @@ from channels.streams import Stream
 from wirelessfl.air.compression import Compression
 from wirelessfl.air.delays import Elements
 from wirelessfl.air.plan import RoundWork
+from wirelessfl.algorithms.fedavg import Averaging
 from wirelessfl.algorithms.step_sizes import unchanged
 from wirelessfl.engine.rounds.global_round import GlobalRound, compressed, train_edge_round
 from wirelessfl.engine.rounds.local_training import LocalTraining
@@ -349,7 +350,8 @@ class TaskLearner(Learner):
             return None
         updates = torch.cat([update[rule.payloads[0].name] for update in latest])
         lr = self.lr_share(self.server.version) * rule.lr
-        return spread(updates, lr, rule.server_step_size, self.local.steps.common)
+        step = rule.server_lr if isinstance(rule, Averaging) else 1.0
+        return spread(updates, lr, step, self.local.steps.common)
 
     def _in_steps(self, update: State, version: int) -> State:
         """The update at full step size: Delta times a factor that all updates share."""

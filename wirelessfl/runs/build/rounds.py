@@ -17,6 +17,7 @@ from wirelessfl.air.delivery import before_failures
 from wirelessfl.air.links import Links
 from wirelessfl.air.participants import PresentClients
 from wirelessfl.air.plan import Plan
+from wirelessfl.algorithms.algorithm import stored_vectors
 from wirelessfl.base.errors import ConfigError
 from wirelessfl.base.wording import shown
 from wirelessfl.config import Config
@@ -260,10 +261,9 @@ def _untrained_parts(
 def _server(
     config: Config, planner: Planner, states: str, processes: int, start: Tensor | None
 ) -> Server:
-    algorithm, clients, rule = config.algorithm, planner.network.clients, config.algorithm.rule
-    names = (*rule.client_state, *rule.remembers)
+    names, clients = stored_vectors(config.rule), planner.network.clients
     return Server(
-        algorithm,
+        config.algorithm,
         config.uplink,
         Weights(planner.network.cell_of, planner.weights),
         make_states(states, names, planner.model.spec.size, clients, processes),

@@ -10,6 +10,7 @@ import numpy as np
 from channels import Network
 from channels.streams import Stream
 from wirelessfl.air.delays import Elements
+from wirelessfl.algorithms.algorithm import stored_vectors
 from wirelessfl.algorithms.step_sizes import unchanged
 from wirelessfl.base.errors import ConfigError
 from wirelessfl.config import Config
@@ -67,7 +68,7 @@ def build_tasks(
     ]
     compression = config.compression.used
     elements = [
-        Elements.of(task.algorithm.rule, model.spec, compression)
+        Elements.of(task.rule, model.spec, compression)
         for (task, _), model in zip(tasks.values(), models, strict=True)
     ]
     costs, steps = [model.step_cost for model in models], [model.steps for model in models]
@@ -169,7 +170,7 @@ def _learner(
     stream: Stream,
     run_stream: Stream,
 ) -> TaskLearner:
-    rule, star = task.algorithm.rule, np.broadcast_to(np.int64(0), network.clients)
+    rule, star = task.rule, np.broadcast_to(np.int64(0), network.clients)
     submodels = RequestSubmodels(
         task.used_assigner, model.structure.whole, network.clients, stream, seconds, run_stream
     )
@@ -191,7 +192,7 @@ def _learner(
             Weights(star, model.sample_weights(task.training.weighting)),
             make_states(
                 "memory" if trained is None else task.run.client_states,
-                (*rule.client_state, *rule.remembers),
+                stored_vectors(rule),
                 model.spec.size,
                 network.clients,
                 processes=1,

@@ -332,7 +332,7 @@ def build_model_of(
         classes=data.classes,
         label_hint=label_hint,
         clients=len(samples),
-        algorithm=config.algorithm.rule,
+        algorithm=config.rule,
         fixed_shapes=config.used_assigner.fixed_shapes,
         penalties=_checked(penalties, comparing, data),
         comparing=comparing,
@@ -363,7 +363,7 @@ def build_model_of(
         notes.append(f"data set {data.name}: {data.verification}.")
     tested = _tested(config.evaluation.eval_samples, len(data.test_labels), stream)
     return TrainedModel(
-        algorithm=config.algorithm.rule,
+        algorithm=config.rule,
         data=data,
         client_samples=samples,
         groups=groups,
@@ -410,7 +410,7 @@ def _augmentation(config: Config, objects: GivenObjects) -> Augmentation | None:
 
 def _penalties(config: Config) -> tuple[tuple[Penalty, ...], str]:
     """Penalty terms of the clients' loss, and the algorithm or warm start to name in messages."""
-    rule, warm_start = config.algorithm.rule, config.warm_start
+    rule, warm_start = config.rule, config.warm_start
     penalties, comparing = rule.penalties, f'algorithm "{config.named("algorithm")}"'
     if warm_start is not None and config.warm_start is not None:
         if not need_features(penalties):

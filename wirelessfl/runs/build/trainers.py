@@ -21,12 +21,12 @@ def check_trainer(config: Config, trainer: Trainer) -> None:
         ConfigError: a setting conflicts; the message names it.
     """
     run, assigner = config.run, config.used_assigner
-    if config.algorithm.topology != "star":
+    if config.hierarchical:
         raise ConfigError(
             f'algorithm "{config.named("algorithm")}" has cells, and {trainer.title} trains '
             "clients of one server: choose fedavg, fedadam, fedyogi, fedadagrad or fedbuff."
         )
-    check_rule(config.algorithm.rule, trainer.title)
+    check_rule(config.rule, trainer.title)
     warm_start = config.warm_start
     conflicts = {
         f"executor={run.executor}": run.executor not in ("auto", "loop"),

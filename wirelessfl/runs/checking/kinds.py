@@ -15,7 +15,7 @@ from torch import Tensor, nn
 from channels import Access, Network
 from channels.concurrency import ignored_warnings
 from channels.streams import Stream
-from wirelessfl.algorithms import Method
+from wirelessfl.algorithms import HFedAvg, Method
 from wirelessfl.base.errors import ConfigError
 from wirelessfl.base.guard import calling
 from wirelessfl.base.registry import Choice
@@ -67,7 +67,7 @@ def base_of(kind: str, thing: Any, path: str, labels: str) -> Settings:
     base = dict(BASE.get(kind, {}))
     if kind == "metric":
         base |= LOSSES.get(labels, {})
-    elif kind == "algorithm" and thing.topology == "cells":
+    elif kind == "algorithm" and issubclass(thing, HFedAvg):
         base |= {"cells": 2}
     elif kind == "assigner" and thing.of_cells:
         base |= {"algorithm": "hfedavg", "cells": 2}

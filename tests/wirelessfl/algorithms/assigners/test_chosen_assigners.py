@@ -5,6 +5,7 @@ import torch
 
 import wirelessfl
 from wirelessfl import Config
+from wirelessfl.algorithms import assigner_of
 from wirelessfl.algorithms.assigners import ASSIGNERS, Assigner
 from wirelessfl.algorithms.fedavg import FedAvg
 from wirelessfl.base.errors import ConfigError
@@ -82,16 +83,25 @@ def test_every_assigner_has_a_preset_or_a_run():
     assert {name for _, name, *_ in SAME} == ASSIGNERS.classes().keys() - {"none"}
 
 
-def test_a_rule_that_defines_submodels_must_be_an_assigner():
-    """Its submodels would be ignored."""
-    with pytest.raises(ConfigError, match=r"Halves defines client_submodels, but is no assigner"):
+@pytest.mark.parametrize(
+    ("name", "place"),
+    [
+        ("client_submodels", "an assigner: derive it from one"),
+        ("remembers", "ServerMemory"),
+        ("uses_mean", r"payloads, as Payload\(..., mean=False\)"),
+        ("combine", "HFedAvg"),
+    ],
+)
+def test_an_algorithm_cannot_define_what_nothing_reads(name, place):
+    """It would be ignored."""
+    message = f"Own defines {name}, which would be ignored: it belongs to {place}"
+    with pytest.raises(ConfigError, match=message):
+        type("Own", (FedAvg,), {name: None, "__module__": __name__})
 
-        class Halves(FedAvg):
-            def client_submodels(self, context):
-                return None
 
+def test_an_algorithm_that_derives_from_an_assigner_brings_it():
     class Whole(Assigner, FedAvg):
         def client_submodels(self, context):
             return None
 
-    assert Whole().assigner.client_submodels(None) is None
+    assert assigner_of(Whole()).client_submodels(None) is None

@@ -10,6 +10,7 @@ from channels import Access, EqualSlots, Network
 from tests.wirelessfl.small import model
 from wirelessfl.air.uplinks import Uplink
 from wirelessfl.air.uplinks.aircomp import AirComp
+from wirelessfl.algorithms.algorithm import recounted
 from wirelessfl.engine.server.ledger import Ledger
 from wirelessfl.runs.build import build
 
@@ -71,7 +72,7 @@ def test_the_servers_tracking_term_stays_the_mean_of_the_clients_terms(config, t
         assert not arrivals.all()
         training.train(replace(plan, arrivals=arrivals), training.server.cloud)
     held = training.server.nodes or training.server.cloud
-    for term in training.server.rule.recounted:
+    for term in recounted(training.server.rule):
         own = [training.server.states.get(term, client) for client in range(9)]
         zero = torch.zeros_like(held[term][0]) if held[term].dim() > 1 else held[term] * 0
         own = torch.stack([zero if kept is None else kept for kept in own])

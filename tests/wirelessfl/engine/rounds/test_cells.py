@@ -10,6 +10,7 @@ from torch.nn import functional as F
 
 from channels import Network
 from channels.streams import Stream
+from wirelessfl.algorithms.algorithm import ServerMemory
 from wirelessfl.algorithms.fedadam import FedAdam
 from wirelessfl.models import FCNN
 from wirelessfl.runs.build import build
@@ -39,7 +40,7 @@ LOOP = {
 OVER_THE_AIR = {"uplink": "aircomp", "beamformer": "random"}
 
 
-class CloudMoments(FedAdam):
+class CloudMoments(ServerMemory, FedAdam):
     """FedAdam at edge servers; the cloud averages their moments like the model."""
 
     node_state = False

@@ -12,6 +12,7 @@ from solvers import OptimalBands
 from tests.wirelessfl.engine.rounds.test_arrivals import CASES, setup_of
 from wirelessfl.air.delivery import cut_off, delivered, late_updates
 from wirelessfl.air.failures import Failing
+from wirelessfl.algorithms.algorithm import recounted
 from wirelessfl.config import Config
 
 ACCESSES = {
@@ -134,7 +135,7 @@ def test_a_round_with_late_updates_equals_a_round_of_the_others(config, toy, cas
     assert setup.training.totals.late == late.sum() * setup.planner.settings.edge_rounds
     assert setup.training.totals.lost == 0
     assert setup.training.ledger.heard[plan.clients].tolist() == (~late).tolist()
-    for term in setup.training.server.rule.recounted:
+    for term in recounted(setup.training.server.rule):
         held = [setup.training.server.states.get(term, client) for client in np.flatnonzero(late)]
         assert all(kept is None or not kept.any() for kept in held)
 

@@ -14,6 +14,7 @@ from channels import Network
 from channels.streams import Stream
 from wirelessfl.air.participants import BLOCK, ConsecutiveClients, PresentClients
 from wirelessfl.air.uplinks import UPLINKS
+from wirelessfl.algorithms.algorithm import ServerMemory, stored_vectors
 from wirelessfl.algorithms.fedavg import FedAvg
 from wirelessfl.algorithms.scaffold import Scaffold
 from wirelessfl.config import Config
@@ -33,7 +34,7 @@ NODE_OF = np.array([0, 0, 1, 1, 1])
 
 
 @dataclass(frozen=True)
-class Remembering(FedAvg):
+class Remembering(ServerMemory, FedAvg):
     """Adds the mean of the senders' previous payloads to the update, and counts merges."""
 
     name = "remembering"
@@ -56,7 +57,7 @@ class Remembering(FedAvg):
 
 def server_of(algorithm, *, samples=SAMPLES, node_of=NODE_OF, uplink="tdma"):
     weights = Weights(node_of, samples)
-    states = InMemory((*algorithm.client_state, *algorithm.remembers), SPEC.size)
+    states = InMemory(stored_vectors(algorithm), SPEC.size)
     return Server(algorithm, UPLINKS.find(uplink)(), weights, states, START.clone())
 
 

@@ -8,6 +8,8 @@ import torch
 
 from wirelessfl.air.delays import ShiftedExponential
 from wirelessfl.air.uplinks import UPLINKS
+from wirelessfl.algorithms import assigner_of
+from wirelessfl.algorithms.algorithm import stored_vectors
 from wirelessfl.algorithms.step_sizes import unchanged
 from wirelessfl.engine.rounds.local_training import LocalTraining
 from wirelessfl.engine.server.client_states import InMemory
@@ -62,14 +64,15 @@ def task(config, toy):
                 rule,
                 uplink or UPLINKS.find("tdma")(),
                 weights or Weights(np.zeros(clients, dtype=np.int64)),
-                InMemory((*rule.client_state, *rule.remembers), model.objective.spec.size),
+                InMemory(stored_vectors(rule), model.objective.spec.size),
                 model.start,
             )
-            tested = rule.assigner.tested(structure.neurons)
+            assigner = assigner_of(rule)
+            tested = assigner.tested(structure.neurons)
             local = LocalTraining(model.executor, StepCounts(STEPS))
             stream = setup.stream
             seconds = RequestSeconds(delays or ShiftedExponential([1.0], np.ones(clients), stream))
-            submodels = RequestSubmodels(rule.assigner, structure.whole, clients, stream, seconds)
+            submodels = RequestSubmodels(assigner, structure.whole, clients, stream, seconds)
             tested = None if tested is None else tested.of(np.zeros(1, dtype=np.int64))
             return TaskLearner(
                 server,

@@ -9,6 +9,8 @@ import torch
 import wirelessfl
 from channels.streams import Stream
 from wirelessfl.air.delays import Elements, Wireless
+from wirelessfl.algorithms import assigner_of
+from wirelessfl.algorithms.algorithm import stored_vectors
 from wirelessfl.config import Config
 from wirelessfl.engine.assignment import RandomAssignment
 from wirelessfl.engine.events import Started
@@ -65,18 +67,18 @@ def made(config, data, streams):
     elements = Elements.of(algorithm, model.objective.spec)
     steps, each = [StepCounts(STEPS)] * count, [seconds] * count
     delays = Wireless(network, uplink, steps, each, [elements] * count, None, Stream(99))
-    whole = Structure(model, None).whole
+    whole, assigner = Structure(model, None).whole, assigner_of(algorithm)
     learners = [
         TaskLearner(
             Server(
                 algorithm,
                 uplink,
                 Weights(np.zeros(CLIENTS, dtype=np.int64), model.sample_weights("samples")),
-                InMemory(algorithm.remembers, size),
+                InMemory(stored_vectors(algorithm), size),
                 model.start,
             ),
             LocalTraining(model.executor, StepCounts(STEPS)),
-            RequestSubmodels(algorithm.assigner, whole, CLIENTS, stream, RequestSeconds(delays)),
+            RequestSubmodels(assigner, whole, CLIENTS, stream, RequestSeconds(delays)),
             model.evaluation(None),
             stream,
             name=name,

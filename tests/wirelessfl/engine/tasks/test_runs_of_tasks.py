@@ -9,9 +9,7 @@ import pytest
 import torch
 
 import wirelessfl
-from wirelessfl.algorithms.fedast import FedAST
 from wirelessfl.algorithms.fedasync import FedAsync
-from wirelessfl.algorithms.fedavg import FedAvg
 from wirelessfl.algorithms.fedbuff import FedBuff
 from wirelessfl.config import Config
 from wirelessfl.engine.events import Report
@@ -291,11 +289,6 @@ def test_spread_is_algorithm_4():
     assert spread(updates, 0.2, 0.5, 7) == pytest.approx(expected)
     assert spread(10.0 * updates, 0.2, 0.5, 7) == pytest.approx(expected)
     assert spread(torch.zeros(3, 2), 0.2, 0.5, 7) is None
-
-
-def test_server_step_sizes_equal_the_setting():
-    assert FedAST(server_lr=0.3).server_step_size == 0.3
-    assert FedAvg(server_lr=0.7).server_step_size == 0.7
 
 
 def test_weight_decay_is_part_of_the_gradient(tmp_path, toy):
