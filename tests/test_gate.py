@@ -251,11 +251,12 @@ def choices(hint):
 def test_every_value_and_every_setting_is_covered(configs):
     """Every value of a choice occurs, and every setting has a value other than its default."""
     missing = set()
-    for section, model in SECTIONS.items():
-        for key, info in model.model_fields.items():
+    for section, owner in SECTIONS.items():
+        hints = get_type_hints(owner, include_extras=True)
+        for key, default in vars(owner()).items():
             found = {getattr(getattr(config, section), key) for config in configs}
-            missing |= {f"{key} {word}" for word in choices(info.annotation) - found}
-            if found <= {info.default}:
+            missing |= {f"{key} {word}" for word in choices(hints[key]) - found}
+            if found <= {default}:
                 missing.add(key)
     for section, classes in CLASSES.items():
         defaults, words = {}, {}

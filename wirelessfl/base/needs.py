@@ -106,14 +106,10 @@ def needs_of(owner: type[Any], kind: type[Needs] = Needs) -> Mapping[str, tuple[
         owner: class of the section or choice.
         kind: ``Needs``, ``Fits`` or ``Suits``.
     """
-    if hasattr(owner, "model_fields"):
-        metadata = {name: info.metadata for name, info in owner.model_fields.items()}
-    else:
-        hints = get_type_hints(owner, include_extras=True)
-        metadata = {name: getattr(hint, "__metadata__", ()) for name, hint in hints.items()}
+    hints = get_type_hints(owner, include_extras=True)
     by_name = {
-        name: tuple(need for entry in entries for need in _of_kind(entry, kind))
-        for name, entries in metadata.items()
+        name: tuple(n for entry in getattr(hint, "__metadata__", ()) for n in _of_kind(entry, kind))
+        for name, hint in hints.items()
     }
     return {name: needs for name, needs in by_name.items() if needs}
 

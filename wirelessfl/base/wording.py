@@ -7,6 +7,7 @@ import math
 import types
 import typing
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import is_dataclass
 from functools import wraps
 from pathlib import Path
 from typing import Any, Literal, TypeVar, cast, get_args, get_origin
@@ -197,40 +198,37 @@ def _limits(info: FieldInfo) -> str:
 
 def explain(
     error: ValidationError,
-    find: Callable[[tuple[Any, ...]], tuple[str, FieldInfo] | None],
-    unknown: Callable[[str, str, object], str],
+    infos: Mapping[str, FieldInfo],
+    prefix: str = "",
+    unknown: Callable[[str, str, object], str] | None = None,
 ) -> str:
     """Summarise pydantic's errors in one line that names settings, values and remedies.
 
     Args:
-        error: pydantic's errors.
-        find: returns the name and field of the setting at an error's location, or None if the
-            location is not a single setting.
-        unknown: returns the message for an unknown setting, given its section ("" outside
-            sections), its name and its value.
+        error: pydantic's errors in the settings of a section or choice.
+        infos: type and limits of each setting, by name.
+        prefix: name of the section with a dot; "" for a choice.
+        unknown: returns the message for an unknown setting, given its section, its name and its
+            value.
     """
     lines: dict[str, str] = {}
     for entry in error.errors():
         place, value = entry["loc"], entry["input"]
-        where = ".".join(str(part) for part in place)
-        if entry["type"] == "extra_forbidden":
-            section = ".".join(str(part) for part in place[:-1])
-            lines[where] = unknown(section, str(place[-1]), value)
+        where = prefix + ".".join(str(part) for part in place)
+        if entry["type"] == "unexpected_keyword_argument" and unknown is not None:
+            lines[where] = unknown(where.rpartition(".")[0], str(place[-1]), value)
             continue
-        setting = find(place)
+        info = infos.get(str(place[0])) if place else None
+        nested = info is not None and is_dataclass(without_none(info.annotation))
         if entry["type"] == "value_error":
             text = str(entry["ctx"]["error"]).removesuffix(".") + "."
-            if setting is not None:
-                text = f"{setting[0]}: {text}"
-            elif where:  # raised for a section: the message begins with the setting's name
-                text = f"{where}.{text}"
-            lines[where] = text
-        elif setting is None:
-            table = entry["type"] in ("model_type", "dict_type")
-            need = "give a table of settings" if table else "give another value"
-            lines[where] = f"{where} is {shown(value)}: {need}."
+            # That of a whole section or choice begins with the setting's name.
+            lines[where] = (f"{prefix}{place[0]}: " if place else prefix) + text
+        elif info is None or nested:
+            need = "a table of settings" if entry["type"] == "dataclass_type" else "another value"
+            lines[where] = f"{where} is {shown(value)}: give {need}."
         else:
-            name, info = setting
+            setting = name = f"{prefix}{place[0]}"
             index = next((part for part in place if isinstance(part, int)), None)
             if entry["type"] == "missing" and index is None:
                 lines.setdefault(name, f"{name} is missing: {needed(info)}")
@@ -238,7 +236,7 @@ def explain(
             if index is not None and entry["type"] != "missing":
                 name = f"{name}[{index}]"
             # Report only the first wrong entry of a list: pydantic also calls the list too short.
-            lines.setdefault(setting[0], _wrong(name, value, info))
+            lines.setdefault(setting, _wrong(name, value, info))
     return " ".join(lines.values())
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import MISSING, Field, dataclass, fields, replace
 from functools import cache
 from pathlib import Path
@@ -73,13 +73,12 @@ class Flag:
         return METAVARS.get(kind, "NAME")
 
 
-def section_flags() -> Iterator[Flag]:
+def section_flags() -> list[Flag]:
     """The flags of sections."""
-    for section, model in SECTIONS.items():
-        infos = model.model_fields
-        kinds = [without_none(info.annotation) for info in infos.values()]
-        for (name, info), kind in zip(infos.items(), kinds, strict=True):
-            yield Flag(name, section, name, kind, info.description or "", info.default)
+    return _flags(
+        (name, section, {entry: entry.name for entry in fields(section)})
+        for name, section in SECTIONS.items()
+    )
 
 
 def flags_of(owners: Iterable[tuple[str, type[Choice]]]) -> list[Flag]:
@@ -96,8 +95,8 @@ def flags_of(owners: Iterable[tuple[str, type[Choice]]]) -> list[Flag]:
     )
 
 
-def _flags(named: Iterable[tuple[str, type[Choice], Mapping[Field[Any], str]]]) -> list[Flag]:
-    """The flags of some settings of choices, given their names."""
+def _flags(named: Iterable[tuple[str, type[Any], Mapping[Field[Any], str]]]) -> list[Flag]:
+    """The flags of some settings of sections and choices, given their names."""
     settings: list[tuple[str, Field[Any], str, FieldInfo]] = []
     for kind, owner, names in named:
         hints = get_type_hints(owner, include_extras=True) if names else {}

@@ -229,6 +229,5 @@ def config_value(config: Config, flag: str) -> Any:
     section, key = homes[flag]
     if (section, key) in config.unused():
         return None
-    table = config.table(section)
-    value = table.get(key) if isinstance(table, Mapping) else getattr(table, key)
+    value = config.table(section).get(key)
     return str(value) if isinstance(value, Path) else value

@@ -36,9 +36,10 @@ def dropped_notes(tables: Mapping[str, Any], config: Config) -> list[str]:
         lost = {
             key: value
             for key, value in table.items()
-            if key != "name" and value is not None and (section, key) not in config.places
+            if key not in ("name", "predicted") and value is not None
+            if (section, key) not in config.places
         }
-        if section == "run" and "predicted" in table and config.run.predicted is None:
+        if "predicted" in table and config.run.predicted is None:
             notes.append("the settings are not those of the design: its predictions are left out.")
         if not lost:
             continue

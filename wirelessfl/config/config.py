@@ -6,7 +6,7 @@ Field names are flag names (``data_dir`` is ``--data-dir``) and TOML keys; secti
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -16,10 +16,10 @@ from channels.concurrency import cached_property
 from wirelessfl.base.errors import ConfigError
 from wirelessfl.base.wording import shown
 from wirelessfl.config.choices import ENDLESS, task_names
+from wirelessfl.config.kinds import section_homes
 from wirelessfl.config.named import Trust, import_paths
 from wirelessfl.config.resolve import check, filled, kept_tables, refusal, unused
-from wirelessfl.config.sections import SECTIONS
-from wirelessfl.config.sections.section import read_only
+from wirelessfl.config.sections.section import read_only, refuse_change
 from wirelessfl.config.settings import Place, Settings
 from wirelessfl.config.tables import (
     OnIdle,
@@ -150,16 +150,14 @@ class Config(Settings):
         """
         idle = {key for section, key in self.unused() if section == "network"}
         defaults = {
-            key
-            for key, entry in type(self.network).model_fields.items()
-            if getattr(self.network, key) == entry.default is not None and key not in idle
+            ("network", entry.name)
+            for entry in fields(self.network)
+            if getattr(self.network, entry.name) == entry.default is not None
+            and entry.name not in idle
         }
-        stated = self.network.model_fields_set | defaults
-        if stated == self.network.model_fields_set:
+        if defaults <= self.places:
             return self
-        network = type(self.network).model_construct(stated, **dict(self.network))
-        places = self.places | {("network", key) for key in defaults}
-        made = self._with(network=network, places=places)
+        made = self._with(places=self.places | defaults)
         check(made)
         if self.regime.of_tasks:
             tasks = {name: task.with_known_network() for name, task in self._tasks.items()}
@@ -208,10 +206,10 @@ class Config(Settings):
         training = self.training
         targets = [task.evaluation.target for task in tasks.values() or [self]]
         ended = self.training.max_seconds is not None or None not in targets
-        if ended and "rounds" not in self.training.model_fields_set:
+        if ended and not self.states("training", "rounds"):
             if not all("rounds" in table for table in tables.values()) or not tables:
                 check_end(self)
-            training = training.filled(rounds=ENDLESS)
+            training = replace(training, rounds=ENDLESS)
             tasks = {
                 name: task if "rounds" in tables[name] else task._endless()
                 for name, task in tasks.items()
@@ -219,7 +217,7 @@ class Config(Settings):
         return self._with(task=typed_tables, training=training, _tasks=tasks)
 
     def _endless(self) -> Config:
-        return self._with(training=self.training.filled(rounds=ENDLESS))
+        return self._with(training=replace(self.training, rounds=ENDLESS))
 
     def with_run(
         self,
@@ -233,11 +231,13 @@ class Config(Settings):
             tasks: further values for the tables of tasks, by task name.
         """
         for key in values:
-            if key not in SECTIONS["run"].model_fields:
+            if ("run", key) not in section_homes().values():
                 raise ConfigError(unknown_setting(self.all_tables(), "run", key, values[key]))
         further = {name: dict(run) for name, run in (tasks or {}).items()}
         tables = tuple(table | further.get(table["name"], {}) for table in self.task)
-        run = self.run.model_copy(update=typed("run", values))
+        changed = typed("run", values)
+        places = self.places - {("run", key) for key in changed}
+        places |= {("run", key) for key, value in changed.items() if value is not None}
         by_task = {
             table["name"]: self.tasks[table["name"]].with_run(
                 {key: value for key, value in values.items() if key not in table}
@@ -245,7 +245,8 @@ class Config(Settings):
             )
             for table in tables
         }
-        return self._with(run=run, task=tables, _tasks=by_task)
+        run = replace(self.run, **changed)
+        return self._with(run=run, places=places, task=tables, _tasks=by_task)
 
     def settled(
         self,
@@ -370,12 +371,8 @@ class Config(Settings):
         return frozenset(path for _, path in import_paths(self.used_tables()))
 
 
-def _refuse_change(config: Config, name: str, value: Any) -> None:
-    raise ConfigError(read_only(name))
-
-
 # That of a frozen dataclass cannot be written into the class.
-Config.__setattr__ = _refuse_change  # type: ignore[assignment,method-assign]
+Config.__setattr__ = refuse_change  # type: ignore[method-assign]
 
 
 def _refuse(

@@ -233,7 +233,9 @@ def flag_names(owner: type[Choice], taken: Container[str]) -> dict[str, str]:
 def section_homes() -> Mapping[str, tuple[str, str]]:
     """Section and key of each flag that does not belong to a choice."""
     return {
-        name: (section, name) for section, model in SECTIONS.items() for name in model.model_fields
+        entry.name: (name, entry.name)
+        for name, section in SECTIONS.items()
+        for entry in fields(section)
     }
 
 

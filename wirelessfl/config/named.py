@@ -7,7 +7,7 @@ import os
 from collections.abc import Callable, Iterator, Mapping
 from functools import cache, lru_cache
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 from pydantic import Field
 
@@ -21,7 +21,7 @@ from wirelessfl.base.needs import GIVEN, needs_of
 from wirelessfl.base.registry import import_path
 from wirelessfl.base.torch_state import seeded_generators
 from wirelessfl.config.choices import KINDS, parse_task
-from wirelessfl.config.sections import PLACES, NetworkSection, Section
+from wirelessfl.config.sections import PLACES, NetworkSection, Section, frozen
 from wirelessfl.config.sections.network import STEP
 from wirelessfl.config.sections.training import listed
 from wirelessfl.data.files import is_folder_path
@@ -149,13 +149,15 @@ LINK_KINDS = ("layout", "path_loss", "fading")
 """Kinds of choices that a given network replaces."""
 
 
+@frozen
 class GivenNetwork(Section):
     """The size of a given network."""
 
-    cells: int = Field(ge=1)
-    clients: int = Field(ge=1)
+    cells: Annotated[int, Field(ge=1)]
+    clients: Annotated[int, Field(ge=1)]
 
 
+@frozen
 class GivenSection(Section):
     """The ``[given]`` table of ``config.toml``: objects given to ``wirelessfl.run``.
 
@@ -186,7 +188,7 @@ class GivenSection(Section):
     @property
     def names(self) -> list[str]:
         """Names of the given objects, in the order of the fields."""
-        return [name for name, value in self if value is not None]
+        return [name for name, value in vars(self).items() if value is not None]
 
 
 @cache
@@ -199,23 +201,6 @@ def replaced_by_network(radio: bool = True) -> tuple[str, ...]:
     """
     replaced = {GIVEN, STEP[0]} if radio else {GIVEN}
     return tuple(key for key, needs in needs_of(NetworkSection).items() if replaced & {*needs})
-
-
-def chosen(settings: NetworkSection, radio: bool = True) -> dict[str, Any]:
-    """Settings given by the user that a given network would replace, with their values.
-
-    Settings that are None are left out, because None means the default.
-    """
-    values = {key: getattr(settings, key) for key in replaced_by_network(radio)}
-    stated = settings.model_fields_set
-    return {key: value for key, value in values.items() if key in stated and value is not None}
-
-
-def given_values(marks: GivenSection) -> Mapping[str, Mapping[str, Any]]:
-    """Values of settings that follow from the given objects, by section."""
-    return {
-        "network": {} if marks.network is None else dict(marks.network),
-    }
 
 
 def own_network(path: str, seed: int, *, again: bool = False) -> Network:

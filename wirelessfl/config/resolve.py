@@ -7,8 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from pydantic import BaseModel
-
+from channels import Network
 from wirelessfl.air.radio import Placed
 from wirelessfl.algorithms.algorithm import check_participation
 from wirelessfl.base.errors import ConfigError
@@ -17,7 +16,7 @@ from wirelessfl.base.registry import Choice
 from wirelessfl.base.wording import shown
 from wirelessfl.config.choices import CHOSEN, KINDS, check_local
 from wirelessfl.config.kinds import PARTS
-from wirelessfl.config.named import given_values, own_network
+from wirelessfl.config.named import GivenNetwork, own_network
 from wirelessfl.config.sections import SECTIONS
 from wirelessfl.config.settings import Place, Settings
 from wirelessfl.config.typed_tables import ChoiceTable
@@ -89,8 +88,7 @@ def refusal(settings: Settings, place: Place, reason: str) -> str:
 def _stated(settings: Settings, place: Place) -> str:
     """A setting with its value, as in messages."""
     section, key = place
-    table = settings.table(section)
-    value = table[key] if isinstance(table, Mapping) else getattr(table, key)
+    value = settings.table(section)[key]
     return f"{section if key == 'name' and section in KINDS else key}={shown(value)}"
 
 
@@ -98,8 +96,6 @@ def kept_tables(settings: Settings, dropped: Collection[Place]) -> dict[str, Any
     """The tables of all settings that are not in ``dropped``."""
     tables: dict[str, Any] = {}
     for section, values in settings.all_tables().items():
-        if isinstance(values, BaseModel):
-            values = values.model_dump()
         if isinstance(values, Mapping):
             kept = {key: v for key, v in values.items() if (section, key) not in dropped}
             if section not in KINDS or kept:
@@ -115,9 +111,7 @@ MAX_CELLS, EDGE_ROUNDS = 4, 5
 
 
 def filled(settings: Settings, dropped: Collection[Place]) -> Settings:
-    """A copy with defaults that depend on other settings filled in.
-
-    ``model_fields_set`` of a section still contains only the settings that the user gave.
+    """A copy with defaults that depend on other settings filled in; they do not count as given.
 
     Args:
         settings: the given settings.
@@ -126,28 +120,26 @@ def filled(settings: Settings, dropped: Collection[Place]) -> Settings:
     Raises:
         ConfigError: the data set or the tokenizer is unknown.
     """
-    values: dict[str, Any] = {name: getattr(settings, name) for name in SECTIONS}
-    for section, defaults in given_values(settings.given).items():
-        values[section] = values[section].filled(**defaults)
-    named = settings.network.network
-    if named is not None and settings.given.network is None:
-        network_object = own_network(named, settings.run.seed)
-        values["network"] = values["network"].filled(
-            cells=network_object.cells, clients=network_object.clients
-        )
-    network, training = values["network"], values["training"]
+    network, training = settings.network, settings.training
+    source: Network | GivenNetwork | None = settings.given.network
+    if source is None and network.network is not None:
+        source = own_network(network.network, settings.run.seed)
+    if source is not None:
+        network = replace(network, cells=source.cells, clients=source.clients)
     star = not settings.hierarchical
     cells = network.cells or (STAR_CELLS if star else min(MAX_CELLS, network.clients))
-    values["network"] = network.filled(
+    network = replace(
+        network,
         cells=cells,
         coherence=network.coherence or settings.uplink.coherence,
         channel=_absolute(network.channel),
     )
     rounds = training.rounds
-    if "rounds" not in training.model_fields_set:
+    if not settings.states("training", "rounds"):
         senders = cells if settings.regime.merges_cells else network.clients
         rounds = settings.schedule.default_rounds(rounds, senders)
-    values["training"] = training.filled(
+    training = replace(
+        training,
         rounds=rounds,
         edge_rounds=training.edge_rounds or (STAR_EDGE_ROUNDS if star else EDGE_ROUNDS),
     )
@@ -155,7 +147,7 @@ def filled(settings: Settings, dropped: Collection[Place]) -> Settings:
         tokenizer = settings.tables["model"].get("pretrained") or settings.model.default_tokenizer
         settings = replace(settings, dataset=settings.dataset.filled(tokenizer))
     tables = {kind: _full_table(settings, kind, dropped) for kind in settings.tables}
-    return replace(settings, **values, tables=tables)
+    return replace(settings, network=network, training=training, tables=tables)
 
 
 def _full_table(settings: Settings, kind: str, dropped: Collection[Place]) -> ChoiceTable:

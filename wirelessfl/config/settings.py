@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import asdict, dataclass, field, fields, replace
 from typing import Any
 
 from channels.concurrency import cached_property
@@ -12,14 +12,13 @@ from wirelessfl.base.import_paths import absolute
 from wirelessfl.base.registry import Choice
 from wirelessfl.config.choices import CHOSEN, DEFAULTS, KINDS, Choices, Regime
 from wirelessfl.config.kinds import PARTS, Frame, given_classes
-from wirelessfl.config.named import GivenSection, chosen
+from wirelessfl.config.named import GivenSection, replaced_by_network
 from wirelessfl.config.sections import (
     SECTIONS,
     DataSection,
     EvaluationSection,
     NetworkSection,
     RunSection,
-    Section,
     SessionsSection,
     TrainingSection,
 )
@@ -98,11 +97,15 @@ class Settings(Choices):
         return str(self.tables[kind]["name"])
 
     def table(self, name: str) -> Any:
-        """The section of this name, or the table of the choice; None if there is no choice."""
-        return self.tables.get(name) if name in CHOSEN else getattr(self, name)
+        """The settings of a section or a choice, by name; None if there is no choice."""
+        if name in CHOSEN:
+            return self.tables.get(name)
+        if name == "task":
+            return self.task
+        return asdict(self.given) if name == "given" else {**vars(getattr(self, name))}
 
     def all_tables(self) -> dict[str, Any]:
-        """All sections and tables, by name."""
+        """The settings of all sections, choices and tasks, by name."""
         return {name: self.table(name) for name in ORDER}
 
     def given_tables(self) -> dict[str, Any]:
@@ -114,11 +117,25 @@ class Settings(Choices):
             if kind in self.tables and kind in self.given_kinds
         }
         for section in ("given", *SECTIONS):
-            if stated := getattr(self, section).model_dump(exclude_unset=True):
+            if stated := self.given_settings(section):
                 tables[section] = stated
         if self.task:
             tables["task"] = tuple(dict(table) for table in self.task)
         return tables
+
+    def given_settings(self, section: str) -> dict[str, Any]:
+        """The settings of a section that were given, with their values."""
+        marks = section == "given"  # all of them are
+        return {
+            key: value
+            for key, value in self.table(section).items()
+            if ((section, key) in self.places or marks) and value is not None
+        }
+
+    def replaced_by_network(self) -> dict[str, Any]:
+        """The settings of a section that were given and that a given network would replace."""
+        stated, keys = self.given_settings("network"), replaced_by_network(self.frame.radio)
+        return {key: stated[key] for key in keys if key in stated}
 
     def _given_table(self, kind: str) -> dict[str, Any]:
         table, choice = self.tables[kind], self.choice(kind)
@@ -165,7 +182,7 @@ class Settings(Choices):
     @property
     def clients_known(self) -> bool:
         """Whether cells and clients are final, so that no other network can be given to the run."""
-        return self.given.network is not None or bool(chosen(self.network, self.frame.radio))
+        return self.given.network is not None or bool(self.replaced_by_network())
 
     @property
     def total_rounds(self) -> int:
@@ -182,7 +199,7 @@ def unresolved(settings: Settings) -> Settings:
         settings: resolved settings.
     """
     values = {field.name: getattr(settings, field.name) for field in fields(Settings)}
-    values |= {name: _as_given(getattr(settings, name)) for name in SECTIONS}
+    values |= {name: section(**settings.given_settings(name)) for name, section in SECTIONS.items()}
     tables = {
         kind: ChoiceTable(
             (key, value)
@@ -229,26 +246,14 @@ def with_objects(
         places.discard(("dataset", "name"))
         kinds.discard("dataset")
     if metric:
-        values["evaluation"] = _with(settings.evaluation, metric=tuple(metric))
+        values["evaluation"] = replace(settings.evaluation, metric=tuple(metric))
         places.add(("evaluation", "metric"))
     if clients is not None:
-        values["network"] = _with(settings.network, clients=clients)
+        values["network"] = replace(settings.network, clients=clients)
         places.add(("network", "clients"))
     return replace(
         settings, **values, tables=tables, places=frozenset(places), given_kinds=frozenset(kinds)
     )
-
-
-def _as_given(section: Section) -> Section:
-    """A section with the values that were given, and its own defaults."""
-    stated = {key: getattr(section, key) for key in section.model_fields_set}
-    return type(section).model_construct(set(stated), **stated)
-
-
-def _with(section: Section, **values: Any) -> Section:
-    """A section with other values, which count as given."""
-    merged = dict(section) | values
-    return type(section).model_construct(section.model_fields_set | values.keys(), **merged)
 
 
 def _remade(cls: type[Any], table: Mapping[str, Any]) -> Any:

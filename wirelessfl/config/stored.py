@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import fields
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any, get_args, get_type_hints
 
 from wirelessfl.base.errors import ConfigError
 from wirelessfl.base.import_paths import is_import_path, short
@@ -48,9 +48,9 @@ def check_stored(tables: Mapping[str, Any], file: Path) -> None:
 
 def _check_values(table: Mapping[str, Any], file: Path) -> None:
     """Check that the settings of sections in a table are numbers if their fields are."""
-    fields_ = {k: info for s in SECTIONS.values() for k, info in s.model_fields.items()}
+    hints = {key: hint for s in SECTIONS.values() for key, hint in get_type_hints(s).items()}
     for key, value in table.items():
-        kind = fields_[key].annotation if key in fields_ else None
+        kind = hints.get(key)
         kinds = set(get_args(kind) or (kind,)) - {type(None)}
         number = type(value) is int or (type(value) is float and float in kinds)
         if not _is_plain(value) or (kinds and kinds <= {int, float} and not number):

@@ -236,7 +236,7 @@ def unknown_setting(tables: Mapping[str, Any], section: str, key: str, value: ob
         homes = section_homes()
     if section:
         # The table [given] is neither a section nor a choice.
-        names = SECTIONS[section].model_fields if section in SECTIONS else ()
+        names = [key for key, (home, _) in section_homes().items() if home == section]
         return f"unknown setting {key!r} in [{section}].{hint(key, names, homes)}"
     if isinstance(value, Mapping):
         return f"unknown table [{key}].{suggestion(key, (*SECTIONS, *NAMED))}"

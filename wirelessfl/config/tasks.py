@@ -10,7 +10,7 @@ from wirelessfl.algorithms import HFedAvg, find_algorithm
 from wirelessfl.base.errors import ConfigError
 from wirelessfl.base.wording import suggestion
 from wirelessfl.config.choices import KINDS, TASK_CHOICES, TASK_SETTINGS
-from wirelessfl.config.kinds import chosen_classes, owners_of
+from wirelessfl.config.kinds import chosen_classes, owners_of, section_homes
 from wirelessfl.config.sections import SECTIONS
 from wirelessfl.config.settings import Place, Settings
 from wirelessfl.engine.tasks.clients import check_gathering
@@ -47,8 +47,7 @@ def _homes(tables: Mapping[str, Any], per_task: tuple[str, ...]) -> dict[str, Pl
 
 
 def _value(settings: Settings, place: Place) -> Any:
-    section = settings.table(place[0])
-    return section[place[1]] if isinstance(section, Mapping) else getattr(section, place[1])
+    return settings.table(place[0])[place[1]]
 
 
 def typed_table(table: Mapping[str, Any], name: str, task: Settings) -> dict[str, Any]:
@@ -77,7 +76,7 @@ def inherited(settings: Settings, table: Mapping[str, Any], task: Settings) -> d
     for key in table:
         section, field = homes.get(key, ("", ""))
         if section and (section not in anew or section == INHERITED):
-            values[key] = dict(settings.table(section)).get(field)
+            values[key] = settings.table(section).get(field)
     return values
 
 
@@ -105,7 +104,7 @@ def _takes_several(tables: Mapping[str, Any], place: Place) -> bool:
     """Whether a setting is a tuple; a string without a comma is then its only entry."""
     section, key = place
     if section in SECTIONS:
-        return "tuple" in str(SECTIONS[section].model_fields[key].annotation)
+        return "tuple" in str(get_type_hints(SECTIONS[section])[key])
     if key == "name":
         return False
     return "tuple" in str(get_type_hints(chosen_classes(tables)[section])[key])
@@ -129,9 +128,9 @@ def with_table(settings: Settings, table: Mapping[str, Any], name: str) -> dict[
             ``cycles_per_step`` although ``step_seconds`` is set.
     """
     tables: dict[str, Any] = {k: dict(v) for k, v in settings.tables.items()}
-    tables |= {name: getattr(settings, name).model_dump() for name in SECTIONS}
-    tables["network"] = settings.network.model_dump(exclude_unset=True)
-    tables["given"] = settings.given.model_dump(exclude={"model", "data"})
+    tables |= {name: settings.table(name) for name in ("given", *SECTIONS)}
+    tables["network"] = settings.given_settings("network")
+    tables["given"] |= {"model": None, "data": None}
     if "algorithm" in table:
         _check_algorithm(table["algorithm"], name)
     try:
@@ -145,7 +144,7 @@ def with_table(settings: Settings, table: Mapping[str, Any], name: str) -> dict[
         if key not in homes:
             classes = chosen_classes(tables).values()
             whole = {entry.name for owner in classes for entry in fields(owner)} | set(KINDS)
-            if key in whole or any(key in section.model_fields for section in SECTIONS.values()):
+            if key in whole or key in section_homes():
                 raise ConfigError(
                     f"task {name!r} has {key!r}, which is a setting of the whole run. Remove it "
                     "from the task."

@@ -3,35 +3,24 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Mapping
+from collections.abc import Callable, Hashable, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import fields
 from functools import lru_cache, partial
 from typing import Any, NoReturn, cast, get_type_hints
 
-from pydantic import TypeAdapter, ValidationError, create_model
+from pydantic import TypeAdapter, ValidationError
 from pydantic.fields import FieldInfo
 
 from channels.streams import Stream
 from wirelessfl.base.errors import ConfigError
 from wirelessfl.base.guard import calling, of_project
 from wirelessfl.base.torch_state import seeded_generators
-from wirelessfl.base.wording import explain
+from wirelessfl.base.wording import explain, shown
 from wirelessfl.config.choices import CHOSEN, KINDS, Choices
 from wirelessfl.config.kinds import PARTS, chosen_classes, title_of, words
 from wirelessfl.config.named import GivenSection, check_text
-from wirelessfl.config.sections import (
-    SECTIONS,
-    DataSection,
-    EvaluationSection,
-    NetworkSection,
-    RunSection,
-    Section,
-    SessionsSection,
-    TrainingSection,
-    read_value,
-    types_in,
-)
+from wirelessfl.config.sections import SECTIONS, Section, read_value, types_in
 from wirelessfl.config.tables import hint, named_tables, unknown_setting
 
 
@@ -75,31 +64,32 @@ def _seeded(seed: int) -> AbstractContextManager[None]:
 
 
 @lru_cache(maxsize=256)
-def _adapter(choice: Hashable) -> TypeAdapter[Any]:
-    """The validator of a choice's settings; cached because building one takes milliseconds."""
-    adapter: TypeAdapter[Any] = TypeAdapter(cast(Any, choice))
+def _adapter(owner: Hashable) -> TypeAdapter[Any]:
+    """The validator of a section or choice; cached because building one takes milliseconds."""
+    adapter: TypeAdapter[Any] = TypeAdapter(cast(Any, owner))
     return adapter
 
 
-@lru_cache(maxsize=256)
-def _kinds_of(choice: Hashable) -> Mapping[str, frozenset[Any]]:
-    """The types of each of a choice's settings, by name."""
-    return {key: types_in(hint) for key, hint in _hints(choice).items()}
+@lru_cache(maxsize=256)  # thousands of configurations are read in a sweep
+def _infos(owner: Hashable) -> Mapping[str, FieldInfo]:
+    """Type, limits and description of each setting of a section or choice, by name."""
+    hints = get_type_hints(owner, include_extras=True)
+    names = [entry.name for entry in fields(cast(Any, owner))]
+    return {name: FieldInfo.from_annotation(hints[name]) for name in names}
 
 
 @lru_cache(maxsize=256)
-def _hints(choice: Hashable) -> Mapping[str, Any]:
-    """Annotations of a choice's settings, by name."""
-    hints = get_type_hints(choice, include_extras=True)
-    return {entry.name: hints[entry.name] for entry in fields(cast(Any, choice))}
+def _kinds(owner: Hashable) -> Mapping[str, frozenset[Any]]:
+    """The types of each setting of a section or choice, by name."""
+    return {name: types_in(info.annotation) for name, info in _infos(owner).items()}
 
 
 def _built(kind: str, choice: type[Any], table: Mapping[str, Any], local: type[Any] | None) -> Any:
     """The object that a table describes, with every value checked."""
     with calling(f"{words(kind)} {title_of(table)} cannot be created", ConfigError):
         settings = {key: value for key, value in table.items() if key != "name"}
-        inner = {} if local is None else _kinds_of(cast(Hashable, local))
-        names = [*inner, *_kinds_of(cast(Hashable, choice))]
+        inner = {} if local is None else _kinds(cast(Hashable, local))
+        names = [*inner, *_kinds(cast(Hashable, choice))]
         for key in settings:
             if key not in names:
                 raise ConfigError(
@@ -113,66 +103,65 @@ def _built(kind: str, choice: type[Any], table: Mapping[str, Any], local: type[A
         return _checked(choice, plain | {"local": _checked(local, inside)})
 
 
-def _checked(choice: type[Any], settings: dict[str, Any]) -> Any:
-    kinds = _kinds_of(cast(Hashable, choice))
-    settings = {key: read_value(key, value, kinds[key]) for key, value in settings.items()}
+def _checked(
+    owner: type[Any],
+    settings: Mapping[str, Any],
+    prefix: str = "",
+    unknown: Callable[[str, str, object], str] | None = None,
+) -> Any:
+    """A section or choice with these settings; for the other arguments see ``explain``."""
+    kinds = _kinds(cast(Hashable, owner))
+    settings = {
+        key: read_value(prefix + key, value, kinds[key]) if key in kinds else value
+        for key, value in settings.items()
+    }
     try:
-        built = _adapter(cast(Hashable, choice)).validate_python(settings)
+        built = _adapter(cast(Hashable, owner)).validate_python(settings)
     except ValidationError as error:
-        hints = _hints(cast(Hashable, choice))
-        infos = {key: FieldInfo.from_annotation(hints[key]) for key in kinds}
-        raise ConfigError(
-            explain(error, lambda place: named_setting(place, infos), lambda *_: "")
-        ) from None
+        infos = _infos(cast(Hashable, owner))
+        raise ConfigError(explain(error, infos, prefix, unknown)) from None
     for key, value in vars(built).items():
         if isinstance(value, float) and not math.isfinite(value):
             raise ConfigError(f"{key} is {value}: give a finite number.")
     return built
 
 
-def named_setting(
-    place: tuple[Any, ...], infos: Mapping[str, FieldInfo]
-) -> tuple[str, FieldInfo] | None:
-    """Name and field of the setting at a location in pydantic's errors, see ``explain``."""
-    return (place[0], infos[place[0]]) if place and place[0] in infos else None
-
-
-class _Tables(Section):
-    """The tables that belong to no choice."""
-
-    given: GivenSection = GivenSection()
-    data: DataSection = DataSection()
-    network: NetworkSection = NetworkSection()
-    training: TrainingSection = TrainingSection()
-    sessions: SessionsSection = SessionsSection()
-    evaluation: EvaluationSection = EvaluationSection()
-    run: RunSection = RunSection()
-    task: tuple[dict[str, Any], ...] = ()
-
-
-_CHOICES: dict[str, Any] = dict.fromkeys(CHOSEN, (dict[str, Any] | None, None))
-TypedTables = create_model("TypedTables", __base__=_Tables, **_CHOICES)
-"""All settings, by table.
-
-Choices are tables with a ``name`` and the settings of the named choice; None if the run has no
-such choice. ``task`` has one table per task. ``given`` marks the Python objects that replace
-settings and must be given to the run.
-"""
 ORDER = (*CHOSEN, "given", *SECTIONS, "task")
 """Names of all tables, in the order in which they are written."""
 
 
 def read_tables(tables: Mapping[str, Any]) -> dict[str, Any]:
-    """The typed tables of all sections and choices, from those given.
+    """The sections, and the tables of choices and tasks, from those given.
+
+    Choices are tables with a ``name`` and the settings of the named choice; None if the run has no
+    such choice. ``task`` has one table per task.
 
     Raises:
-        ConfigError: an unknown key, or a wrong value.
+        ConfigError: an unknown key, or a wrong value of a section.
     """
     named = named_tables(tables)
-    try:
-        return dict(TypedTables(**named))
-    except ValidationError as error:
-        raise ConfigError(explain(error, _setting, partial(unknown_setting, named))) from None
+    values: dict[str, Any] = {kind: named.get(kind) for kind in CHOSEN}
+    values["task"] = named.get("task", ())
+    problems = []
+    for name, section in (("given", GivenSection), *SECTIONS.items()):
+        try:
+            values[name] = _section(section, name, named)
+        except ConfigError as error:
+            problems.append(str(error))
+    problems += [unknown_setting(named, "", key, named[key]) for key in named if key not in ORDER]
+    if problems:
+        raise ConfigError(" ".join(problems))
+    return values
+
+
+def _section(section: type[Section], name: str, tables: Mapping[str, Any]) -> Section:
+    table = tables.get(name)
+    if table is None or table == {}:
+        return section()
+    if not isinstance(table, Mapping):
+        raise ConfigError(f"{name} is {shown(table)}: give a table of settings.")
+    made: Section = _checked(section, table, f"{name}.", partial(unknown_setting, tables))
+    return made
 
 
 def typed(section: str, values: Mapping[str, Any]) -> dict[str, Any]:
@@ -182,21 +171,8 @@ def typed(section: str, values: Mapping[str, Any]) -> dict[str, Any]:
         ConfigError: a wrong value.
     """
     check_text(values)
-    try:
-        read = SECTIONS[section](**values)
-    except ValidationError as error:
-        unknown = partial(unknown_setting, {section: values})
-        raise ConfigError(
-            explain(error, lambda place: _setting((section, *place)), unknown)
-        ) from None
+    read = _section(SECTIONS[section], section, {section: values})
     return {key: getattr(read, key) for key in values}
-
-
-def _setting(place: tuple[Any, ...]) -> tuple[str, FieldInfo] | None:
-    """Name and field of the setting at a location in the tables, see ``explain``."""
-    section = SECTIONS.get(place[0]) if place else None
-    setting = None if section is None else named_setting(place[1:], section.model_fields)
-    return setting and (f"{place[0]}.{setting[0]}", setting[1])
 
 
 class ChoiceTable(dict[str, Any]):

@@ -65,7 +65,7 @@ class StoredRun:
         """The finished run in a folder of a run."""
         about = RunDirectory(result.directory).about()
         about["numerics"] = min(row["numerics"] for row in result.rows)
-        run = result.config.run.model_dump()
+        run = vars(result.config.run)
         return cls(
             effective(result.config),
             [{k: v for k, v in row.items() if k not in DROPPED} for row in result.rows],

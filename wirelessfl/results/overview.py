@@ -214,8 +214,7 @@ def non_defaults(run: RunResult, *, trust: bool = False) -> tuple[dict[str, Any]
 def _static(section: str, table: Mapping[str, Any], key: str) -> Any:
     """The default of a setting that has no effect in a run of defaults; None if unknown."""
     if section in SECTIONS:
-        settings = SECTIONS[section].model_fields
-        return plain(settings[key].default) if key in settings else None
+        return plain(vars(SECTIONS[section]()).get(key))
     if section not in KINDS:
         return None
     if key == "name":
@@ -233,7 +232,7 @@ def _defaults(run: RunResult, trust: bool) -> tuple[dict[str, Any], dict[str, An
     """Default tables of the algorithm alone, and with all named choices of the run."""
     config = run.with_trust(trust)
     tables = config.used_tables()
-    objects = config.given.model_dump(exclude_none=True)
+    objects = config.given_settings("given")
     algorithm = {k: v for k, v in config.tables["algorithm"].items() if k in ("name", "local")}
     base: dict[str, Any] = {"algorithm": algorithm, "given": objects}
     names = {kind: {"name": tables[kind]["name"]} for kind in KINDS if kind in tables}

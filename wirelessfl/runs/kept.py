@@ -78,7 +78,7 @@ def price_run(config: Config, source: Path, folder: Path) -> list[Row]:
     tensors, state = checkpoint
     if state["numerics"] != NUMERICS:
         raise ConfigError(f"the run in {source} has numerics {state['numerics']}.")
-    there = config.with_run({**dict(here.run), "out": folder})
+    there = config.with_run({**vars(here.run), "out": folder})
     prices = repriced(trained.check_rows(state), here, there)
     simulated = prices.simulated
     entries = {

@@ -225,7 +225,7 @@ def _build(config: Config, objects: GivenObjects, shards: Shards) -> Setup:
                 error = caught
         if leading and shards.count > 1:
             settled, error = shards.from_first((setup.config.run if setup else None, error))
-            config = config if settled is None else config.settled(dict(settled))
+            config = config if settled is None else config.settled(vars(settled))
     failed = next((caught for caught in shards.all(error) if caught is not None), None)
     if failed is not None:
         if setup is not None:

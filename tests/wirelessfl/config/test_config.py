@@ -45,8 +45,7 @@ def test_a_copy_with_other_tables_is_resolved_again():
     assert [task.schedule.active for task in copy.tasks.values()] == [4, 7]
     assert copy.schedule.active == copy.schedule.requests == 7
     assert base.model_copy() == base
-    changed = base.training.model_copy(update={"rounds": 3})
-    assert base.model_copy(update={"training": changed}).tasks["mnist"].training.rounds == 3
+    assert base.model_copy(update={"training": {"rounds": 3}}).tasks["mnist"].training.rounds == 3
     star = Config.from_flags("fedavg")
     assert star.model_copy(update={"algorithm": {"name": "hist"}}).network.cells == 4
     with pytest.raises(ConfigError, match="lr is -1"):

@@ -5,7 +5,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import fields
 from pathlib import Path
-from typing import Any, Literal, get_args, get_origin, get_type_hints
+from typing import Any, ClassVar, Literal, get_args, get_origin, get_type_hints
 
 import pytest
 from pydantic.fields import FieldInfo
@@ -77,9 +77,10 @@ def wrong(info: FieldInfo) -> Iterator[tuple[str, Any, Any, str]]:
 
 def settings() -> Iterator[Any]:
     """Table, setting and field of every setting; once if several choices share it."""
-    for section, model in SECTIONS.items():
-        for name, info in model.model_fields.items():
-            if section != "given" and name not in OWN_MESSAGES:
+    for section, owner in SECTIONS.items():
+        for name, hint in get_type_hints(owner, include_extras=True).items():
+            if get_origin(hint) is not ClassVar and name not in OWN_MESSAGES:
+                info = FieldInfo.from_annotation(hint)
                 yield pytest.param({section: {}}, section, name, info, id=f"{section}-{name}")
     known, seen = {"algorithm": algorithm_classes()}, set()
     for kind, classes in (known | {kind: one.classes() for kind, one in KINDS.items()}).items():

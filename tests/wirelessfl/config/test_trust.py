@@ -6,6 +6,7 @@ import sys
 from contextlib import suppress
 from dataclasses import fields
 from pathlib import Path
+from typing import get_type_hints
 
 import pytest
 import tomli_w
@@ -23,6 +24,7 @@ ROOT = Path(__file__).parents[3]
 TEXT = re.compile(r"\bstr\b|Path|Literal")
 EVIL = """
 from pathlib import Path
+from typing import get_type_hints
 Path({marker!r}).write_text("imported")
 Net = 3
 """
@@ -153,9 +155,9 @@ def test_no_setting_imports_what_a_file_names(evil, tmp_path):
     choices["algorithm"] = algorithm_classes()
     places = [
         {section: {key: "evil:Net"}}
-        for section, model in SECTIONS.items()
-        for key, info in model.model_fields.items()
-        if TEXT.search(str(info.annotation))
+        for section, owner in SECTIONS.items()
+        for key, hint in get_type_hints(owner).items()
+        if TEXT.search(str(hint))
     ]
     places += [
         {kind: {"name": name, entry.name: "evil:Net"}}

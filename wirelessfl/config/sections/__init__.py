@@ -3,7 +3,14 @@
 from __future__ import annotations
 
 from wirelessfl.config.sections.network import NetworkSection
-from wirelessfl.config.sections.section import RunSection, Section, read_value, types_in
+from wirelessfl.config.sections.section import (
+    RunSection,
+    Section,
+    frozen,
+    read_value,
+    refuse_change,
+    types_in,
+)
 from wirelessfl.config.sections.training import (
     DataSection,
     EvaluationSection,
@@ -35,6 +42,8 @@ __all__ = [
     "Section",
     "SessionsSection",
     "TrainingSection",
+    "frozen",
     "read_value",
+    "refuse_change",
     "types_in",
 ]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated
 
-from pydantic import Field, field_validator
+from pydantic import AfterValidator, Field
 
 from channels.decibels import (
     LARGEST_DB,
@@ -31,7 +31,7 @@ from wirelessfl.base.needs import (
     Suits,
     without,
 )
-from wirelessfl.config.sections.section import Section
+from wirelessfl.config.sections.section import Section, frozen
 
 
 def _unless_beta(need: Needs) -> Needs:
@@ -44,61 +44,10 @@ SPEEDS = Suits(
     lambda _, owner: owner.cpu_hz is None or 0 < owner.cpu_hz[0] <= owner.cpu_hz[1],
     "cpu_hz is {owner.cpu_hz}: give 0 < LOW <= HIGH, in Hz",
 )
-
-
-class DevicesSection(Section):
-    """CPU speeds, cycles and energy; defaults from Section VI-C of the HIST paper."""
-
-    cpu_hz: Annotated[tuple[float, float] | None, BUILT, LINKS, without("step_seconds"), SPEEDS] = (
-        Field(None, description="CPU speeds, Hz (default: 1-2 GHz in slow, 2-4 in fast cells)")
-    )
-    slowdown: Annotated[float, BUILT, CELLS, LINKS] = Field(
-        1.0,
-        ge=1,
-        description="slowdown of CPUs and bandwidth in half the cells",
-    )
-    cycles_per_step: Annotated[
-        float, BUILT, LINKS, without("step_seconds"), without("cycles_per_flop")
-    ] = Field(1e6, gt=0, description="CPU cycles per step of the full model")
-    cycles_per_flop: Annotated[float | None, BUILT, LINKS, without("step_seconds")] = Field(
-        None,
-        gt=0,
-        le=1e30,
-        description="CPU cycles per counted FLOP of a full-model step (default: not counted)",
-    )
-    step_seconds: Annotated[float | None, STEP] = Field(
-        None,
-        gt=0,
-        le=1e15,
-        description="seconds per full-model step (default: CPU cycles / CPU speed)",
-    )
-    switched_capacitance: Annotated[float, BUILT, LINKS] = Field(
-        1e-28, ge=0, le=1, description="kappa: a CPU cycle at f Hz uses kappa f^2 joules"
-    )
-
-
 FEWER = Fits(
     lambda run, owner: not run.settings.clients_known or (owner.busy_clients or 0) <= owner.clients,
     "exceeds the {owner.clients} clients: lower it",
 )
-
-
-class BehaviourSection(Section):
-    """Availability, busy clients and drop-outs."""
-
-    availability: Annotated[float, ONE_SERVER, TASK_ROUNDS] = Field(
-        1.0, gt=0, le=1, description="fraction of clients available in each round"
-    )
-    busy_clients: Annotated[int | None, ONE_SERVER, REQUESTS, FEWER] = Field(
-        None,
-        ge=1,
-        description="maximum number of busy clients; further requests are queued (default: all)",
-    )
-    drop_out: Annotated[float, ONE_SERVER, TASKS] = Field(
-        0.0, ge=0, lt=1, description="probability that a client fails to return a requested update"
-    )
-
-
 Gain = Annotated[float, Field(ge=-LARGEST_DB, le=LARGEST_DB)]
 FIXED_SNR = (
     DRAWN,
@@ -113,7 +62,6 @@ NOISE = Needs(
     'conflicts with layout "{run.layout.title}", which fixes the SNR: choose layout "disc", '
     '"hexagonal" or "file"',
 )
-
 IN_WATTS = Suits(
     lambda _, owner: owner.transmit_power_w <= LARGEST_POWER_W,
     f"transmit_power_w is {{owner.transmit_power_w:g}}: give at most {LARGEST_POWER_W:g} W "
@@ -125,9 +73,29 @@ GAINS = Suits(
 )
 
 
-class RadioSection(Section):
-    """Band, powers, gains and noise; defaults from Section VI-C of the HIST paper."""
+@frozen
+class NetworkSection(Section):
+    """Cells and clients, their radio links, devices and behaviour.
 
+    Defaults of radio and devices are those of Section VI-C of the HIST paper.
+    """
+
+    cells: Annotated[int | None, BUILT, CELLS] = Field(
+        None, ge=1, description="number of cells (default: 4)"
+    )
+    clients: Annotated[int, BUILT] = Field(
+        60, ge=1, le=10**14, description="total number of clients"
+    )
+    # An absolute path, since a run may be resumed from another working directory.
+    network: Annotated[str | None, GIVEN, AfterValidator(absolute)] = Field(
+        None, description="own network, module:function (default: drawn)"
+    )
+    downlink_mbps: Annotated[float | None, LINKS] = Field(
+        None, gt=0, description="rate to each client, Mbit/s (default: no delay)"
+    )
+    backhaul_mbps: Annotated[float | None, CELLS] = Field(
+        None, gt=0, description="rate from edge server to cloud, Mbit/s (default: no delay)"
+    )
     bandwidth_hz: Annotated[float, BUILT, RADIO] = Field(
         9e6, gt=0, description="bandwidth per cell, Hz"
     )
@@ -166,33 +134,40 @@ class RadioSection(Section):
     coherence: Annotated[Coherence | None, CELLS, RADIO] = Field(
         None, description="how long a channel lasts, its coherence (default: the uplink's)"
     )
-
-
-class CellsSection(Section):
-    """Numbers of cells and clients, and wired links."""
-
-    cells: Annotated[int | None, BUILT, CELLS] = Field(
-        None, ge=1, description="number of cells (default: 4)"
+    cpu_hz: Annotated[tuple[float, float] | None, BUILT, LINKS, without("step_seconds"), SPEEDS] = (
+        Field(None, description="CPU speeds, Hz (default: 1-2 GHz in slow, 2-4 in fast cells)")
     )
-    clients: Annotated[int, BUILT] = Field(
-        60, ge=1, le=10**14, description="total number of clients"
+    slowdown: Annotated[float, BUILT, CELLS, LINKS] = Field(
+        1.0,
+        ge=1,
+        description="slowdown of CPUs and bandwidth in half the cells",
     )
-    network: Annotated[str | None, GIVEN] = Field(
-        None, description="own network, module:function (default: drawn)"
+    cycles_per_step: Annotated[
+        float, BUILT, LINKS, without("step_seconds"), without("cycles_per_flop")
+    ] = Field(1e6, gt=0, description="CPU cycles per step of the full model")
+    cycles_per_flop: Annotated[float | None, BUILT, LINKS, without("step_seconds")] = Field(
+        None,
+        gt=0,
+        le=1e30,
+        description="CPU cycles per counted FLOP of a full-model step (default: not counted)",
     )
-    downlink_mbps: Annotated[float | None, LINKS] = Field(
-        None, gt=0, description="rate to each client, Mbit/s (default: no delay)"
+    step_seconds: Annotated[float | None, STEP] = Field(
+        None,
+        gt=0,
+        le=1e15,
+        description="seconds per full-model step (default: CPU cycles / CPU speed)",
     )
-    backhaul_mbps: Annotated[float | None, CELLS] = Field(
-        None, gt=0, description="rate from edge server to cloud, Mbit/s (default: no delay)"
+    switched_capacitance: Annotated[float, BUILT, LINKS] = Field(
+        1e-28, ge=0, le=1, description="kappa: a CPU cycle at f Hz uses kappa f^2 joules"
     )
-
-    @field_validator("network")
-    @classmethod
-    def _absolute(cls, network: str | None) -> str | None:
-        # A run may be resumed from another working directory.
-        return absolute(network)  # type: ignore[no-any-return]
-
-
-class NetworkSection(BehaviourSection, DevicesSection, RadioSection, CellsSection):
-    """Cells and clients, their radio links, devices and behaviour."""
+    availability: Annotated[float, ONE_SERVER, TASK_ROUNDS] = Field(
+        1.0, gt=0, le=1, description="fraction of clients available in each round"
+    )
+    busy_clients: Annotated[int | None, ONE_SERVER, REQUESTS, FEWER] = Field(
+        None,
+        ge=1,
+        description="maximum number of busy clients; further requests are queued (default: all)",
+    )
+    drop_out: Annotated[float, ONE_SERVER, TASKS] = Field(
+        0.0, ge=0, lt=1, description="probability that a client fails to return a requested update"
+    )

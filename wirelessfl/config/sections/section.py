@@ -3,23 +3,29 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Mapping
+from collections.abc import Collection
+from dataclasses import dataclass
 from decimal import Decimal
-from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal, Self, cast, get_args, get_origin
+from typing import (
+    Annotated,
+    Any,
+    ClassVar,
+    Literal,
+    NoReturn,
+    TypeVar,
+    dataclass_transform,
+    get_args,
+    get_origin,
+)
 
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, model_validator
+from pydantic import AfterValidator, BeforeValidator, ConfigDict, Field
+from pydantic.fields import FieldInfo
 
 from wirelessfl.algorithms.algorithm import stored_vectors
 from wirelessfl.base.errors import ConfigError
 from wirelessfl.base.import_paths import expanded
 from wirelessfl.base.needs import COHORTS, Needs
-
-if TYPE_CHECKING:  # the metaclass has no public name
-    from pydantic._internal._model_construction import ModelMetaclass as _Metaclass
-else:
-    _Metaclass = type(BaseModel)
 
 WHOLE = re.compile(r"[+-]?\d+(\.\d+)?[eE]\+?\d{1,2}")
 """A number in scientific notation."""
@@ -37,53 +43,32 @@ def read_only(name: str = "") -> str:
     )
 
 
-class _Listed(_Metaclass):
-    """Leaves the methods of pydantic out of ``help`` and of completions of the class."""
-
-    def __dir__(cls) -> list[str]:
-        names = (name for name in super().__dir__() if not name.startswith("__"))
-        return [name for name in names if name not in _OF_PYDANTIC]
+def refuse_change(settings: Any, name: str, value: Any) -> NoReturn:
+    """Refuse to set an attribute; a method of frozen settings."""
+    raise ConfigError(read_only(name))
 
 
-_OF_PYDANTIC = frozenset(dir(BaseModel))
+@dataclass(frozen=True)
+class Section:
+    """A table of settings: its fields are keys and flags, with limits and help."""
+
+    __pydantic_config__: ClassVar[ConfigDict] = ConfigDict(extra="forbid", allow_inf_nan=False)
 
 
-class Section(BaseModel, metaclass=_Listed):
-    """An immutable table of settings; unknown keys are errors."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
-
-    @model_validator(mode="before")
-    @classmethod
-    def _numbers(cls, value_read: Any) -> Any:
-        if not isinstance(value_read, Mapping):
-            return value_read
-        read, kinds = dict(value_read), _kinds_of(cls)
-        for key, value in value_read.items():
-            if key in kinds:
-                read[key] = read_value(key, value, kinds[key])
-        return read
-
-    def __setattr__(self, name: str, value: Any) -> None:
-        raise ConfigError(read_only(name))
-
-    def filled(self, **values: Any) -> Self:
-        """A copy with derived values, which do not count as given in ``model_fields_set``.
-
-        A replaced value still counts as given unless it was None, which means the default.
-        """
-        stated = {
-            name
-            for name in self.model_fields_set
-            if name not in values or getattr(self, name) is not None
-        }
-        return cast(Self, type(self).model_construct(stated, **{**dict(self), **values}))
+S = TypeVar("S", bound=Section)
 
 
-@cache  # thousands of configurations are read in a sweep
-def _kinds_of(section: type[Section]) -> Mapping[str, frozenset[Any]]:
-    """The types of each field, by name."""
-    return {name: types_in(field.annotation) for name, field in section.model_fields.items()}
+@dataclass_transform(frozen_default=True)
+def frozen(cls: type[S]) -> type[S]:
+    """A frozen dataclass with pydantic's ``Field(default, ...)``, that says how to change it."""
+    for name, annotation in cls.__annotations__.items():
+        info = vars(cls).get(name)
+        if isinstance(info, FieldInfo):
+            cls.__annotations__[name] = Annotated[annotation, info]
+            setattr(cls, name, info.default)
+    made = dataclass(frozen=True)(cls)
+    made.__setattr__ = refuse_change  # type: ignore[method-assign]
+    return made
 
 
 def read_value(key: str, value: Any, kinds: Collection[Any]) -> Any:
@@ -182,6 +167,7 @@ def _with_ends(numbers: tuple[float, ...] | None) -> tuple[float, ...] | None:
     return numbers
 
 
+@frozen
 class RunSection(Section):
     """Seed, device, executor, processes and storage of a run."""
 

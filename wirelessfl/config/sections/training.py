@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Any, Literal
 
-from pydantic import BeforeValidator, Field, field_validator, model_validator
+from pydantic import AfterValidator, BeforeValidator, Field
 
 from wirelessfl.algorithms.algorithm import moments
 from wirelessfl.base.errors import ConfigError
 from wirelessfl.base.import_paths import absolute
 from wirelessfl.base.needs import CELLS, ROUNDS, SAMPLED, SESSIONS, Needs, beside, without
-from wirelessfl.config.sections.section import Section
+from wirelessfl.config.sections.section import Section, frozen
 from wirelessfl.engine.schedules import Rounds
 
 UNSAMPLED = Needs(
@@ -58,6 +58,7 @@ MEAN = Needs(
 )
 
 
+@frozen
 class TrainingSection(Section):
     """Numbers of rounds and local steps, batch size, sampled clients and their weights."""
 
@@ -121,6 +122,7 @@ AUGMENT = Needs(
 )
 
 
+@frozen
 class DataSection(Section):
     """Where the data are, validation samples, and random changes of training samples."""
 
@@ -134,17 +136,12 @@ class DataSection(Section):
         lt=1,
         description="fraction of training data held out for validation",
     )
-    augment: Annotated[str | None, AUGMENT] = Field(
+    # An absolute path, since a run may be resumed from another working directory.
+    augment: Annotated[str | None, AUGMENT, AfterValidator(absolute)] = Field(
         None,
         description="function f(x, generator) that changes the samples of each training batch at "
         "random, module:function (default: none)",
     )
-
-    @field_validator("augment")
-    @classmethod
-    def _absolute(cls, augment: str | None) -> str | None:
-        # A run may be resumed from another working directory.
-        return absolute(augment)  # type: ignore[no-any-return]
 
 
 WITHIN = Needs(
@@ -183,6 +180,12 @@ def listed(value: Any) -> Any:
     return tuple(dict.fromkeys(name for name in parts if name)) or value
 
 
+def _field(monitor: str | None) -> str | None:
+    """The field of rows, macro_f1, of the metric macro-f1."""
+    return None if monitor is None else monitor.replace("-", "_")
+
+
+@frozen
 class EvaluationSection(Section):
     """When models are evaluated, what is measured, and the target."""
 
@@ -220,7 +223,7 @@ class EvaluationSection(Section):
         None,
         description="further metrics of rows, e.g. macro-f1,my_module:my_metric",
     )
-    monitor: str | None = Field(
+    monitor: Annotated[str | None, AfterValidator(_field)] = Field(
         None,
         description="field of rows that the target refers to (default: accuracy)",
     )
@@ -233,14 +236,8 @@ class EvaluationSection(Section):
         0.0, ge=0, description="smallest change that counts as an improvement"
     )
 
-    @field_validator("monitor")
-    @classmethod
-    def _field(cls, monitor: str | None) -> str | None:
-        # The metric macro-f1 is the field macro_f1.
-        return None if monitor is None else monitor.replace("-", "_")
-
-    @model_validator(mode="after")
-    def _check_target(self) -> Self:
+    def __post_init__(self) -> None:
+        """Check a target that is an accuracy."""
         accuracy = self.monitor is None or self.monitor.endswith("accuracy")
         if self.target is not None and accuracy and not 0 < self.target <= 1:
             fraction = f" ({self.target / 100:g} for {self.target:g} %)" if self.target > 1 else ""
@@ -248,7 +245,6 @@ class EvaluationSection(Section):
                 f"target is {self.target:g}: give a number > 0 and <= 1{fraction}, or name the "
                 "field that it refers to by monitor."
             )
-        return self
 
 
 BUILT_IN = Needs(
@@ -265,6 +261,7 @@ MEMORY = Needs(
 )
 
 
+@frozen
 class SessionsSection(Section):
     """Sessions of ``rounds`` rounds each; clients join and leave between them."""
 

@@ -16,7 +16,6 @@ from wirelessfl.config.named import (
     LINK_KINDS,
     GivenSection,
     absolute_name,
-    chosen,
     replaced_by_network,
 )
 from wirelessfl.config.sections.training import listed
@@ -204,7 +203,7 @@ def _replaced_by_network(settings: Settings, places: Collection[tuple[str, str]]
     """Given settings that a given network replaces, as ``name=value``."""
     radio = settings.frame.radio
     names = task_names(settings.task, settings.dataset.title)
-    replaced = [f"{key}={value}" for key, value in chosen(settings.network, radio).items()]
+    replaced = [f"{key}={value}" for key, value in settings.replaced_by_network().items()]
     replaced += [
         f"{kind if key == 'name' else key}={value}"
         for kind in LINK_KINDS

@@ -19,7 +19,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
-from pydantic import BaseModel
 
 from channels import Network
 from channels.concurrency import parsing
@@ -121,16 +120,14 @@ def non_defaults(config: Config) -> dict[str, Any]:
             if settings:
                 changed["task"] = [_task_non_defaults(config, table) for table in settings]
             continue
-        if isinstance(settings, BaseModel):
-            defaults = {name: info.default for name, info in type(settings).model_fields.items()}
-            values = dict(settings)
+        if section in SECTIONS:
+            defaults = vars(SECTIONS[section]())
         elif (choice := config.choice(section)) is not None:
             defaults = {f.name: f.default for part in choice.setting_owners for f in fields(part)}
             defaults |= {"local": LOCAL, "name": DEFAULTS.get(section)}
-            values = settings
         else:
             continue
-        for name, value in values.items():
+        for name, value in settings.items():
             if name not in WITHOUT_RESULTS and defaults.get(name, MISSING) != value:
                 changed[f"{section}.{name}"] = value
     return changed

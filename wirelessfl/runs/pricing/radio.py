@@ -92,7 +92,7 @@ def dependences(config: Config) -> Iterator[str]:
     if select not in BLIND:
         yield f"select={select}: channels, seconds or losses decide who takes part"
     for (section, name), why in LIMITS.items():
-        value = getattr(config.table(section), name)
+        value = config.table(section)[name]
         if value:
             yield f"{name}={value:g}: {why}" if isinstance(value, float) else f"{name}: {why}"
     monitor = config.evaluation.monitor
