@@ -22,7 +22,6 @@ from wirelessfl.designs.points import Point
 from wirelessfl.runs.build.configured import check_given, configured
 from wirelessfl.runs.build.given import Given, GivenObjects
 from wirelessfl.runs.build.planners import planner_without_data
-from wirelessfl.runs.folder.directory import RunDirectory
 from wirelessfl.runs.folder.identity import (
     digest,
     given_hashes,
@@ -30,6 +29,7 @@ from wirelessfl.runs.folder.identity import (
     non_defaults,
 )
 from wirelessfl.runs.folder.log import Row
+from wirelessfl.runs.folder.run_folder import RunFolder
 from wirelessfl.runs.result import RunResult
 from wirelessfl.runs.run import resume, run
 from wirelessfl.runs.sweep import OnEnd, OnFound, OnRow, sweep
@@ -78,7 +78,7 @@ def by_objects(
     for place, (config, folder) in enumerate(zip(configs, folders, strict=True)):
         on_row = None if states[place] else _telling(watch, place)
         options = {"on_row": on_row, "on_note": lambda note: None, **arguments}
-        if RunDirectory.holds_run(folder):
+        if RunFolder.holds_run(folder):
             results.append(resume(folder, trust=config.code, **options))
         else:
             results.append(run(config.with_run({"out": folder}), **options))
@@ -109,7 +109,7 @@ def _folder_name(config: Config, fingerprint: str) -> str:
 
 def _finished(folder: Path) -> bool:
     try:
-        checkpoint = RunDirectory(folder).load()
+        checkpoint = RunFolder(folder).load()
     except ConfigError:
         return False
     return checkpoint is not None and bool(checkpoint[1]["finished"])

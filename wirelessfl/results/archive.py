@@ -20,7 +20,7 @@ from wirelessfl.config import Config
 from wirelessfl.config.resolve import kept_tables
 from wirelessfl.config.sections import WITHOUT_RESULTS
 from wirelessfl.runs.folder.about import NUMERICS
-from wirelessfl.runs.folder.directory import RunDirectory
+from wirelessfl.runs.folder.run_folder import RunFolder
 from wirelessfl.runs.result import RunResult
 from wirelessfl.runs.summaries import Transition, transitions
 
@@ -63,7 +63,7 @@ class StoredRun:
     @classmethod
     def of(cls, result: RunResult) -> StoredRun:
         """The finished run in a folder of a run."""
-        about = RunDirectory(result.directory).about()
+        about = RunFolder(result.directory).about()
         about["numerics"] = min(row["numerics"] for row in result.rows)
         run = vars(result.config.run)
         return cls(

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from wirelessfl.runs.folder.directory import NETWORK
 from wirelessfl.runs.folder.given_files import network_values
 from wirelessfl.runs.folder.identity import digest
+from wirelessfl.runs.folder.run_folder import NETWORK
 from wirelessfl.runs.result import RunResult
 
 NUMBERS = (

@@ -18,13 +18,10 @@ from wirelessfl.base.import_paths import expanded
 from wirelessfl.base.wording import shown
 from wirelessfl.config import Config
 from wirelessfl.config.named import Trust
-from wirelessfl.config.stored import check_stored
-from wirelessfl.config.tables import read_toml
 from wirelessfl.results.runs import Runs
 from wirelessfl.runs.build.configured import path_of_run
-from wirelessfl.runs.folder.checkpoint import is_server_model, stored_params
-from wirelessfl.runs.folder.directory import CHECKPOINT, RunDirectory
-from wirelessfl.runs.folder.identity import check_fingerprint, fingerprint_of
+from wirelessfl.runs.folder.parameters import is_server_model, stored_params
+from wirelessfl.runs.folder.run_folder import CHECKPOINT, RunFolder
 from wirelessfl.runs.result import RunResult
 
 RUN_FILES = frozenset(("config.toml", "about.json"))
@@ -59,20 +56,17 @@ def load(path: PathOrName, *, trust: Trust = False) -> RunResult:
             another version.
     """
     folder = path_of_run(path)
-    if not RunDirectory.holds_run(folder):
+    if not RunFolder.holds_run(folder):
         below = sum(1 for _ in _below(folder))
         number = "1 run" if below == 1 else f"{below} runs"
         more = f" It contains {number}: name one, or use wirelessfl.load_all." if below else ""
         raise ConfigError(
             f"{folder} is not a run directory (no config.toml).{more or ' Give a run folder.'}"
         )
-    directory = RunDirectory(folder)
-    file = folder / "config.toml"
-    tables = read_toml(file, trust=True, stored=True)  # names are not imported here
-    check_stored(tables, file)
+    directory = RunFolder(folder)
     state, rows = directory.snapshot()
-    if state is not None and "fingerprint" in state:
-        check_fingerprint(folder, state, fingerprint_of(tables))
+    tables = directory.tables(state)
+    directory.check_settings(tables, state)
     config: Any = partial(_config, folder, trust)
     params: Any = partial(_params, folder, bool(tables.get("task")))
     run = RunResult(
@@ -158,10 +152,14 @@ def _below(folder: Path) -> Iterator[Path]:
 
 
 def _config(folder: Path, trust: Trust) -> Config:
-    return RunDirectory.open(folder, trust)[1]
+    return RunFolder.open(folder, trust)[1]
 
 
 def _params(folder: Path, titled: bool) -> dict[str, torch.Tensor]:
-    tensors, state = RunDirectory(folder).load_params(is_server_model)
+    directory = RunFolder(folder)
+    checkpoint = directory.load(is_server_model) if directory.check_version() else None
+    if checkpoint is None:
+        raise ConfigError(f"the run in {folder} has no checkpoint yet, so no parameters.")
+    tensors, state = checkpoint
     with reading(folder / CHECKPOINT, "Restore it, or start a new run."):
         return stored_params(tensors, state, titled=titled)

@@ -21,8 +21,8 @@ from wirelessfl.config.stored import plain
 from wirelessfl.results.load import load, run_folders
 from wirelessfl.results.selection import MACHINE
 from wirelessfl.runs.folder.client_log import read_client_log
-from wirelessfl.runs.folder.directory import CLIENT_LOG, RunDirectory
 from wirelessfl.runs.folder.given_files import read_partition
+from wirelessfl.runs.folder.run_folder import CLIENT_LOG, RunFolder
 from wirelessfl.runs.result import RunResult
 from wirelessfl.runs.summaries import predictions
 
@@ -56,7 +56,7 @@ def _locked(file: Path) -> bool:
 def about_of(run: RunResult) -> dict[str, Any]:
     """The entries of ``about.json``; empty if it is missing or damaged."""
     try:
-        return RunDirectory(run.directory).about()
+        return RunFolder(run.directory).about()
     except ConfigError:
         return {}
 

@@ -29,7 +29,7 @@ from wirelessfl.results.tables import (
     table_of_cases,
     with_rows,
 )
-from wirelessfl.runs.folder.directory import RunDirectory
+from wirelessfl.runs.folder.run_folder import RunFolder
 from wirelessfl.runs.result import RunResult
 from wirelessfl.runs.targets import Monitor
 
@@ -186,7 +186,7 @@ def _settings(cases: Sequence[Case]) -> dict[str, Any]:
 def _run(run: RunResult, monitor: Monitor, tests: int) -> dict[str, Any]:
     """A line of the list at the end of the page."""
     try:
-        date = str(RunDirectory(run.directory).about().get("date", ""))[:16].replace("T", " ")
+        date = str(RunFolder(run.directory).about().get("date", ""))[:16].replace("T", " ")
     except ConfigError:  # damaged
         date = ""
     shape = "{:.3f}" if is_accuracy(monitor.field) else "{:.4g}"

@@ -19,9 +19,7 @@ from wirelessfl.engine.server.learner import Learner
 from wirelessfl.models.metrics import Measures
 from wirelessfl.models.metrics.built_in import VALIDATION as HELD
 from wirelessfl.runs.build.setups import Goal, Setup
-from wirelessfl.runs.folder.checkpoint import named_params, tensor_mark
 from wirelessfl.runs.folder.client_log import ClientLogFile
-from wirelessfl.runs.folder.directory import CLIENT_LOG
 from wirelessfl.runs.folder.identity import (
     data_hash,
     digest,
@@ -29,6 +27,8 @@ from wirelessfl.runs.folder.identity import (
     network_fingerprint,
 )
 from wirelessfl.runs.folder.log import Row
+from wirelessfl.runs.folder.parameters import named_params, tensor_mark
+from wirelessfl.runs.folder.run_folder import CLIENT_LOG
 from wirelessfl.runs.targets import Monitor
 from wirelessfl.training.evaluation import Evaluated
 

@@ -22,9 +22,9 @@ from wirelessfl.engine.events import Event, Reached, Report, Stop
 from wirelessfl.engine.loop import refuse, simulate
 from wirelessfl.runs.engine import Engine, check_finite, drop_exploded
 from wirelessfl.runs.folder.about import CHECKPOINT_LAYOUT, NUMERICS, ROWS_SCHEMA
-from wirelessfl.runs.folder.directory import CHECKPOINT, RunDirectory
 from wirelessfl.runs.folder.identity import check_fingerprint
 from wirelessfl.runs.folder.log import Row
+from wirelessfl.runs.folder.run_folder import CHECKPOINT, RunFolder
 from wirelessfl.runs.observers import EndOfTask, Observer, Running
 from wirelessfl.runs.observers.watching import Observers, monitor_of
 from wirelessfl.runs.targets import Monitor
@@ -42,7 +42,7 @@ class Execution:
     def __init__(
         self,
         engine: Engine,
-        directory: RunDirectory,
+        directory: RunFolder,
         on_row: RowCallback | None,
         on_note: Callable[[str], None] | None = None,
         observers: Sequence[Observer] = (),
@@ -187,7 +187,7 @@ class Execution:
 
     def note(self, text: str) -> None:
         """Give a note on the run, and store it."""
-        self.directory.about_file.add_note(text)
+        self.directory.note({}, [text])
         self._notes(text)
 
     def wall_seconds(self) -> float:

@@ -7,10 +7,10 @@ may differ is refused.
 from __future__ import annotations
 
 import re
-import tomllib
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -22,9 +22,8 @@ from wirelessfl.config import Config
 from wirelessfl.engine.schedules import Rounds
 from wirelessfl.models.metrics import smaller_is_better
 from wirelessfl.runs.folder.about import NUMERICS
-from wirelessfl.runs.folder.directory import RunDirectory
-from wirelessfl.runs.folder.identity import fingerprint_of
 from wirelessfl.runs.folder.log import Row, extent
+from wirelessfl.runs.folder.run_folder import RunFolder
 from wirelessfl.runs.observers.best_model import best_file, best_row
 from wirelessfl.runs.targets import Monitor
 
@@ -79,50 +78,10 @@ class Later:
         return Config.of(tables)
 
 
-@dataclass(frozen=True, eq=False)
-class Extension:
-    """A run that continues to a later end.
-
-    Args:
-        config: its settings with the later end.
-        old: the settings that change, before.
-        new: the settings that change.
-        checkpoint: its last checkpoint; None if it has none.
-        state: entries of the checkpoint's state that change.
-    """
-
-    config: Config
-    old: Mapping[str, Any]
-    new: Mapping[str, Any]
-    checkpoint: Checkpoint | None = None
-    state: Mapping[str, Any] = field(default_factory=dict)
-
-    def begin(self, directory: RunDirectory) -> None:
-        """Store the later end; training must follow.
-
-        The checkpoint says first which settings extend the run. They are in force once they are in
-        ``config.toml``. A process killed in between leaves the run as it was, or one to resume.
-
-        Raises:
-            ConfigError: another process is using the folder.
-        """
-        text = self.config.to_toml()
-        date = datetime.now(UTC).isoformat(timespec="seconds")
-        entry = {"date": date, "old": dict(self.old), "new": dict(self.new)}
-        with directory.at_work():
-            if self.checkpoint is not None:
-                tensors, state = self.checkpoint
-                fingerprint = state["fingerprint"] | fingerprint_of(tomllib.loads(text))
-                changes = {**self.state, "finished": False, "fingerprint": fingerprint}
-                directory.checkpoint_file.prepare_extension(tensors, state, text, changes)
-            directory.about_file.note_extended(entry)
-            directory.replace_config(text)
-
-
 def extended(
-    directory: RunDirectory, config: Config, checkpoint: Checkpoint | None, later: Later
-) -> Extension:
-    """The extension of a run, after checks.
+    directory: RunFolder, config: Config, checkpoint: Checkpoint | None, later: Later
+) -> tuple[Config, Callable[[], None]]:
+    """The settings of a run with a later end, and what stores them; training must follow.
 
     Args:
         directory: folder of the run.
@@ -136,12 +95,27 @@ def extended(
     _check_folder(directory.path, later)
     _check_kind(config)
     _check_later(config, later)
-    changed = later.of(config)
-    new = later.given
+    changed, new = later.of(config), later.given
     old = {name: getattr(getattr(config, SECTIONS[name]), name) for name in new}
-    if checkpoint is None:
-        return Extension(changed, old, new)
-    state, rows = checkpoint[1], directory.check_rows(checkpoint[1])
+    if checkpoint is not None:
+        tensors, state = checkpoint
+        checkpoint = tensors, _continued(directory, config, changed, state, later)
+    entry = {"date": datetime.now(UTC).isoformat(timespec="seconds"), "old": old, "new": new}
+    return changed, partial(_store, directory, checkpoint, changed, entry)
+
+
+def _store(
+    directory: RunFolder, checkpoint: Checkpoint | None, changed: Config, entry: dict[str, Any]
+) -> None:
+    with directory.at_work():
+        directory.extend(checkpoint, changed, entry)
+
+
+def _continued(
+    directory: RunFolder, config: Config, changed: Config, state: dict[str, Any], later: Later
+) -> dict[str, Any]:
+    """The state of a checkpoint from which the run with the later end continues."""
+    rows = directory.check_rows(state)
     if state["numerics"] != NUMERICS:
         raise ConfigError(
             f"the run in {directory.path} was made with numerics {state['numerics']}, but this "
@@ -150,22 +124,20 @@ def extended(
         )
     done = state["schedule"]["rounds_done"]
     _check_step_sizes(directory, config, changed, done)
-    changes: dict[str, Any] = {}
     if state["finished"]:
         _check_not_ended(directory, config, state)
-        changes["reached"] = []
+        state = {**state, "finished": False, "reached": []}
         by_time = _check_ended(config, state, rows, later)
         if by_time:
-            changes["sim_seconds"] = float(state["handler"]["merged_at"])
+            state["sim_seconds"] = float(state["handler"]["merged_at"])
         if done == 0:
             rows = []  # the row of the initial model is written again
         elif by_time or done % (config.evaluation.eval_every or 1):
             _check_best(directory, rows[-1])
             rows = rows[:-1]  # the longer run does not evaluate here
-        size, checksum = extent(directory.log, len(rows))
-        changes |= {"rows_bytes": size, "rows_checksum": checksum}
+        state["rows_bytes"], state["rows_checksum"] = extent(directory.log, len(rows))
     _check_not_reached(changed, rows)
-    return Extension(changed, old, new, checkpoint, changes)
+    return state
 
 
 def _check_folder(path: Path, later: Later) -> None:
@@ -220,7 +192,7 @@ def _check_kind(config: Config) -> None:
         )
 
 
-def _check_step_sizes(directory: RunDirectory, config: Config, changed: Config, done: int) -> None:
+def _check_step_sizes(directory: RunFolder, config: Config, changed: Config, done: int) -> None:
     """Refuse step sizes that depend on the number of rounds, in rounds that are done."""
     before, now = config.training.rounds, changed.training.rounds
     rule = config.lr_schedule
@@ -235,7 +207,7 @@ def _check_step_sizes(directory: RunDirectory, config: Config, changed: Config, 
         )
 
 
-def _check_not_ended(directory: RunDirectory, config: Config, state: Mapping[str, Any]) -> None:
+def _check_not_ended(directory: RunFolder, config: Config, state: Mapping[str, Any]) -> None:
     """Refuse runs that ended early: a run with the later end would have ended there, too."""
     if state.get("ended") is None:
         return
@@ -273,7 +245,7 @@ def _check_ended(config: Config, state: Mapping[str, Any], rows: list[Row], late
     return True
 
 
-def _check_best(directory: RunDirectory, last: Row) -> None:
+def _check_best(directory: RunFolder, last: Row) -> None:
     """Refuse if the best parameters are those of the last row, which the longer run lacks."""
     best = best_row(best_file(directory.path))
     if best is not None and best == last:

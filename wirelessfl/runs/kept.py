@@ -26,17 +26,16 @@ from wirelessfl.config import Config
 from wirelessfl.config.choices import TASK_SETTINGS
 from wirelessfl.engine.server.ledger import PREFIX as LEDGER
 from wirelessfl.runs.folder.about import NOTES, NUMERICS
-from wirelessfl.runs.folder.directory import PARTITION, InUseError, RunDirectory
 from wirelessfl.runs.folder.identity import (
-    NAMED,
     SETTINGS,
-    named_hashes,
     network_fingerprint,
     non_defaults,
     settings_hash,
 )
 from wirelessfl.runs.folder.log import Row
-from wirelessfl.runs.folder.new_directory import create
+from wirelessfl.runs.folder.named_files import NAMED, named_hashes
+from wirelessfl.runs.folder.new_folder import create
+from wirelessfl.runs.folder.run_folder import PARTITION, InUseError, RunFolder
 from wirelessfl.runs.observers import Observer
 from wirelessfl.runs.pricing.price import Priced, priced
 from wirelessfl.runs.pricing.radio import check_independent, of_radio, repriced
@@ -50,7 +49,7 @@ PRICED = "priced_from"
 def priced_from(folder: Path) -> str | None:
     """The name of the folder of the trained run; None if this run has been trained itself."""
     try:
-        name = RunDirectory(folder).about().get(PRICED)
+        name = RunFolder(folder).about().get(PRICED)
     except ConfigError:
         return None
     return None if name is None else str(name)
@@ -71,7 +70,7 @@ def price_run(config: Config, source: Path, folder: Path) -> list[Row]:
         ConfigError: the run must be trained itself.
         DataError: data are missing.
     """
-    trained, here = RunDirectory.open(source, config.code)
+    trained, here = RunFolder.open(source, config.code)
     checkpoint, entries_of_trained = trained.load(), trained.about()
     if checkpoint is None or not checkpoint[1]["finished"]:
         raise ConfigError(f"the run in {source} has not finished.")
@@ -126,7 +125,7 @@ def _tensors(tensors: dict[str, torch.Tensor], simulated: Priced) -> dict[str, t
 
 def _state(
     state: dict[str, Any],
-    directory: RunDirectory,
+    directory: RunFolder,
     config: Config,
     rows: list[Row],
     simulated: Priced,
@@ -151,7 +150,7 @@ def _state(
 
 
 def _same_settings(config: Config, folder: Path) -> bool:
-    _, stored = RunDirectory.open(folder, config.code)
+    _, stored = RunFolder.open(folder, config.code)
     return _without_run(config) == _without_run(stored) and config.run.seed == stored.run.seed
 
 
@@ -195,7 +194,7 @@ def is_finished(config: Config, root: Path) -> bool:
     """Whether ``root`` contains a finished run with these settings."""
     folder = kept_folder(config, root)
     try:
-        checkpoint = RunDirectory(folder).load()
+        checkpoint = RunFolder(folder).load()
         if checkpoint is None or not _same_settings(config, folder):
             return False
     except ConfigError:
@@ -228,14 +227,14 @@ def kept_run(
     callbacks: dict[str, Any] = {"on_row": on_row, "on_note": on_note, "observers": observers}
     while True:
         try:
-            if not RunDirectory.holds_run(folder):
+            if not RunFolder.holds_run(folder):
                 return run(config.with_run({"out": folder}), **callbacks)
             if not _same_settings(config, folder):
                 raise ConfigError(
                     f"{folder} contains a run made with other default settings. Remove it, or "
                     "choose another folder."
                 )
-            RunDirectory(folder).wait()
+            RunFolder(folder).wait()
             return resume(folder, trust=config.code, **callbacks)
         except InUseError:  # another sweep has been faster
             pass
@@ -263,7 +262,7 @@ def why_failed(
                 "others on this machine. Start the sweep again."
             )
         rows = None
-        if source is not None and not RunDirectory.holds_run(folder):
+        if source is not None and not RunFolder.holds_run(folder):
             with suppress(ConfigError, DataError, OSError):  # if it cannot be priced, it is trained
                 rows = price_run(config, source, folder)
         if rows is None:

@@ -23,10 +23,11 @@ from wirelessfl.config import Config
 from wirelessfl.config.choices import ENDLESS
 from wirelessfl.config.stored import dataset_of, settings_by_flag
 from wirelessfl.data.partition import ClientPartition
-from wirelessfl.runs.folder.checkpoint import checked_task, stored_model, task_params
-from wirelessfl.runs.folder.directory import RunDirectory
 from wirelessfl.runs.folder.given_files import read_partition
 from wirelessfl.runs.folder.log import Row
+from wirelessfl.runs.folder.named_files import changed_files
+from wirelessfl.runs.folder.parameters import checked_task, stored_model, task_params
+from wirelessfl.runs.folder.run_folder import RunFolder
 from wirelessfl.runs.plots import Log, plotted
 from wirelessfl.runs.summaries import Transition, summary_of, summary_of_tasks, transitions
 
@@ -231,7 +232,7 @@ class RunResult:
         settings = config if name is None else config.tasks[name]
         stream = Stream(config.run.seed)
         stream = stream if name is None else task_stream(config, name, stream)
-        if module is None and (changed := RunDirectory(self.directory).changed_files(config)):
+        if module is None and (changed := changed_files(config, RunFolder(self.directory).about)):
             Notes()(f"{changed} has changed since this run.")
         return stored_model(settings, task_params(self.params, name), stream, module)
 
@@ -246,7 +247,7 @@ class RunResult:
         except ConfigError:
             if not trust:
                 raise
-        return RunDirectory.open(self.directory, trust)[1]
+        return RunFolder.open(self.directory, trust)[1]
 
     @property
     def _titled(self) -> bool:

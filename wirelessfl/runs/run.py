@@ -23,16 +23,15 @@ from wirelessfl.runs.engine import Engine
 from wirelessfl.runs.execution import Execution, RowCallback
 from wirelessfl.runs.extension import Later, extended
 from wirelessfl.runs.folder.about import about
-from wirelessfl.runs.folder.checkpoint import stored_params
-from wirelessfl.runs.folder.directory import CHECKPOINT, RunDirectory
 from wirelessfl.runs.folder.given_files import check_same_names, not_stored, with_stored
 from wirelessfl.runs.folder.identity import (
     changed_object,
-    check_fingerprint,
     given_hashes,
-    unnoticed,
 )
-from wirelessfl.runs.folder.new_directory import check_free, new_directory
+from wirelessfl.runs.folder.named_files import changed_files, unnoticed
+from wirelessfl.runs.folder.new_folder import check_free, new_folder
+from wirelessfl.runs.folder.parameters import stored_params
+from wirelessfl.runs.folder.run_folder import CHECKPOINT, RunFolder
 from wirelessfl.runs.observers import Observer, default_observers
 from wirelessfl.runs.observers.watching import check_observers, configured_observers
 from wirelessfl.runs.result import RunResult
@@ -96,7 +95,7 @@ def run(
     with closing(_build(settings, objects, shards)) as setup:
         notes = [*setup.notes, *unnoticed(setup.config), *not_stored(objects)]
         shards.by_first(lambda: Notes(on_note)(*notes))  # before anything is written
-        directory = shards.by_first(partial(new_directory, settings, setup, objects, hashes, notes))
+        directory = shards.by_first(partial(new_folder, settings, setup, objects, hashes, notes))
         return _go(setup, directory, on_row, on_note, watching)
 
 
@@ -151,16 +150,15 @@ def resume(
     check_objects(on_row=on_row, on_note=on_note, shards=shards)
     check_observers(observers)
     objects = GivenObjects.of(resume, given)
-    directory, config = shards.by_first(partial(RunDirectory.open, path, trust))
+    directory, config = shards.by_first(partial(RunFolder.open, path, trust))
     checkpoint = shards.by_first(directory.load)
-    changed = shards.by_first(partial(directory.changed_files, config))
-    later, extension = Later(rounds, target, max_seconds).beyond(config), None
+    changed = shards.by_first(partial(changed_files, config, directory.about))
+    later = Later(rounds, target, max_seconds).beyond(config)
     notes = Notes(on_note if shards.rank == 0 else lambda note: None)
     if checkpoint is None:
         notes(f"{path} has no checkpoint: the run starts from the beginning")
     else:  # the checks need no data and no device
         tensors, state = checkpoint
-        shards.by_first(lambda: check_fingerprint(path, state, directory.fingerprint()))
         rows = shards.by_first(lambda: directory.check_rows(state))
         if state["finished"] and not later.given:
             if changed:
@@ -175,8 +173,7 @@ def resume(
     watching = _watching(config, observers)
     about_run = shards.by_first(directory.about)
     if later.given:
-        extension = shards.by_first(partial(extended, directory, config, checkpoint, later))
-        config = extension.config
+        config, store = shards.by_first(partial(extended, directory, config, checkpoint, later))
     if changed:
         raise ConfigError(
             f"{path}: {changed} has changed since the run began. Restore it, or start a new run: "
@@ -195,8 +192,8 @@ def resume(
     if moved is not None:
         notes(moved)
     with closing(_build(config, objects, shards)) as setup:
-        if extension is not None:
-            shards.by_first(partial(extension.begin, directory))
+        if later.given:
+            shards.by_first(store)
         again = [*setup.notes, *unnoticed(setup.config)]
         notes(*again)
         return _go(setup, directory, on_row, on_note, watching, resumed=again)
@@ -237,7 +234,7 @@ def _build(config: Config, objects: GivenObjects, shards: Shards) -> Setup:
 
 def _go(
     setup: Setup,
-    directory: RunDirectory,
+    directory: RunFolder,
     on_row: RowCallback | None,
     on_note: Callable[[str], None] | None,
     observers: Sequence[Observer],
@@ -258,7 +255,7 @@ def _go(
             raise
         if resumed is not None:
             entry = about(setup.config.run.device)
-            shards.by_first(lambda: directory.about_file.note_resumed(entry, resumed))
+            shards.by_first(lambda: directory.note_resumed(entry, resumed))
         if not execution.finished:
             try:
                 execution.run()

@@ -18,9 +18,9 @@ from wirelessfl.base.signals import end, handled_by
 from wirelessfl.base.wording import shown, suggesting
 from wirelessfl.config import Config
 from wirelessfl.config.sections import WITHOUT_RESULTS
-from wirelessfl.runs.folder.directory import RunDirectory
 from wirelessfl.runs.folder.identity import settings_hash
 from wirelessfl.runs.folder.log import Row
+from wirelessfl.runs.folder.run_folder import RunFolder
 from wirelessfl.runs.kept import is_finished, kept_folder, training_key, why_failed
 from wirelessfl.runs.pools import in_processes, on_ray
 from wirelessfl.runs.result import RunResult
@@ -175,7 +175,7 @@ def sweep(
         )
     root = root_of(configs, root)
     check_writable(root)
-    if RunDirectory.holds_run(root):
+    if RunFolder.holds_run(root):
         raise ConfigError(
             f"out is {root}, which contains a run, and a sweep needs a folder of its own. Choose "
             "another folder."
@@ -185,7 +185,7 @@ def sweep(
     notes = Notes(on_note)
 
     def ended(place: int) -> None:
-        notes(*RunDirectory(folders[place]).notes())
+        notes(*RunFolder(folders[place]).notes())
         if on_end is not None:
             on_end(place)
 
@@ -269,8 +269,8 @@ def _by_training(
     waiting, failures = list(places), list[Failure]()
     while waiting:
         led, trained, later = set[str | None](), list[int](), list[int]()
-        for place in sorted(waiting, key=lambda place: not RunDirectory.holds_run(folders[place])):
-            key, begun = keys[place], RunDirectory.holds_run(folders[place])
+        for place in sorted(waiting, key=lambda place: not RunFolder.holds_run(folders[place])):
+            key, begun = keys[place], RunFolder.holds_run(folders[place])
             if key is None or begun or (key not in sources and key not in led):
                 trained.append(place)
                 led.add(key)

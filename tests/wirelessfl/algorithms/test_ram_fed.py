@@ -7,7 +7,7 @@ import torch
 import wirelessfl
 from tests.wirelessfl.small import flat, model
 from wirelessfl.runs.build import build
-from wirelessfl.runs.folder.directory import RunDirectory
+from wirelessfl.runs.folder.run_folder import RunFolder
 from wirelessfl.training.executor import Chunk
 
 FLAGS = {"capacities": (0.7, 0.4, 0.2), "clients_per_round": 3}
@@ -65,7 +65,7 @@ def test_memory_on_disk_gives_the_same_run(config, toy, same):
     for states in ("memory", "disk"):
         settings = config("ram-fed", clients=8, rounds=2, chunk=3, client_states=states, **FLAGS)
         result = wirelessfl.run(settings, data=toy, model=model())
-        tensors, _ = RunDirectory(result.directory).load()
+        tensors, _ = RunFolder(result.directory).load()
         kept.append((result, tensors))
     (one, memory), (two, disk) = kept
     same(one, two)
@@ -99,7 +99,7 @@ def test_in_sessions_the_mean_is_over_present_clients(config, toy):
     flags = {"sessions": 3, "split": "iid", "clients": 8, "rounds": 3}
     settings = config("ram-fed", capacities=(0.7, 0.4), checkpoint_seconds=0, **flags)
     result = wirelessfl.run(settings, data=toy, model=model())
-    tensors, _ = RunDirectory(result.directory).load()
+    tensors, _ = RunFolder(result.directory).load()
     who = tensors["server.clients.memory.who"].tolist()
     present = torch.nonzero(tensors["server.there"]).flatten().tolist()
     assert set(present) < set(who), "memory of departed clients is kept"

@@ -15,7 +15,8 @@ from wirelessfl.data import Dataset, Tokenizer, files
 from wirelessfl.models import TextMean, build_model
 from wirelessfl.results import Runs
 from wirelessfl.results.card import CARD, MODEL, card
-from wirelessfl.runs.folder.identity import named_hashes, settings_hash
+from wirelessfl.runs.folder.identity import settings_hash
+from wirelessfl.runs.folder.named_files import named_hashes
 
 TRAIN = ["a fine day", "a sad day", "a day", "sad"]
 GLOVE = "fine 1 2 -4\nday 3 0.5 0\nunseen 9 9 9\na -1 0 1e-1\nday 7 7 7\n"

@@ -5,7 +5,7 @@ import torch
 
 from wirelessfl.config import Config
 from wirelessfl.runs.folder.about import CHECKPOINT_LAYOUT, NUMERICS, ROWS_SCHEMA
-from wirelessfl.runs.folder.new_directory import create
+from wirelessfl.runs.folder.new_folder import create
 
 FLAGS = {"clients": 4, "rounds": 3, "lr": 0.1}
 

@@ -12,7 +12,7 @@ import wirelessfl
 from tests.wirelessfl.results.conftest import rows_of
 from wirelessfl.base.errors import ConfigError
 from wirelessfl.results.overview import state_of
-from wirelessfl.runs.folder.directory import RunDirectory
+from wirelessfl.runs.folder.run_folder import RunFolder
 
 
 def content(folder):
@@ -92,7 +92,7 @@ def test_settings_have_the_names_of_flags(stored):
 def test_a_run_being_written_is_running(stored):
     """The lock of the process that executes it is seen, not taken."""
     path = stored("fedavg", [0.1], finished=False)
-    with RunDirectory(path).at_work():
+    with RunFolder(path).at_work():
         assert state_of(wirelessfl.load(path)) == "running"
     assert state_of(wirelessfl.load(path)) == "unfinished"
 

@@ -14,7 +14,7 @@ import torch
 
 import wirelessfl
 from wirelessfl.runs.folder.about import NUMERICS, ROWS_SCHEMA, commit
-from wirelessfl.runs.folder.new_directory import create
+from wirelessfl.runs.folder.new_folder import create
 
 
 def read(folder):
@@ -112,7 +112,7 @@ def test_a_damaged_about_json_is_named(tmp_path, config, junk):
     file = directory.path / "about.json"
     file.write_text(junk, errors="surrogateescape")
     with pytest.raises(wirelessfl.ConfigError, match=r"about\.json is damaged: .*Restore it, or"):
-        directory.about_file.note_resumed({}, [])
+        directory.note_resumed({}, [])
     assert file.read_bytes() == junk.encode(errors="surrogateescape")
 
 

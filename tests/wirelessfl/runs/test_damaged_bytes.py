@@ -16,9 +16,9 @@ from wirelessfl.base.errors import ConfigError
 from wirelessfl.base.stored_tensors import read_checkpoint, write_checkpoint
 from wirelessfl.config import Config
 from wirelessfl.runs.folder.client_log import ClientLogFile
-from wirelessfl.runs.folder.directory import RunDirectory
 from wirelessfl.runs.folder.identity import fingerprint_of
-from wirelessfl.runs.folder.new_directory import create
+from wirelessfl.runs.folder.new_folder import create
+from wirelessfl.runs.folder.run_folder import RunFolder
 
 CHECKPOINT = "checkpoint.safetensors"
 
@@ -365,7 +365,7 @@ def test_files_have_the_permissions_of_the_umask(config, toy):
 def test_a_record_is_checked_whenever_it_is_read(halted, toy, monkeypatch):
     """Damage after the checks at the start is noticed, too."""
     log = halted / "clients-0.log"
-    monkeypatch.setattr(RunDirectory, "check_logs", lambda *_, **__: damage(log, "ones"))
+    monkeypatch.setattr(RunFolder, "check_logs", lambda *_, **__: damage(log, "ones"))
     assert "state of client" in refused(lambda: wirelessfl.resume(halted, data=toy), log)
 
 

@@ -10,9 +10,9 @@ from safetensors.torch import save_file
 
 import wirelessfl
 from wirelessfl.base.errors import ConfigError
-from wirelessfl.runs.folder.directory import RunDirectory
 from wirelessfl.runs.folder.log import Log
-from wirelessfl.runs.folder.new_directory import create
+from wirelessfl.runs.folder.new_folder import create
+from wirelessfl.runs.folder.run_folder import RunFolder
 
 FILES = ("checkpoint.safetensors", "rows.jsonl", "config.toml")
 
@@ -66,7 +66,7 @@ def test_a_full_disk_is_reported_with_the_way_to_go_on(tmp_path, config, monkeyp
     (directory.path / "rows.jsonl").unlink()
     (directory.path / "rows.jsonl").mkdir()
     with pytest.raises(ConfigError, match=r"rows\.jsonl cannot be written: Is a directory"):
-        RunDirectory(directory.path).append({})
+        RunFolder(directory.path).append({})
 
 
 def test_missing_rows_are_reported(config, toy, same, halt_at):
@@ -149,7 +149,7 @@ def test_a_full_disk_at_the_start_keeps_the_run(config, toy, monkeypatch, same):
 
     with monkeypatch.context() as patch:
         patch.setattr(Log, "append", full)
-        patch.setattr(RunDirectory, "save", lambda *_: None)
+        patch.setattr(RunFolder, "save", lambda *_: None)
         with pytest.raises(ConfigError, match=r"rows\.jsonl cannot be written: No space"):
             wirelessfl.run(settings, data=toy)
     same(wirelessfl.resume(settings.run.out, data=toy), wirelessfl.run(config(), data=toy))

@@ -15,8 +15,9 @@ from wirelessfl.base.errors import ConfigError
 from wirelessfl.base.sources import NO_SOURCE, source_hashes
 from wirelessfl.cli import main
 from wirelessfl.config import Config
-from wirelessfl.runs.folder import identity
-from wirelessfl.runs.folder.identity import named_hashes, settings_hash
+from wirelessfl.runs.folder import named_files
+from wirelessfl.runs.folder.identity import settings_hash
+from wirelessfl.runs.folder.named_files import named_hashes
 from wirelessfl.runs.kept import is_finished, kept_folder, kept_run
 from wirelessfl.runs.sweep import SweepError, sweep
 
@@ -357,8 +358,8 @@ def test_images_of_class_folders_are_hashed_by_class(tmp_path):
 
 def test_parts_of_large_files_are_hashed(tmp_path, monkeypatch):
     """Size, both ends and evenly spaced parts count."""
-    monkeypatch.setattr(identity, "WHOLE_BYTES", 1000)
-    monkeypatch.setattr(identity, "PART_BYTES", 10)
+    monkeypatch.setattr(named_files, "WHOLE_BYTES", 1000)
+    monkeypatch.setattr(named_files, "PART_BYTES", 10)
     file = tmp_path / "stays.csv"
     content = np.zeros(100_000, np.uint8)
 
@@ -367,7 +368,7 @@ def test_parts_of_large_files_are_hashed(tmp_path, monkeypatch):
         return named_hashes(trace_config(file))[f"trace {file}"]["stays.csv"]
 
     found = [hash_of()]
-    middle = 30 * (len(content) - identity.PART_BYTES) // (identity.PARTS - 1)
+    middle = 30 * (len(content) - named_files.PART_BYTES) // (named_files.PARTS - 1)
     for place in (0, middle, -1):
         content[place] = 1
         found.append(hash_of())

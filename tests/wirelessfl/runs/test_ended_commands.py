@@ -6,7 +6,7 @@ import signal
 import pytest
 
 from tests.launching import holder, wait_for_rows, wait_until
-from wirelessfl.runs.folder.directory import RunDirectory
+from wirelessfl.runs.folder.run_folder import RunFolder
 
 WORDS = "--dataset digits --clients 8 --cells 2 --rounds 4000 --local-steps 4 --threads 1".split()
 WORDS += "--eval-every 1 --checkpoint-seconds 1e6".split()
@@ -14,7 +14,7 @@ WORDS += "--eval-every 1 --checkpoint-seconds 1e6".split()
 
 def covered(folder):
     """Whether the last checkpoint covers all rows of an unfinished run."""
-    _, state = RunDirectory(folder).load()
+    _, state = RunFolder(folder).load()
     assert not state["finished"]
     return state["rows_bytes"] == (folder / "rows.jsonl").stat().st_size > 0
 

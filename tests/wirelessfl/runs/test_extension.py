@@ -10,14 +10,14 @@ import wirelessfl
 from wirelessfl.base.errors import ConfigError
 from wirelessfl.cli import main
 from wirelessfl.observers import Observer
-from wirelessfl.runs.extension import Extension
-from wirelessfl.runs.folder.about import AboutFile
-from wirelessfl.runs.folder.directory import RunDirectory
+from wirelessfl.runs import run as running
+from wirelessfl.runs.folder import run_folder
+from wirelessfl.runs.folder.run_folder import RunFolder
 
 
 def stored(path):
     """Tensors and state of a checkpoint without what a clock on the wall determines."""
-    tensors, state = RunDirectory(path).load()
+    tensors, state = RunFolder(path).load()
     for name in ("wall_seconds", "rows_checksum", "rows_bytes", "tensors_checksum"):
         state.pop(name)
     state["fingerprint"] = list(state["fingerprint"])
@@ -151,38 +151,79 @@ class Killed(BaseException):
     pass
 
 
+STEPS = ["extend", "_replace_settings", "replacing", "Execution"]
+
+
 @pytest.mark.thorough(every=8)
-@pytest.mark.parametrize("step", ["note_extended", "replace_config", "at_work"])
+@pytest.mark.parametrize("step", STEPS)
 def test_a_run_that_is_killed_while_it_is_extended_can_be_resumed(
     config, toy, same, monkeypatch, step
 ):
-    """Before ``config.toml`` changes, the run is as it was; afterwards it is to be resumed."""
+    """Before the checkpoint changes, the run is as it was; afterwards it is to be resumed.
+
+    The steps are the checkpoint, ``about.json``, ``config.toml`` and the training.
+    """
     first = wirelessfl.run(config(rounds=2), data=toy)
     longer = wirelessfl.run(config(rounds=4), data=toy)
-    owner = AboutFile if step == "note_extended" else RunDirectory
-    work, begin, begun = getattr(owner, step), Extension.begin, []
+    replacing = run_folder.replacing
 
     def killed(*args):
-        if step != "at_work" or begun:
-            raise Killed
-        return work(*args)
+        if step == "replacing" and args[0].name != "config.toml":
+            return replacing(*args)
+        raise Killed
 
-    def counted(*args):
-        begin(*args)
-        begun.append(True)
-
+    owner = {"replacing": run_folder, "Execution": running}.get(step, RunFolder)
     monkeypatch.setattr(owner, step, killed)
-    monkeypatch.setattr(Extension, "begin", counted)
     with pytest.raises(Killed):
         wirelessfl.resume(first.directory, rounds=4, data=toy)
     monkeypatch.undo()
-    found = wirelessfl.resume(first.directory, data=toy)
-    if step != "at_work":
-        same(found, first)
-        found = wirelessfl.resume(first.directory, rounds=4, data=toy)
-    equal(found, longer, same)
+    stored_run = wirelessfl.load(first.directory)
+    if step == "extend":
+        same(wirelessfl.resume(first.directory, data=toy), first)
+        resumed = wirelessfl.resume(first.directory, rounds=4, data=toy)
+    else:
+        assert (stored_run.finished, stored_run.total_rounds) == (False, 4)
+        assert stored_run.config.training.rounds == 4
+        resumed = wirelessfl.resume(first.directory, data=toy)
+    equal(resumed, longer, same)
     told = json.loads((first.directory / "about.json").read_text())
     assert [entry["new"] for entry in told["extended"]] == [{"rounds": 4}]
+
+
+def test_a_killed_extension_is_extended_and_its_settings_are_compared(
+    config, toy, same, monkeypatch
+):
+    first = wirelessfl.run(config(rounds=2), data=toy)
+    longer = wirelessfl.run(config(rounds=5), data=toy)
+
+    def killed(*_):
+        raise Killed
+
+    with monkeypatch.context() as patch:
+        patch.setattr(RunFolder, "_replace_settings", killed)
+        with pytest.raises(Killed):
+            wirelessfl.resume(first.directory, rounds=4, data=toy)
+    file = first.directory / "config.toml"
+    text = file.read_text()
+    file.write_text(text.replace("rounds = 2", "rounds = 3"))
+    with pytest.raises(ConfigError, match=r"settings in config\.toml are not those"):
+        wirelessfl.resume(first.directory, data=toy)
+    file.write_text(text)
+    equal(wirelessfl.resume(first.directory, rounds=5, data=toy), longer, same)
+    told = json.loads((first.directory / "about.json").read_text())
+    assert [entry["new"] for entry in told["extended"]] == [{"rounds": 4}, {"rounds": 5}]
+
+
+def test_the_settings_of_a_killed_extension_name_no_code_without_trust(config, toy):
+    """They are in the checkpoint, which may come from somebody else."""
+    first = wirelessfl.run(config(rounds=2), data=toy)
+    directory, _ = RunFolder.open(first.directory, False)
+    text = directory.config_file.read_text().replace('name = "noniid"', 'name = "theirs:Split"')
+    tensors, state = directory.load()
+    extends = {"began": directory.fingerprint(), "text": text, "entry": {}}
+    directory.save(tensors, {**state, "extends": extends})
+    with pytest.raises(ConfigError, match="importing it runs code"):
+        wirelessfl.resume(first.directory, data=toy)
 
 
 REFUSED = [
@@ -271,4 +312,4 @@ def test_the_command_of_a_killed_extension_is_repeated(config, toy, same, halt_a
         found = wirelessfl.resume(first.directory, **later, data=toy, on_note=notes.append)
         equal(found, longer, same)
     assert notes[-1] == f"the run in {first.directory} has finished: nothing is left to do"
-    assert len(RunDirectory(first.directory).about()["extended"]) == 1
+    assert len(RunFolder(first.directory).about()["extended"]) == 1

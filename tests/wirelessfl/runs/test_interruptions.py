@@ -15,9 +15,9 @@ from wirelessfl.runs.build import build
 from wirelessfl.runs.build.given import NOTHING
 from wirelessfl.runs.engine import Engine
 from wirelessfl.runs.execution import Execution
-from wirelessfl.runs.folder import new_directory as new_folder
-from wirelessfl.runs.folder.directory import RunDirectory
-from wirelessfl.runs.folder.new_directory import create, new_directory
+from wirelessfl.runs.folder import new_folder as creation
+from wirelessfl.runs.folder.new_folder import create, new_folder
+from wirelessfl.runs.folder.run_folder import RunFolder
 from wirelessfl.training.workers.shards import Shards
 
 NEVER = {"checkpoint_seconds": 1e6}  # no checkpoint but the first, the last, and those asked for
@@ -62,7 +62,7 @@ def test_an_error_in_a_note_of_the_training_is_the_callers(config, toy):
 
     with pytest.raises(Stop):
         wirelessfl.run(settings, data=toy, on_note=on_note)
-    assert RunDirectory(settings.run.out).load()[1]["rows_bytes"] > 0
+    assert RunFolder(settings.run.out).load()[1]["rows_bytes"] > 0
 
 
 @pytest.fixture
@@ -129,7 +129,7 @@ def test_a_second_interrupt_ends_a_run_at_once(config, toy, same, monkeypatch):
             with pytest.raises((KeyboardInterrupt, Terminated)):
                 wirelessfl.run(settings, data=toy, on_row=on_row)
         assert rows[-1]["round"] == 2
-        assert RunDirectory(settings.run.out).load()[1]["rows_bytes"] == 0
+        assert RunFolder(settings.run.out).load()[1]["rows_bytes"] == 0
         same(
             wirelessfl.resume(settings.run.out, data=toy),
             wirelessfl.run(config(rounds=5), data=toy),
@@ -190,24 +190,24 @@ def test_runs_that_start_at_once_get_folders_of_their_own(tmp_path, config, toy,
 
     def start(_):
         barrier.wait()
-        return new_directory(setup.config, setup, NOTHING, {}).path
+        return new_folder(setup.config, setup, NOTHING, {}).path
 
     with ThreadPoolExecutor(starts) as pool:
         for _ in range(2):
             paths = list(pool.map(start, range(starts)))
             assert len(set(paths)) == starts
-    assert all(RunDirectory.holds_run(path) for path in paths)
+    assert all(RunFolder.holds_run(path) for path in paths)
 
 
 def test_one_of_several_runs_gets_the_same_folder(tmp_path, config, toy, monkeypatch):
     settings, barrier = build(config(), data=toy).config, threading.Barrier(4)
-    check = new_folder.check_free
+    check = creation.check_free
 
     def slow(path):
         check(path)
         time.sleep(0.02)  # all have found it free before one of them writes
 
-    monkeypatch.setattr(new_folder, "check_free", slow)
+    monkeypatch.setattr(creation, "check_free", slow)
     errors = []
 
     def start(number):
@@ -223,5 +223,5 @@ def test_one_of_several_runs_gets_the_same_folder(tmp_path, config, toy, monkeyp
         (winner,) = [number for number in pool.map(start, range(4)) if number is not None]
     assert len(errors) == 3
     assert all("contains a run" in error for error in errors)
-    _, stored = RunDirectory.open(tmp_path / "shared", False)
+    _, stored = RunFolder.open(tmp_path / "shared", False)
     assert stored.run.seed == winner

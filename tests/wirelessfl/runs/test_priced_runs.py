@@ -11,7 +11,7 @@ from wirelessfl.base.errors import ConfigError
 from wirelessfl.cli import main
 from wirelessfl.config import Config
 from wirelessfl.runs import kept
-from wirelessfl.runs.folder.directory import RunDirectory
+from wirelessfl.runs.folder.run_folder import RunFolder
 from wirelessfl.runs.kept import kept_folder, kept_run, price_run, priced_from, training_key
 from wirelessfl.runs.sweep import SweepError
 
@@ -66,7 +66,7 @@ WALL = ("wall_seconds", "tensors_checksum", "rows_checksum", "rows_bytes")
 
 def files_of(folder):
     """All that a folder stores, without wall-clock times, dates and places."""
-    tensors, state = RunDirectory(folder).load()
+    tensors, state = RunFolder(folder).load()
     rows = [json.loads(line) for line in (folder / "rows.jsonl").read_text().splitlines()]
     for told in (state, *rows):
         for name in WALL:
@@ -206,7 +206,7 @@ def test_a_price_is_stored_whole_or_not_at_all(tmp_path, monkeypatch):
     def full(*args):
         raise OSError("no space left")
 
-    monkeypatch.setattr(RunDirectory, "save", full)
+    monkeypatch.setattr(RunFolder, "save", full)
     with pytest.raises(OSError, match="no space left"):
         price_run(configs[1], first.directory, folder)
     assert [path.name for path in tmp_path.iterdir()] == [first.directory.name]

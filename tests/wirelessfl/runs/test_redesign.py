@@ -9,7 +9,7 @@ import torch
 import wirelessfl
 from wirelessfl.base.errors import ConfigError
 from wirelessfl.engine.rounds.redesign import Cost, RoundSettings
-from wirelessfl.runs.folder.directory import RunDirectory
+from wirelessfl.runs.folder.run_folder import RunFolder
 from wirelessfl.runs.pricing.radio import dependences
 
 DESIGN = ("local_steps", "edge_rounds", "clients_per_round")
@@ -112,7 +112,7 @@ def test_resumed_equals_uninterrupted(config, toy, same, halt_at, stop):
     resumed = wirelessfl.resume(settings.run.out, data=toy, redesign=ByRows())
     same(resumed, whole)
     decided = [
-        RunDirectory(run.directory).load()[1]["handler"]["decisions"] for run in (resumed, whole)
+        RunFolder(run.directory).load()[1]["handler"]["decisions"] for run in (resumed, whole)
     ]
     assert decided[0] == decided[1]
     assert [entry["round"] for entry in decided[0]] == [0, 1, 2, 3, 4, 5]

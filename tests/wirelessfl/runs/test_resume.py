@@ -14,8 +14,8 @@ from wirelessfl.models import FCNN
 from wirelessfl.runs.build import build
 from wirelessfl.runs.build.computing import Computing, without_gpu
 from wirelessfl.runs.folder.about import CHECKPOINT_LAYOUT, ROWS_SCHEMA
-from wirelessfl.runs.folder.directory import RunDirectory
-from wirelessfl.runs.folder.new_directory import create
+from wirelessfl.runs.folder.new_folder import create
+from wirelessfl.runs.folder.run_folder import RunFolder
 from wirelessfl.runs.kept import is_finished, kept_run
 from wirelessfl.runs.targets import Monitor
 
@@ -192,7 +192,7 @@ def halted_run(config, toy, **given):
 def test_two_processes_do_not_share_a_run(config, toy):
     out = halted_run(config, toy).run.out
     with (
-        RunDirectory(out).at_work(),
+        RunFolder(out).at_work(),
         pytest.raises(wirelessfl.ConfigError, match="another process is using"),
     ):
         wirelessfl.resume(out, data=toy)
@@ -271,7 +271,7 @@ def test_a_folder_of_another_layout_or_numerics_is_refused(config, toy, finished
 
     with nullcontext() if finished else pytest.raises(KeyboardInterrupt):
         wirelessfl.run(settings, data=toy, on_row=halt)
-    directory = RunDirectory(settings.run.out)
+    directory = RunFolder(settings.run.out)
     tensors, state = directory.load()
     del state["schema"]
     directory.save(tensors, state)

@@ -23,7 +23,7 @@ from tests.gate.configurations import (
 )
 from tests.launching import wait_for_rows
 from wirelessfl.config import Config
-from wirelessfl.runs.folder.directory import RunDirectory
+from wirelessfl.runs.folder.run_folder import RunFolder
 
 OTHERS = (
     *("fadamgc", "fa-nt", "fedams", "local-adam", "hist-scaffold-m", "patience", "select-age"),
@@ -180,5 +180,5 @@ def test_a_killed_run_is_resumed(name, tmp_path, same, launcher):
         wait_for_rows(killed, rows, process)
         process.send_signal(signal.SIGKILL)
         assert process.wait() == -signal.SIGKILL, "it had ended before it was killed"
-        assert not RunDirectory(killed).load()[1]["finished"], "no work was left"
+        assert not RunFolder(killed).load()[1]["finished"], "no work was left"
     same(wirelessfl.resume(killed), wirelessfl.run(config.with_run({"out": tmp_path / "whole"})))

@@ -15,8 +15,8 @@ from tests.launching import holder, wait_until
 from wirelessfl.base.errors import ConfigError
 from wirelessfl.cli import main
 from wirelessfl.config import Config
-from wirelessfl.runs.folder.directory import RunDirectory
 from wirelessfl.runs.folder.identity import settings_hash
+from wirelessfl.runs.folder.run_folder import RunFolder
 from wirelessfl.runs.kept import is_finished, kept_folder, kept_run, priced_from
 from wirelessfl.runs.sweep import Failure, SweepError, sweep
 from wirelessfl.training.workers.processes import fork_server
@@ -69,7 +69,7 @@ def test_a_sweep_waits_for_a_run_of_another_sweep(tmp_path):
     with pytest.raises(KeyboardInterrupt):
         kept_run(config, tmp_path, on_row)
     second = threading.Thread(target=lambda: found.append(kept_run(config, tmp_path)))
-    with RunDirectory(folder).at_work():
+    with RunFolder(folder).at_work():
         second.start()
         second.join(0.3)
         assert not found
@@ -82,7 +82,7 @@ def test_a_sweep_waits_for_a_run_of_another_sweep(tmp_path):
 def test_a_run_that_another_sweep_has_just_started_is_not_an_error(tmp_path, monkeypatch):
     """Between the look at the folder and the start, the other one creates it."""
     (config,) = configs(seeds=(1,))
-    looks, holds_run = [], RunDirectory.holds_run
+    looks, holds_run = [], RunFolder.holds_run
 
     def late(path):
         looks.append(path)
@@ -91,7 +91,7 @@ def test_a_run_that_another_sweep_has_just_started_is_not_an_error(tmp_path, mon
             return False
         return holds_run(path)
 
-    monkeypatch.setattr(RunDirectory, "holds_run", staticmethod(late))
+    monkeypatch.setattr(RunFolder, "holds_run", staticmethod(late))
     assert kept_run(config, tmp_path).directory == kept_folder(config, tmp_path)
 
 
@@ -469,11 +469,20 @@ def test_a_run_with_other_defaults_is_not_reused(tmp_path):
     config = Config.from_flags("fedavg", clients=4, rounds=1, local_steps=1, threads=1)
     folder = kept_run(config, tmp_path).directory
     assert is_finished(config, tmp_path)
-    stored = (folder / "config.toml").read_text()
-    assert "server_lr = 1.0" in stored
-    (folder / "config.toml").write_text(stored.replace("server_lr = 1.0\n", ""))
+    directory = RunFolder(folder)
+    settings = directory.config_file.read_text()
+
+    def store(line):
+        """As if the run had been started with these settings."""
+        assert "server_lr = 1.0\n" in settings
+        directory.config_file.write_text(settings.replace("server_lr = 1.0\n", line))
+        tensors, state = directory.load()
+        state["fingerprint"] |= directory.fingerprint()
+        directory.save(tensors, state)
+
+    store("")
     assert is_finished(config, tmp_path), "as if stored before the setting existed"
-    (folder / "config.toml").write_text(stored.replace("server_lr = 1.0", "server_lr = 0.5"))
+    store("server_lr = 0.5\n")
     assert not is_finished(config, tmp_path)
     with pytest.raises(ConfigError, match="contains a run made with other default settings"):
         kept_run(config, tmp_path)

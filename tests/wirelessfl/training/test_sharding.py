@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from tests.launching import holder, wait_until
 from wirelessfl.cli import main
-from wirelessfl.runs.folder.directory import RunDirectory
+from wirelessfl.runs.folder.run_folder import RunFolder
 from wirelessfl.training.workers.shards import Shards, sharded
 
 TORCHRUN = ["--nproc-per-node", "2"]
@@ -72,7 +72,7 @@ def assert_same(out, other):
                 assert value == pytest.approx(two[name], rel=1e-4)
             elif name != "wall_seconds":
                 assert value == two[name], name
-    params, others = (RunDirectory(o).load()[0]["server.cloud.params"] for o in (out, other))
+    params, others = (RunFolder(o).load()[0]["server.cloud.params"] for o in (out, other))
     assert torch.allclose(params, others, atol=1e-5)
     return params
 

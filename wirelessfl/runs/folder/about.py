@@ -19,7 +19,6 @@ import torch
 from channels.concurrency import ignored_warnings
 from channels.notes import of_each_kind
 from wirelessfl.base.files import TEXT_BYTES, read_stored, reading, replacing
-from wirelessfl.base.import_paths import short
 from wirelessfl.base.packages import version
 from wirelessfl.base.wording import shown
 
@@ -50,6 +49,21 @@ ENTRIES: dict[str, tuple[type, ...]] = {
 """Entries of ``about.json`` and their types; others are ignored, and lost when it is written."""
 EACH = {"data": str, "named": dict, "resumed": dict, "extended": dict, NOTES: str}
 """Types in entries that are lists or tables."""
+CHECKSUM = "checksum"
+"""Entry that has the checksum of the others."""
+NUMBER, TEXT = (int, float), (str, type(None))
+STATE: dict[str, tuple[type, ...]] = {
+    **dict.fromkeys(("schedule", "handler", "fingerprint", "extends"), (dict,)),
+    **dict.fromkeys(("learners", "reached"), (list,)),
+    **dict.fromkeys(("tasks", "client_log"), (list, type(None))),
+    **dict.fromkeys(("sim_seconds", "wall_seconds"), NUMBER),
+    "ended": TEXT,
+    "finished": (bool,),
+    **dict.fromkeys(("numerics", "rows_bytes", "rows_checksum"), (int,)),
+}
+"""Entries of the states of checkpoints and their types."""
+EXTENDS = {"began": dict, "text": str, "entry": dict}
+"""Entries of an extension, see ``RunFolder.extend``, and their types."""
 
 
 def about(device: str) -> dict[str, Any]:
@@ -94,6 +108,33 @@ def checked_entries(content: Any) -> dict[str, Any]:
         ):
             raise ValueError(f"{name} is {shown(value)}, which is not an entry of a run")
     return entries
+
+
+def checked_state(state: dict[str, Any]) -> dict[str, Any]:
+    """The state of a checkpoint, if it can be one of this layout.
+
+    Raises:
+        ValueError: it cannot.
+    """
+    if not isinstance(state.get("layout", 1), int):
+        raise ValueError(f"layout is {shown(state['layout'])}")
+    if state.get("layout") != CHECKPOINT_LAYOUT:
+        return state  # refused by ``check_version``
+    for name, kinds in STATE.items():
+        value = state.get(name, kinds)
+        if value is kinds:
+            continue
+        large = isinstance(value, int | float) and not abs(value) < 1 << 63
+        if not isinstance(value, kinds) or large:
+            raise ValueError(f"{name} is {shown(value)} in its state")
+    if state.get("client_log") and [*map(type, state["client_log"])] != [int] * 3:
+        raise ValueError(f"client_log is {shown(state['client_log'])} in its state")
+    extends = state.get("extends")
+    if extends is not None and {name: type(v) for name, v in extends.items()} != EXTENDS:
+        raise ValueError(f"extends is {shown(extends)} in its state")
+    if "finished" not in state:
+        raise ValueError("it has no state of a run")
+    return state
 
 
 @cache
@@ -151,99 +192,34 @@ def _device_name(device: str) -> str:
     return platform.processor() or platform.machine()
 
 
-CHECKSUM = "checksum"
-"""Entry that has the checksum of the others."""
-
-
-class AboutFile:
-    """Versions, commit, date, device and hashes of a run, and the times at which it was resumed.
+def read_about(file: Path, remedy: str) -> dict[str, Any]:
+    """The entries of an ``about.json``.
 
     Args:
-        path: the file.
+        file: the file.
         remedy: what to do about damage, the last sentence of error messages.
+
+    Raises:
+        ConfigError: the file is missing or damaged.
     """
-
-    def __init__(self, path: Path, remedy: str) -> None:
-        self.path, self.remedy = path, remedy
-
-    def entries(self) -> dict[str, Any]:
-        """The entries.
-
-        Raises:
-            ConfigError: the file is missing or damaged.
-        """
-        with reading(self.path, self.remedy):
-            entries = json.loads(read_stored(self.path, TEXT_BYTES).decode())
-            if isinstance(entries, dict):
-                before = entries.pop(CHECKSUM, None)  # none after an edit
-                if before is not None and before != _checksum(entries):
-                    raise ValueError(f"it differs from its {CHECKSUM!r}; after an edit, remove it")
-            return checked_entries(entries)
-
-    def write(self, entries: dict[str, Any]) -> None:
-        """Replace the file atomically."""
-        text = json.dumps({**entries, CHECKSUM: _checksum(entries)}, indent=2)
-        with replacing(self.path) as draft:
-            draft.write_text(text + "\n", encoding="utf-8")
-
-    def note_resumed(self, entry: dict[str, Any], notes: Sequence[str]) -> None:
-        """Add an entry to the list ``resumed``, and new notes to ``notes``.
-
-        Args:
-            entry: the entry, from ``wirelessfl.runs.folder.about``.
-            notes: the notes on the resumed run.
-
-        Raises:
-            ConfigError: the file is missing or damaged.
-        """
-        entries = self.entries()
-        entries["resumed"] = [*entries.get("resumed", []), entry]
-        self.write(_with_notes(entries, notes))
-
-    def add_note(self, note: str) -> None:
-        """Add a note to ``notes``, unless they have one of its kind.
-
-        Raises:
-            ConfigError: the file is missing or damaged.
-        """
-        self.write(_with_notes(self.entries(), [note]))
-
-    def note_extended(self, entry: dict[str, Any]) -> None:
-        """Add an entry to the list ``extended``.
-
-        An earlier entry with the same old values never took effect, and is removed.
-
-        Args:
-            entry: ``date``, and the settings that change as ``old`` and ``new``.
-
-        Raises:
-            ConfigError: the file is missing or damaged.
-        """
-        entries = self.entries()
-        kept = [other for other in entries.get("extended", []) if other.get("old") != entry["old"]]
-        entries["extended"] = [*kept, entry]
-        self.write(entries)
+    with reading(file, remedy):
+        entries = json.loads(read_stored(file, TEXT_BYTES).decode())
+        if isinstance(entries, dict):
+            before = entries.pop(CHECKSUM, None)  # none after an edit
+            if before is not None and before != _checksum(entries):
+                raise ValueError(f"it differs from its {CHECKSUM!r}; after an edit, remove it")
+        return checked_entries(entries)
 
 
-def hashes_at_start(entries: Mapping[str, Any], named: str) -> Mapping[str, str] | None:
-    """The hashes of code or files when the run began, from the entries; None if there are none.
-
-    Args:
-        entries: those of ``about.json``.
-        named: the setting and its value, e.g. "model /home/me/m.py:make". A file of code may have
-            had another folder, see ``RunDirectory.open``.
-    """
-    began: Mapping[str, Mapping[str, str]] = entries.get("named", {})
-    alike = (name for name in began if _without_folder(name) == _without_folder(named))
-    return began.get(named) or began.get(next(alike, ""))
+def write_about(file: Path, entries: Mapping[str, Any]) -> None:
+    """Replace an ``about.json`` atomically."""
+    text = json.dumps({**entries, CHECKSUM: _checksum(entries)}, indent=2)
+    with replacing(file) as draft:
+        draft.write_text(text + "\n", encoding="utf-8")
 
 
-def _without_folder(named: str) -> str:
-    setting, _, path = named.partition(" ")
-    return f"{setting} {short(path)}"
-
-
-def _with_notes(entries: dict[str, Any], notes: Sequence[str]) -> dict[str, Any]:
+def with_notes(entries: dict[str, Any], notes: Sequence[str]) -> dict[str, Any]:
+    """The entries with further notes, of each kind one."""
     notes_of_run = of_each_kind([*entries.get(NOTES, []), *notes])
     return entries | {NOTES: notes_of_run} if notes_of_run else entries
 

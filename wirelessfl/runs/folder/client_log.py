@@ -15,9 +15,8 @@ from wirelessfl.base.errors import ConfigError
 from wirelessfl.base.files import read_stored, reading, writing
 from wirelessfl.base.import_paths import expanded
 from wirelessfl.engine.rounds.client_log import COLUMNS, WHOLE, ClientLog, entries
-from wirelessfl.runs.folder.checkpoint import RunCheckpoint
-from wirelessfl.runs.folder.directory import CLIENT_LOG
 from wirelessfl.runs.folder.log import Log
+from wirelessfl.runs.folder.run_folder import CLIENT_LOG, RunFolder
 from wirelessfl.training.steps import StepCounts
 
 FORMAT = ",".join("%d" if name in WHOLE else "%.12g" for name in COLUMNS) + "\n"
@@ -112,7 +111,7 @@ def read_client_log(folder: str | Path) -> ClientLog:
         values = np.loadtxt(StringIO(body), delimiter=",", ndmin=2) if body else np.empty((0, 0))
         if body and values.shape[1] != len(COLUMNS):
             raise ValueError("a line is incomplete")
-    state = RunCheckpoint(path.parent, _remedy(path)).state()
+    state = RunFolder(path.parent).state()
     if state is not None and state.get("client_log") is not None:
         size, checksum, _ = state["client_log"]
         Log(path, _remedy(path)).check(size, checksum, whole=state["finished"])

@@ -21,8 +21,8 @@ from wirelessfl.base.files import open_stored, reading
 from wirelessfl.config import Config
 from wirelessfl.data.partition import ClientPartition
 from wirelessfl.runs.build.given import GivenObjects
-from wirelessfl.runs.folder.directory import NETWORK, PARTITION, RunDirectory
 from wirelessfl.runs.folder.identity import digest
+from wirelessfl.runs.folder.run_folder import NETWORK, PARTITION, RunFolder
 from wirelessfl.training.workers.shards import Shards
 
 if TYPE_CHECKING:
@@ -172,7 +172,7 @@ def check_same_names(
 
 
 def with_stored(
-    directory: RunDirectory, config: Config, objects: GivenObjects, shards: Shards
+    directory: RunFolder, config: Config, objects: GivenObjects, shards: Shards
 ) -> GivenObjects:
     """The objects of an interrupted run: those given now, and those that its folder keeps.
 

@@ -12,7 +12,7 @@ import json
 import textwrap
 from collections.abc import Iterator, Mapping
 from dataclasses import MISSING, fields
-from functools import lru_cache, partial
+from functools import partial
 from pathlib import Path
 from types import FunctionType
 from typing import TYPE_CHECKING, Any
@@ -26,28 +26,24 @@ from channels.streams import Stream
 from wirelessfl.algorithms import LOCAL
 from wirelessfl.base.errors import ConfigError
 from wirelessfl.base.guard import of_project
-from wirelessfl.base.import_paths import module_and_name, path_of
+from wirelessfl.base.import_paths import path_of
 from wirelessfl.base.sources import NO_SOURCE, is_installed, source_hashes
 from wirelessfl.config import Config
 from wirelessfl.config.choices import DEFAULTS
-from wirelessfl.config.named import import_paths, named_files
 from wirelessfl.config.sections import SECTIONS, WITHOUT_RESULTS
 from wirelessfl.config.tasks import inherited
 from wirelessfl.data import Dataset
 from wirelessfl.runs.build.configured import check_given
 from wirelessfl.runs.build.given import GivenObjects
+from wirelessfl.runs.folder.named_files import NAMED, named_hashes
 
 if TYPE_CHECKING:
     from wirelessfl.training.objective import Objective
 
-SETTINGS, NAMED, GIVEN = "settings", "named", "given"
-"""Entries of ``about.json``: hashes of the settings at the start, of the code and files that they
-name, and of given objects."""
+SETTINGS, GIVEN = "settings", "given"
+"""Entries of ``about.json``: hashes of the settings at the start, and of given objects."""
 DRAWN = 1000
 """Maximum number of clients whose channels are part of the network's hash."""
-WHOLE_BYTES = 64 << 20
-"""Size up to which the whole content of a file is hashed; of larger files, parts are."""
-PARTS, PART_BYTES = 64, 1 << 16
 PLAIN = (type(None), bool, int, float, complex, str, bytes)
 AROUND = (*PLAIN, tuple, np.ndarray, torch.Tensor, torch.nn.Module, partial, FunctionType, type)
 """Types of values outside of a function that count; others may change while it runs."""
@@ -139,70 +135,6 @@ def _task_non_defaults(config: Config, table: Mapping[str, Any]) -> dict[str, An
     return {
         key: value for key, value in sorted(table.items()) if key not in run or value != run[key]
     }
-
-
-def named_hashes(config: Config) -> dict[str, dict[str, str]]:
-    """Hashes of the code and files that settings name.
-
-    Returns:
-        For each named object, e.g. "model m:make", the hashes of the files of its module and of the
-        user's modules that it imports; for each file or folder, e.g. "dataset /data/images", those
-        of the file, or of the files of the folder and its subfolders. Settings whose files are
-        missing are left out.
-    """
-    tables = config.used_tables()
-    code = {
-        f"{setting} {path}": source_hashes(module_and_name(path)[0])
-        for setting, path in import_paths(tables)
-    }
-    return code | {f"{setting} {path}": _file_hashes(path) for setting, path in named_files(tables)}
-
-
-def _file_hashes(path: Path) -> dict[str, str]:
-    """Hashes of a file, or of the files of a folder, except hidden ones.
-
-    Files of sub-subfolders, such as the images of a class, have one hash together.
-    """
-    if path.is_file():
-        return {path.name: _content(path)}
-    files = sorted(file for form in ("*", "*/*") for file in path.glob(form) if file.is_file())
-    names = {file.relative_to(path).as_posix(): file for file in files}
-    contents = {name: _content(file) for name, file in names.items() if "/." not in f"/{name}"}
-    for folder in sorted(path.glob("*/*/")):
-        name = folder.relative_to(path).as_posix()
-        inside = sorted(file for file in folder.rglob("*") if file.is_file())
-        if inside and "/." not in f"/{name}":
-            hashes = [(file.relative_to(folder).as_posix(), _content(file)) for file in inside]
-            contents[f"{name}/"] = digest(hashes)
-    return contents
-
-
-def _content(file: Path) -> str:
-    stat = file.stat()
-    return _hash_of(file, stat.st_size, stat.st_mtime_ns)
-
-
-@lru_cache(maxsize=4096)
-def _hash_of(file: Path, size: int, changed: int) -> str:
-    """Hash of a file's size and content, or of evenly spaced parts of a large file."""
-    checksum = hashlib.blake2b(str(size).encode(), digest_size=8)
-    with file.open("rb") as content:
-        if size <= WHOLE_BYTES:
-            checksum.update(content.read())
-        else:
-            for part in range(PARTS):
-                content.seek(part * (size - PART_BYTES) // (PARTS - 1))
-                checksum.update(content.read(PART_BYTES))
-    return checksum.hexdigest()
-
-
-def unnoticed(config: Config) -> list[str]:
-    """A line for each named object without a source file, whose changes are not detected."""
-    return [
-        f"{setting} has no source file: changes to its code are not detected."
-        for setting, hashes in named_hashes(config).items()
-        if NO_SOURCE in hashes.values()
-    ]
 
 
 def model_fingerprint(objective: Objective) -> str:

@@ -20,7 +20,7 @@ from wirelessfl.base.errors import ConfigError
 from wirelessfl.base.files import TEXT_BYTES, read_stored, replacing, writing
 from wirelessfl.config import Config
 from wirelessfl.config.stored import plain, settings_by_flag
-from wirelessfl.runs.folder.directory import TRACKER_IDS, alone_in
+from wirelessfl.runs.folder.run_folder import TRACKER_IDS, alone_in
 from wirelessfl.runs.observers.observer import Observer, Row, Running
 
 if TYPE_CHECKING:

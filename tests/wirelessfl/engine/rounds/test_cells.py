@@ -16,7 +16,7 @@ from wirelessfl.models import FCNN
 from wirelessfl.runs.build import build
 from wirelessfl.runs.engine import Engine
 from wirelessfl.runs.execution import Execution
-from wirelessfl.runs.folder.new_directory import create
+from wirelessfl.runs.folder.new_folder import create
 
 CELL_OF = [0, 0, 0, 1, 1, 2, 3]
 CPU_HZ = [1e9, 2e9, 1.1e9, 3e8, 4e8, 7e8, 9e8]

@@ -34,7 +34,7 @@ from wirelessfl.engine.sessions.session_model import HeldLabels, SessionModel
 from wirelessfl.models import FCNN
 from wirelessfl.runs.build import build
 from wirelessfl.runs.build.sessions import held_labels
-from wirelessfl.runs.folder.directory import RunDirectory
+from wirelessfl.runs.folder.run_folder import RunFolder
 
 FLAGS = {"sessions": 4, "clients": 8, "split": "iid", "rounds": 3}
 ALL_DAY = {"presence": "trace", "presence_unit": "rounds"}
@@ -257,7 +257,7 @@ def test_a_trace_that_ends_before_the_run_raises(config, toy, trace):
     settings = config("fedavg", **FLAGS, presence="trace", trace=stays)
     with pytest.raises(ConfigError, match=r"session . has no client after .* none will join"):
         wirelessfl.run(settings, data=toy)
-    assert RunDirectory(settings.run.out).rows()
+    assert RunFolder(settings.run.out).rows()
 
 
 @pytest.mark.parametrize("masks", ["static", "random"])

@@ -13,7 +13,7 @@ from wirelessfl.engine.tasks.clients import DropOuts
 from wirelessfl.runs.build import build
 from wirelessfl.runs.engine import Engine
 from wirelessfl.runs.execution import Execution
-from wirelessfl.runs.folder.new_directory import create
+from wirelessfl.runs.folder.new_folder import create
 
 CLIENTS = 6
 FLAGS = {

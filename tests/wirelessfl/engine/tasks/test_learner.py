@@ -20,7 +20,7 @@ from wirelessfl.models import FCNN
 from wirelessfl.runs.build import build
 from wirelessfl.runs.engine import Engine
 from wirelessfl.runs.execution import Execution
-from wirelessfl.runs.folder.new_directory import create
+from wirelessfl.runs.folder.new_folder import create
 
 SEED, STEPS, BATCH, LR, DECAY, SERVER_LR, STEP_SECONDS = 5, 3, 8, 0.2, 0.01, 0.7, 0.1
 COMMON = {

@@ -19,7 +19,7 @@ from wirelessfl.models import FCNN
 from wirelessfl.runs.build import build
 from wirelessfl.runs.engine import Engine
 from wirelessfl.runs.execution import Execution
-from wirelessfl.runs.folder.new_directory import create
+from wirelessfl.runs.folder.new_folder import create
 from wirelessfl.training.rules import Received
 
 ALONE = {

@@ -8,7 +8,7 @@ from wirelessfl.engine.server.ledger import Spending
 from wirelessfl.runs.build import build
 from wirelessfl.runs.engine import Engine
 from wirelessfl.runs.execution import Execution
-from wirelessfl.runs.folder.new_directory import create
+from wirelessfl.runs.folder.new_folder import create
 
 
 def test_a_checkpoint_holds_only_clients_that_have_used_energy():

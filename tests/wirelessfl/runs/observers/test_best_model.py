@@ -14,8 +14,8 @@ import wirelessfl
 from wirelessfl.observers import BestModel, Observer
 from wirelessfl.results import Runs
 from wirelessfl.results.export import export
-from wirelessfl.runs.folder.directory import RunDirectory
 from wirelessfl.runs.folder.identity import settings_hash
+from wirelessfl.runs.folder.run_folder import RunFolder
 from wirelessfl.runs.observers.best_model import best_file, best_row
 
 UNSTEADY = {"lr": 2.0, "rounds": 10, "keep_best": True}
@@ -93,7 +93,7 @@ def test_runs_that_are_killed_or_interrupted_anywhere_end_with_the_same_file(
         act = wirelessfl.run if stop == 2 else wirelessfl.resume
         with pytest.raises(wirelessfl.TrainingError, match="AssertionError"):
             act(settings if stop == 2 else settings.run.out, data=toy, observers=[Fails()])
-        rows = RunDirectory(settings.run.out).rows()
+        rows = RunFolder(settings.run.out).rows()
         agrees(settings.run.out, rows, params.kept)
         assert not [*settings.run.out.glob("*.before")]
     resumed = wirelessfl.resume(settings.run.out, data=toy)

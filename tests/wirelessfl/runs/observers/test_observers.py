@@ -11,8 +11,8 @@ from wirelessfl.observers import Console, EndOfTask, Observer
 from wirelessfl.runs.build import build
 from wirelessfl.runs.engine import Engine
 from wirelessfl.runs.execution import Execution
-from wirelessfl.runs.folder.directory import RunDirectory
-from wirelessfl.runs.folder.new_directory import create
+from wirelessfl.runs.folder.new_folder import create
+from wirelessfl.runs.folder.run_folder import RunFolder
 from wirelessfl.training.workers.shards import Shards
 
 NEVER = {"checkpoint_seconds": 1e6}
@@ -101,7 +101,7 @@ def test_a_run_continues_after_the_row_at_which_an_observer_failed(config, toy, 
     assert text.startswith(f"observer '{__name__}:Watcher', row: ValueError: two lines (in row")
     assert type(caught.value.__cause__) is ValueError
     assert notes[-1] == f"interrupted; to resume: wirelessfl resume {settings.run.out}"
-    stored = RunDirectory(settings.run.out)
+    stored = RunFolder(settings.run.out)
     assert stored.rows() == other.rows == watcher.rows
     assert stored.load()[1]["rows_bytes"] == (settings.run.out / "rows.jsonl").stat().st_size
     later = Watcher()
@@ -115,7 +115,7 @@ def test_an_interrupt_in_an_observer_is_not_an_error(config, toy):
     settings, watcher = config(**NEVER), Watcher(1, error=KeyboardInterrupt())
     with pytest.raises(KeyboardInterrupt):
         wirelessfl.run(settings, data=toy, observers=[watcher])
-    assert RunDirectory(settings.run.out).load()[1]["rows_bytes"] > 0
+    assert RunFolder(settings.run.out).load()[1]["rows_bytes"] > 0
     assert watcher.ended == 1
 
 

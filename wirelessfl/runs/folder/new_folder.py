@@ -20,19 +20,20 @@ from wirelessfl.base.import_paths import short
 from wirelessfl.config import Config
 from wirelessfl.runs.build.given import GivenObjects
 from wirelessfl.runs.build.setups import Setup
-from wirelessfl.runs.folder.about import NOTES, about
-from wirelessfl.runs.folder.directory import InUseError, RunDirectory, alone_in, array_files
+from wirelessfl.runs.folder.about import NOTES, about, write_about
 from wirelessfl.runs.folder.given_files import stored_arrays
-from wirelessfl.runs.folder.identity import GIVEN, NAMED, SETTINGS, named_hashes, settings_hash
+from wirelessfl.runs.folder.identity import GIVEN, SETTINGS, settings_hash
+from wirelessfl.runs.folder.named_files import NAMED, named_hashes
+from wirelessfl.runs.folder.run_folder import InUseError, RunFolder, alone_in, array_files
 
 
-def new_directory(
+def new_folder(
     config: Config,
     setup: Setup,
     objects: GivenObjects,
     hashes: Mapping[str, Any],
     notes: Sequence[str] = (),
-) -> RunDirectory:
+) -> RunFolder:
     """Create the folder of a new run.
 
     Args:
@@ -78,7 +79,7 @@ def _about_setup(setup: Setup, hashes_of_objects: Mapping[str, Any]) -> dict[str
 
 def _stamped_directory(
     config: Config, entries: Mapping[str, Any], arrays: Mapping[str, Mapping[str, Any]]
-) -> RunDirectory:
+) -> RunFolder:
     """Create a new folder below ``runs/`` that no other process uses."""
     stamp = datetime.now().strftime("%Y%m%d-%H%M%S")
     data = "+".join(dict.fromkeys(task.dataset.title for task in config.tasks.values()))
@@ -100,7 +101,7 @@ def check_free(path: Path) -> None:
         ConfigError: it is a file, not empty, or not writable.
     """
     check_writable(path)
-    if RunDirectory.holds_run(path):
+    if RunFolder.holds_run(path):
         raise InUseError(
             f"out is {path}, which contains a run. Choose another folder, or resume this run: "
             f"wirelessfl resume {path}"
@@ -120,7 +121,7 @@ def create(
     new: bool = False,
     entries: Mapping[str, Any] | None = None,
     arrays: Mapping[str, Mapping[str, Any]] | None = None,
-) -> RunDirectory:
+) -> RunFolder:
     """Create the folder of a new run, with ``config.toml`` and ``about.json``.
 
     Args:
@@ -136,13 +137,13 @@ def create(
     """
     text, content = config.to_toml(), about(config.run.device) | dict(entries or {})
     check_writable(path)
-    directory = RunDirectory(path)
+    directory = RunFolder(path)
     directory.new = not path.exists()
     try:
         path.mkdir(parents=True, exist_ok=not new)
         with alone_in(path):
             check_free(path)
-            directory.about_file.write(content)
+            write_about(directory.about_file, content)
             for stem, named in (arrays or {}).items():
                 with replacing(path / f"{stem}.npz") as draft, draft.open("wb") as file:
                     np.savez_compressed(file, **named)

@@ -1,0 +1,449 @@
+"""The folder of a run: ``config.toml``, ``about.json``, ``rows.jsonl`` and a checkpoint.
+
+Its files stay valid even if the process is killed.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import tomllib
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from wirelessfl.base.errors import ConfigError
+from wirelessfl.base.files import (
+    NotWrittenError,
+    open_stored,
+    reading,
+    remove_drafts,
+    replacing,
+    stored_size,
+    writing,
+)
+from wirelessfl.base.stored_tensors import read_checkpoint, read_state, write_checkpoint
+from wirelessfl.config import Config
+from wirelessfl.config.named import Trust, check_trust
+from wirelessfl.config.stored import check_stored
+from wirelessfl.config.tables import read_toml
+from wirelessfl.engine.server.client_states import LOG, check_log
+from wirelessfl.runs.folder.about import (
+    CHECKPOINT_LAYOUT,
+    NOTES,
+    NUMERICS,
+    ROWS_SCHEMA,
+    checked_state,
+    read_about,
+    with_notes,
+    write_about,
+)
+from wirelessfl.runs.folder.identity import check_fingerprint, fingerprint_of
+from wirelessfl.runs.folder.log import Log, Row, read_rows
+from wirelessfl.runs.folder.named_files import with_code_here
+
+try:
+    import fcntl
+except ImportError:  # not a POSIX system: folders of runs are not locked
+    fcntl = None  # type: ignore[assignment]
+
+CONFIG, ABOUT, ROWS = "config.toml", "about.json", "rows.jsonl"
+CHECKPOINT = "checkpoint.safetensors"
+NETWORK, PARTITION = "network", "partition"
+"""Names of files of arrays: the given network, and the samples of each client."""
+TRACKER_IDS = "trackers.json"
+"""What trackers call the run, by package."""
+CLIENT_LOG = "clients.csv"
+"""The client log, if ``client_log`` is set."""
+Tensors = dict[str, torch.Tensor]
+State = dict[str, Any]
+
+
+class InUseError(ConfigError):
+    """The folder contains a run already, or another process executes it."""
+
+
+@contextmanager
+def alone_in(path: Path) -> Iterator[None]:
+    """Wait until no other process starts a run in the folder ``path``, where locks are possible."""
+    with ExitStack() as stack:
+        if fcntl is not None:
+            with suppress(OSError):  # some network file systems have no locks of folders
+                folder = os.open(path, os.O_RDONLY)
+                stack.callback(os.close, folder)
+                fcntl.flock(folder, fcntl.LOCK_EX)
+        yield
+
+
+def array_files(path: Path) -> list[Path]:
+    """Files of arrays in a folder, also unfinished ones."""
+    return [*path.glob(f"{NETWORK}.npz*"), *path.glob(f"{PARTITION}*.npz*")]
+
+
+class RunFolder:
+    """The folder of one run.
+
+    Rows are appended. A checkpoint stores how many bytes of rows it covers and their checksum; a
+    resumed run truncates later rows.
+
+    A checkpoint also has a hash of the settings in ``config.toml``. That of an extension contains
+    the settings with the later end, which replace those in ``config.toml`` when the run continues.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.command = f"wirelessfl run --config {path / CONFIG} --out NEW"
+        """The command of a new run with the settings of this one."""
+        self.remedy = f"Restore it, or start a new run: {self.command}"
+        self.config_file, self.about_file = path / CONFIG, path / ABOUT
+        self.checkpoint_file = path / CHECKPOINT
+        self.log = Log(path / ROWS, self.remedy)
+        self.new = False
+        """Whether the folder was created for this run."""
+
+    @staticmethod
+    def holds_run(path: Path) -> bool:
+        """Whether a folder is that of a run."""
+        return os.path.isfile(path / CONFIG)  # False, too, for a path that cannot be
+
+    def remove(self) -> None:
+        """Remove the files of a run that has failed at its start, and its folder if it was new."""
+        names = (CONFIG, ABOUT, ROWS, CHECKPOINT, TRACKER_IDS)
+        best = self.path.glob("*best.safetensors")
+        for file in (*map(self.path.joinpath, names), *array_files(self.path), *self.logs(), *best):
+            file.unlink(missing_ok=True)
+        for folder in ("tensorboard", "wandb"):
+            shutil.rmtree(self.path / folder, ignore_errors=True)
+        if self.new:
+            with suppress(OSError):  # another program has written into it
+                self.path.rmdir()
+
+    def logs(self) -> list[Path]:
+        """The files of client states, and the client log."""
+        log = self.path / CLIENT_LOG
+        return [*sorted(self.path.glob("*clients-*.log")), *([log] if os.path.lexists(log) else [])]
+
+    @contextmanager
+    def at_work(self) -> Iterator[None]:
+        """Lock the folder, so that no other process executes the run, and complete an extension.
+
+        Raises:
+            InUseError: another process has locked the folder.
+        """
+        with open_stored(self.config_file) as file:
+            try:
+                if fcntl is not None:  # the lock is released when the process ends, even if killed
+                    fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                raise InUseError(
+                    f"another process is using the run in {self.path}. Wait until it ends."
+                ) from None
+            remove_drafts(self.path)
+            extends = self._extends(self.state())
+            if extends is not None:
+                self._replace_settings(extends["text"], extends["entry"])
+            yield
+
+    def wait(self) -> None:
+        """Wait until no other process executes the run."""
+        with open_stored(self.config_file) as file:
+            if fcntl is not None:
+                fcntl.flock(file, fcntl.LOCK_EX)
+
+    @classmethod
+    def open(cls, path: Path, trust: Trust) -> tuple[RunFolder, Config]:
+        """Open the folder of an existing run, and read its configuration.
+
+        Args:
+            path: the folder.
+            trust: whether the configuration may name code to import.
+
+        Raises:
+            ConfigError: it is not a run directory, an incompatible version of the package started
+                it, its checkpoint or settings are invalid or differ from those of the original run,
+                or it names code without being trusted.
+        """
+        folder = cls(path)
+        if not cls.holds_run(path):
+            raise ConfigError(
+                f"{path} is not a run directory (no config.toml). Give the folder of a run, as "
+                "printed at its end."
+            )
+        state = folder.check_version()  # other versions may have other settings
+        tables = folder.tables(state, trust)
+        with_code = with_code_here(tables, folder.about, folder.config_file)
+        try:
+            config = Config.of(with_code)
+        except ConfigError as error:
+            raise ConfigError(
+                f"{folder.config_file}: {error} If another version of wirelessfl wrote it, start a "
+                "new run."
+            ) from error
+        folder.check_settings(tables, state)
+        return folder, config
+
+    def tables(self, state: State | None, trust: Trust = True) -> dict[str, Any]:
+        """The settings in ``config.toml``, or those of an extension that will replace them.
+
+        Args:
+            state: state of the checkpoint; None if there is none.
+            trust: whether they may name code to import, which is not imported here.
+
+        Raises:
+            ConfigError: they are damaged, or name code without being trusted.
+        """
+        extends = self._extends(state)
+        if extends is None:
+            tables = read_toml(self.config_file, trust, stored=True)
+        else:
+            with reading(self.checkpoint_file, self.remedy):
+                tables = tomllib.loads(extends["text"])
+            check_trust(tables, self.config_file, trust)
+        check_stored(tables, self.config_file)
+        return tables
+
+    def fingerprint(self) -> dict[str, str]:
+        """Hash of the settings in ``config.toml``."""
+        return fingerprint_of(read_toml(self.config_file, trust=True, stored=True))
+
+    def check_settings(self, tables: dict[str, Any], state: State | None) -> None:
+        """Check that settings, from ``tables``, are those that the checkpoint knows.
+
+        Raises:
+            ConfigError: they have been changed.
+        """
+        if state is not None and "fingerprint" in state:  # not in early versions
+            check_fingerprint(self.path, state, fingerprint_of(tables))
+
+    def extend(
+        self, checkpoint: tuple[Tensors, State] | None, config: Config, entry: dict[str, Any]
+    ) -> None:
+        """Store settings with a later end, which are in force once a checkpoint has them.
+
+        Args:
+            checkpoint: what the extended run continues from; None to start from the beginning.
+            config: the settings.
+            entry: that of the list ``extended`` in ``about.json``.
+
+        Raises:
+            NotWrittenError: they cannot be stored; the run is as before.
+        """
+        text = config.to_toml()
+        if checkpoint is None:
+            self._replace_settings(text, entry)
+            return
+        tensors, state = checkpoint
+        fingerprint = state["fingerprint"] | fingerprint_of(tomllib.loads(text))
+        extends = {"began": self.fingerprint(), "text": text, "entry": entry}
+        with writing(self.checkpoint_file, self.path):
+            self._write(tensors, {**state, "fingerprint": fingerprint, "extends": extends})
+
+    def _extends(self, state: State | None) -> dict[str, Any] | None:
+        """The extension in a checkpoint, if ``config.toml`` still has the settings before it."""
+        extends: dict[str, Any] | None = None if state is None else state.get("extends")
+        return extends if extends and extends["began"] == self.fingerprint() else None
+
+    def _replace_settings(self, text: str, entry: dict[str, Any]) -> None:
+        """Replace ``config.toml``, and note the extension; can be repeated if it was killed."""
+        extended = self.about().get("extended", [])
+        if entry not in extended:
+            self.note({"extended": [*extended, entry]})
+        with writing(self.config_file, self.path), replacing(self.config_file) as draft:
+            draft.write_text(text, encoding="utf-8")
+
+    def about(self) -> dict[str, Any]:
+        """The entries of ``about.json``.
+
+        Raises:
+            ConfigError: the file is missing or damaged.
+        """
+        return read_about(self.about_file, self.remedy)
+
+    def note(self, entries: Mapping[str, Any], notes: Sequence[str] = ()) -> None:
+        """Replace entries of ``about.json``, and add notes of which it has none of their kind.
+
+        Raises:
+            ConfigError: the file is missing or damaged.
+        """
+        write_about(self.about_file, with_notes(self.about() | dict(entries), notes))
+
+    def note_resumed(self, entry: dict[str, Any], notes: Sequence[str]) -> None:
+        """Add an entry, from ``about``, to the list ``resumed``, and the notes of the resumed run.
+
+        Raises:
+            ConfigError: the file is missing or damaged.
+        """
+        self.note({"resumed": [*self.about().get("resumed", []), entry]}, notes)
+
+    def notes(self) -> tuple[str, ...]:
+        """The notes on the run, or that ``about.json`` is missing or damaged."""
+        try:
+            return tuple(self.about().get(NOTES, ()))
+        except ConfigError as error:
+            return (str(error),)
+
+    def append(self, row: Row) -> None:
+        """Append one row; if the process is killed here, ``resume`` removes the incomplete line.
+
+        Raises:
+            NotWrittenError: the file cannot be written, or files of the run are gone.
+        """
+        with writing(self.log.path, self.path):
+            self._check_kept()
+            self.log.append((json.dumps(row) + "\n").encode())
+
+    def _check_kept(self) -> None:
+        """Check that the folder of a run that is training is still there, with all its rows."""
+        if not self.holds_run(self.path) or self.log.length != self.log.covered[0]:
+            raise NotWrittenError(
+                f"the folder {self.path} has been removed, moved or changed while its run was "
+                "training. Restore the folder and resume the run, or start a new run."
+            )
+
+    def rows(self) -> list[Row]:
+        """All rows, without an incomplete last line.
+
+        Raises:
+            ConfigError: the file or a line is damaged.
+        """
+        return read_rows(self.log)
+
+    def check_rows(self, state: Mapping[str, Any]) -> list[Row]:
+        """Check and read the rows that the checkpoint with this state covers.
+
+        Raises:
+            ConfigError: rows are missing, damaged or changed, or there are more than a finished run
+                has written.
+        """
+        size, checksum = state["rows_bytes"], state["rows_checksum"]
+        rows = read_rows(self.log, size)  # its errors name a line
+        self.log.check(size, checksum, whole=state["finished"])
+        return rows
+
+    def save(self, tensors: Tensors, state: State) -> None:
+        """Write a checkpoint that covers all current rows.
+
+        Raises:
+            NotWrittenError: it cannot be written, and the last one remains; or files of the run are
+                gone.
+        """
+        with writing(self.checkpoint_file, self.path):
+            self._check_kept()
+            self.log.to_disk()
+            size, checksum = self.log.covered
+            self._write(tensors, {**state, "rows_bytes": size, "rows_checksum": checksum})
+
+    def _write(self, tensors: Tensors, state: State) -> None:
+        with replacing(self.checkpoint_file) as draft:
+            write_checkpoint(draft, tensors, state)
+
+    def state(self) -> State | None:
+        """State of the checkpoint; None if none has been written yet.
+
+        Raises:
+            ConfigError: the checkpoint is damaged.
+        """
+        if not os.path.lexists(self.checkpoint_file):
+            return None
+        with reading(self.checkpoint_file, self.remedy):
+            return checked_state(read_state(self.checkpoint_file))
+
+    def check_version(self) -> State | None:
+        """``state``, after checking that this version of the package can resume from it.
+
+        Raises:
+            ConfigError: the layout or the schema differs, the results would differ, or the
+                checkpoint is damaged.
+        """
+        state = self.state()
+        if state is None:
+            return None
+        remedy = f"Start a new run: {self.command}"
+        layout = state.get("layout", 1)  # layout 1 has no such entry
+        if layout != CHECKPOINT_LAYOUT:
+            age = "an earlier" if layout < CHECKPOINT_LAYOUT else "a later"
+            raise ConfigError(
+                f"the run in {self.path} was started with {age} version of wirelessfl "
+                f"(checkpoint layout {layout}, this version reads {CHECKPOINT_LAYOUT}). {remedy}. "
+                "That command names the settings that this version does not have."
+            )
+        self._check_schema(state, "writes", remedy)
+        if not state["finished"] and state["numerics"] != NUMERICS:
+            raise ConfigError(
+                f"the run in {self.path} was started with numerics {state['numerics']}, but this "
+                f"version of wirelessfl has {NUMERICS}: its results would differ. {remedy}"
+            )
+        return state
+
+    def _check_schema(self, state: State, does: str, remedy: str) -> None:
+        if state.get("schema") != ROWS_SCHEMA:
+            raise ConfigError(
+                f"{self.path} has rows of schema {state.get('schema')}, but this version of "
+                f"wirelessfl {does} {ROWS_SCHEMA}. {remedy}"
+            )
+
+    def load(
+        self, selects: Callable[[str], bool] = lambda name: True
+    ) -> tuple[Tensors, State] | None:
+        """Tensors and state of the checkpoint; None if none has been written yet.
+
+        Args:
+            selects: which tensors to return, by name.
+
+        Raises:
+            ConfigError: the checkpoint is damaged, or missing although the run has made progress.
+        """
+        if os.path.lexists(self.checkpoint_file):
+            with reading(self.checkpoint_file, self.remedy):
+                tensors, state = read_checkpoint(self.checkpoint_file, selects)
+                return tensors, checked_state(state)
+        for file in (self.log.path, *self.logs()):
+            if not os.path.lexists(file):
+                continue
+            with reading(file, self.remedy):
+                size = stored_size(file)
+            if size:
+                raise ConfigError(
+                    f"{self.checkpoint_file} is missing, but there is {file.name}, which cannot be "
+                    f"continued without it. {self.remedy}"
+                )
+        return None
+
+    def snapshot(self) -> tuple[State | None, list[Row]]:
+        """State of the checkpoint and all rows, also of a run that is training; changes nothing.
+
+        Raises:
+            ConfigError: a file is damaged, or another version of the package wrote the rows.
+        """
+        state = self.state()  # before the rows, which only grow
+        if state is None:
+            return None, self.rows()
+        self._check_schema(state, "reads", self.remedy)
+        rows, covered = self.rows(), (state.get("rows_bytes"), state.get("rows_checksum"))
+        if covered[0] is not None and covered[1] is not None:  # not in early versions
+            self.log.check(covered[0], covered[1], whole=state["finished"])
+        return state, rows
+
+    def check_logs(self, tensors: Mapping[str, torch.Tensor], *, titled: bool) -> None:
+        """Check the client states on disk that a checkpoint refers to.
+
+        Args:
+            tensors: tensors of the checkpoint.
+            titled: whether tasks have tables, and the names of logs those of tasks.
+
+        Raises:
+            ConfigError: a client state is missing or damaged.
+        """
+        for name in tensors:
+            if name.endswith(LOG):
+                prefix = name.removesuffix(LOG)
+                mark = f"{prefix.partition('.')[0]}-" if titled else ""
+                part = {
+                    n.removeprefix(prefix): v for n, v in tensors.items() if n.startswith(prefix)
+                }
+                with reading(self.checkpoint_file, self.remedy):  # or else of the log
+                    check_log(self.path, mark, part)
