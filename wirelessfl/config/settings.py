@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field, fields, replace
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field, fields
 from typing import Any
 
 from channels.concurrency import cached_property
 from wirelessfl.air.radio import SectionVIC
-from wirelessfl.base.import_paths import absolute
 from wirelessfl.base.registry import Choice
 from wirelessfl.config.choices import CHOSEN, DEFAULTS, KINDS, Choices, Regime
-from wirelessfl.config.kinds import PARTS, Frame, given_classes
+from wirelessfl.config.kinds import Frame
 from wirelessfl.config.named import GivenSection, replaced_by_network
 from wirelessfl.config.sections import (
     SECTIONS,
@@ -26,7 +25,6 @@ from wirelessfl.config.tables import settings_in
 from wirelessfl.config.typed_tables import (
     ORDER,
     ChoiceTable,
-    build_choice,
     build_choices,
     read_tables,
 )
@@ -188,75 +186,3 @@ class Settings(Choices):
     def total_rounds(self) -> int:
         """Total number of rounds over all sessions."""
         return self.training.rounds * (self.sessions.sessions or 1)
-
-
-def unresolved(settings: Settings) -> Settings:
-    """The settings as given, without the defaults that depend on other settings.
-
-    Nothing is read again: what was given keeps its value.
-
-    Args:
-        settings: resolved settings.
-    """
-    values = {field.name: getattr(settings, field.name) for field in fields(Settings)}
-    values |= {name: section(**settings.given_settings(name)) for name, section in SECTIONS.items()}
-    tables = {
-        kind: ChoiceTable(
-            (key, value)
-            for key, value in table.items()
-            if key in ("name", *PARTS) or (kind, key) in settings.places
-        )
-        for kind, table in settings.tables.items()
-    }
-    values["tables"] = tables
-    values["dataset"] = _remade(type(settings.dataset), tables["dataset"])
-    return Settings(**values)
-
-
-def with_objects(
-    settings: Settings,
-    marks: GivenSection,
-    *,
-    loss: str | None = None,
-    metric: Sequence[str] | None = None,
-    clients: int | None = None,
-) -> Settings:
-    """Settings of a run to which objects are given.
-
-    Args:
-        settings: the settings as given, without the defaults that depend on other settings.
-        marks: the given objects.
-        loss: name of a loss that is given instead of the configured one.
-        metric: names of metrics that are given; None or empty if there are none.
-        clients: number of clients that follows from an object; None if none does.
-
-    Raises:
-        ConfigError: the loss is unknown.
-    """
-    places, kinds = set(settings.places), set(settings.given_kinds)
-    tables, values = dict(settings.tables), dict[str, Any](given=marks)
-    if loss is not None:
-        tables["loss"] = ChoiceTable(name=absolute(loss))
-        values["loss"] = build_choice("loss", tables["loss"], settings.run.seed)
-        places.add(("loss", "name"))
-        kinds.add("loss")
-    for kind, cls in given_classes(marks).items():
-        values[kind] = _remade(cls, tables[kind])
-    if marks.data is not None:  # its name may be given, e.g. for its published step time
-        places.discard(("dataset", "name"))
-        kinds.discard("dataset")
-    if metric:
-        values["evaluation"] = replace(settings.evaluation, metric=tuple(metric))
-        places.add(("evaluation", "metric"))
-    if clients is not None:
-        values["network"] = replace(settings.network, clients=clients)
-        places.add(("network", "clients"))
-    return replace(
-        settings, **values, tables=tables, places=frozenset(places), given_kinds=frozenset(kinds)
-    )
-
-
-def _remade(cls: type[Any], table: Mapping[str, Any]) -> Any:
-    """An object of a class with the settings in a table that it has."""
-    names = {field.name for field in fields(cls)}
-    return cls(**{key: value for key, value in table.items() if key in names})

@@ -17,7 +17,7 @@ from wirelessfl.base.errors import ConfigError
 from wirelessfl.base.guard import calling, of_project
 from wirelessfl.base.torch_state import seeded_generators
 from wirelessfl.base.wording import explain, shown
-from wirelessfl.config.choices import CHOSEN, KINDS, Choices
+from wirelessfl.config.choices import CHOSEN, Choices
 from wirelessfl.config.kinds import PARTS, chosen_classes, title_of, words
 from wirelessfl.config.named import GivenSection, check_text
 from wirelessfl.config.sections import SECTIONS, Section, read_value, types_in
@@ -44,18 +44,6 @@ def build_choices(tables: Mapping[str, Any]) -> Choices:
             for kind, classes_of_kind in classes.items()
         }
     return Choices(**built)
-
-
-def build_choice(kind: str, table: Mapping[str, Any], seed: int) -> Any:
-    """Build one choice from its table; errors as for ``build_choices``.
-
-    Args:
-        kind: the kind of choice.
-        table: its name and settings.
-        seed: the run's seed.
-    """
-    with _seeded(seed):
-        return _built(kind, KINDS[kind].find(table["name"]), table, None)
 
 
 def _seeded(seed: int) -> AbstractContextManager[None]:

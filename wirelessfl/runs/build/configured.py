@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
+from dataclasses import asdict
 from os import PathLike
 from pathlib import Path
 from typing import Any
@@ -19,7 +20,7 @@ from wirelessfl.config.named import (
     replaced_by_network,
 )
 from wirelessfl.config.sections.training import listed
-from wirelessfl.config.settings import Settings, unresolved, with_objects
+from wirelessfl.config.settings import Settings
 from wirelessfl.config.tables import checked_tables, read_toml
 from wirelessfl.runs.build.given import NOTHING, Given, GivenObjects, GivenTraining, check_functions
 
@@ -62,28 +63,40 @@ def configured(
             is also given, settings conflict, or a file names code without being trusted.
     """
     check_settings(config)
-    nothing = all(value is None for value in vars(objects).values())
-    if isinstance(config, Config):
-        if nothing and not config.given.names:
-            return config.with_known_network()
-        settings = unresolved(config)  # a given network may replace defaults
-    else:
-        tables = dict(config) if isinstance(config, Mapping) else read_toml(Path(config), trust)
-        settings = Settings.read(checked_tables(tables))
+    if all(value is None for value in vars(objects).values()):
+        made = config if isinstance(config, Config) else Config.of(_tables(config, trust))
+        check_given(made.given)
+        return made.with_known_network()
+    settings = config if isinstance(config, Config) else Settings.read(_tables(config, trust))
     _check_names(settings, objects)
     check_given(settings.given, objects)
     _check_replaced(settings, objects)
-    clients = None if objects.split is None else len(objects.split)
-    named = objects.network is not None or settings.network.network is not None
-    if named or settings.states("network", "clients"):
-        clients = None
-    loss = objects.loss if isinstance(objects.loss, str) else None
-    settings = with_objects(
-        settings, objects.marks, loss=loss, metric=listed(objects.metric_names), clients=clients
-    )
-    made = Config.resolved(settings)
+    made = Config.of(_with_objects(settings, objects))
     _check_drawn(made, objects)
     return made if objects.network is not None else made.with_known_network()
+
+
+def _tables(config: Config | Mapping[str, Any] | str | Path, trust: bool) -> Mapping[str, Any]:
+    """The given settings by table."""
+    if isinstance(config, Config):
+        return config.given_tables()
+    return checked_tables(config if isinstance(config, Mapping) else read_toml(Path(config), trust))
+
+
+def _with_objects(settings: Settings, objects: GivenObjects) -> dict[str, Any]:
+    """The given settings by table, with the choices and values that follow from the objects."""
+    tables = settings.given_tables()
+    tables["given"] = {k: v for k, v in asdict(objects.marks).items() if v is not None}
+    if objects.data is not None:  # its name may be given, e.g. for its published step time
+        tables.pop("dataset", None)
+    if isinstance(objects.loss, str):
+        tables["loss"] = objects.loss
+    if objects.metric_names:
+        tables["evaluation"] = {**tables.get("evaluation", {}), "metric": objects.metric_names}
+    named = objects.network is not None or settings.network.network is not None
+    if objects.split is not None and not (named or settings.states("network", "clients")):
+        tables["network"] = {**tables.get("network", {}), "clients": len(objects.split)}
+    return tables
 
 
 def _check_drawn(config: Config, objects: GivenObjects) -> None:
@@ -125,17 +138,14 @@ def naming_network(
     if not isinstance(network, str):
         return config
     check_settings(config)
-    if isinstance(config, Config):
-        tables: dict[str, Any] = config.given_tables()
-    else:
-        tables = dict(config) if isinstance(config, Mapping) else read_toml(Path(config), trust)
-    table = dict(checked_tables(tables).get("network") or {})
+    tables = _tables(config, trust)
+    table = dict(tables.get("network") or {})
     path = absolute(network)
     if table.setdefault("network", path) not in (None, path):
         raise ConfigError(
             f"network is {network!r}, but the settings name {table['network']!r}: choose one."
         )
-    return tables | {"network": table | {"network": path}}
+    return {**tables, "network": table | {"network": path}}
 
 
 def check_given(marks: GivenSection, supplied: GivenObjects = NOTHING) -> None:
