@@ -21,6 +21,7 @@ from wirelessfl.config.named import Trust, import_paths
 from wirelessfl.config.resolve import check, filled, kept_tables, refusal, unused
 from wirelessfl.config.sections.section import read_only, refuse_change
 from wirelessfl.config.settings import Place, Settings
+from wirelessfl.config.stored import plain
 from wirelessfl.config.tables import (
     OnIdle,
     checked_tables,
@@ -67,7 +68,7 @@ class Config(Settings):
                 'wirelessfl.Config.from_flags("fedavg", lr=0.1) for an algorithm and its settings, '
                 "Config.from_toml(path) for a file, or Config.of(tables)."
             )
-        if "given_kinds" in tables:  # all fields, from dataclasses.replace
+        if "places" in tables:  # all fields, from dataclasses.replace
             raise ConfigError(read_only())
         vars(self).update(Config.of(tables).__getstate__())
 
@@ -362,8 +363,7 @@ class Config(Settings):
 
     def to_toml(self) -> str:
         """The settings that have an effect, as TOML; a run of this file is the same run."""
-        plain: dict[str, Any] = _plain(self.used_tables())
-        return tomli_w.dumps({key: table for key, table in plain.items() if table})
+        return tomli_w.dumps({k: table for k, table in plain(self.used_tables()).items() if table})
 
     @property
     def code(self) -> frozenset[str]:
@@ -409,12 +409,3 @@ def _used_places(tables: Mapping[str, Any]) -> set[Place]:
     except ConfigError:
         return set()
     return places - unused(alone).keys()
-
-
-def _plain(value: Any) -> Any:
-    """``value`` as TOML can represent it: without None, and with paths as strings."""
-    if isinstance(value, Mapping):
-        return {key: _plain(v) for key, v in value.items() if v is not None}
-    if isinstance(value, (list, tuple)):
-        return [_plain(v) for v in value]
-    return str(value) if isinstance(value, Path) else value

@@ -48,7 +48,6 @@ class Settings(Choices):
         task: the table of each task, as given.
         tables: the table of each choice: its ``name``, or import path, and its settings.
         places: table and key of each given setting.
-        given_kinds: kinds whose choice was given.
     """
 
     given: GivenSection
@@ -61,7 +60,6 @@ class Settings(Choices):
     task: tuple[dict[str, Any], ...]
     tables: Mapping[str, Mapping[str, Any]] = field(repr=False)
     places: frozenset[Place] = field(compare=False, repr=False)
-    given_kinds: frozenset[str] = field(compare=False, repr=False)
 
     @classmethod
     def read(cls, tables: Mapping[str, Any]) -> Settings:
@@ -77,8 +75,6 @@ class Settings(Choices):
             **{name: values[name] for name in ("given", *SECTIONS, "task")},
             tables={k: ChoiceTable(values[k]) for k in CHOSEN if values[k] is not None},
             places=frozenset(settings_in(tables)),
-            # Choices that were not given are derived again when settings are copied.
-            given_kinds=frozenset(kind for kind in KINDS if tables.get(kind) is not None),
         )
 
     def __getstate__(self) -> dict[str, Any]:
@@ -109,11 +105,8 @@ class Settings(Choices):
     def given_tables(self) -> dict[str, Any]:
         """The given settings by table, without defaults."""
         tables: dict[str, Any] = {"algorithm": dict(self.tables["algorithm"])}
-        tables |= {
-            kind: self._given_table(kind)
-            for kind in KINDS
-            if kind in self.tables and kind in self.given_kinds
-        }
+        kinds = self.tables.keys() & {name for name, _ in self.places}  # others are derived again
+        tables |= {kind: self._given_table(kind) for kind in KINDS if kind in kinds}
         for section in ("given", *SECTIONS):
             if stated := self.given_settings(section):
                 tables[section] = stated
@@ -131,7 +124,7 @@ class Settings(Choices):
         }
 
     def replaced_by_network(self) -> dict[str, Any]:
-        """The settings of a section that were given and that a given network would replace."""
+        """The given settings that a network given from Python would replace, with their values."""
         stated, keys = self.given_settings("network"), replaced_by_network(self.frame.radio)
         return {key: stated[key] for key in keys if key in stated}
 

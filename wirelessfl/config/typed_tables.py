@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Hashable, Mapping
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import nullcontext
 from dataclasses import fields
 from functools import lru_cache, partial
 from typing import Any, NoReturn, cast, get_type_hints
@@ -38,17 +38,13 @@ def build_choices(tables: Mapping[str, Any]) -> Choices:
     classes = chosen_classes(tables)
     parts = {PARTS[kind]: classes.pop(kind) for kind in PARTS if kind in classes}
     of_users = not all(map(of_project, (*classes.values(), *parts.values())))
-    with _seeded(tables["run"].seed) if of_users else nullcontext():  # ours draw nothing
+    stream = Stream(tables["run"].seed, ("users' choices",))
+    with seeded_generators(stream) if of_users else nullcontext():  # ours draw nothing
         built = {
             kind: _built(kind, classes_of_kind, tables[kind], parts.get(kind))
             for kind, classes_of_kind in classes.items()
         }
     return Choices(**built)
-
-
-def _seeded(seed: int) -> AbstractContextManager[None]:
-    """The context in which constructors of users' choices draw."""
-    return seeded_generators(Stream(seed, ("users' choices",)))
 
 
 @lru_cache(maxsize=256)
