@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
+from numpy.typing import ArrayLike
 
-from channels import Access, ChannelDraw, Load
+from channels import Access, ChannelDraw, Load, Network
 from channels.arrays import BoolArray, FloatArray, IntArray
 from channels.streams import Stream
 from wirelessfl.air.compression import sent_vectors
@@ -24,42 +24,90 @@ from wirelessfl.training.rules import ClientRule
 MAX_AT_ONCE = 1 << 20  # clients times sizes per batch, to bound memory
 
 
+def cell_seconds(
+    network: Network,
+    seconds: FloatArray,
+    edge_rounds: ArrayLike,
+    backhaul_seconds: FloatArray,
+    shape: tuple[int, ...] | None = None,
+) -> FloatArray:
+    """Seconds [..., cells] of global rounds; their maximum over the cells is the round's, (18).
+
+    Leading axes index networks, numbers of steps or of edge rounds, or rounds.
+
+    Args:
+        network: the participating clients.
+        seconds: [..., blocks, senders], seconds of an edge round in each block.
+        edge_rounds: [..., 1], number of edge rounds.
+        backhaul_seconds: [..., cells], seconds in which cells exchange models with the cloud.
+        shape: [..., blocks, cells] of the cells of ``network``, if these are listed on one axis.
+    """
+    slowest = network.over_cells(np.maximum, seconds)
+    if shape is not None:
+        slowest = slowest.reshape(shape)
+    return np.asarray(edge_rounds * slowest.mean(-2) + backhaul_seconds)
+
+
+def mean_joules(joules: FloatArray, edge_rounds: ArrayLike, clients: int) -> FloatArray:
+    """Joules [...] of global rounds, mean over all clients of the network.
+
+    Args:
+        joules: [..., blocks, senders], joules of an edge round in each block.
+        edge_rounds: [...], number of edge rounds.
+        clients: number of clients, with those that do not participate.
+    """
+    return np.asarray(edge_rounds * joules.sum(-1).mean(-1) / clients)
+
+
 @dataclass(frozen=True, eq=False)
 class Price:
     """Price of a global round.
 
     Args:
-        seconds: [nodes], duration at each node; their maximum (18) is the duration of the round.
         uplink_mib: uplink traffic, mean over clients.
         downlink_mib: downlink traffic, mean over clients.
         backhaul_mib: backhaul traffic in both directions, mean over edge servers.
-        served: the edge rounds' load, from which joules and decisions follow.
-        edge_rounds: number of edge rounds.
+        served: the edge rounds' load, from which seconds, joules and decisions follow.
+        backhaul_seconds: [nodes], seconds in which nodes exchange models with the cloud.
         clients: number of clients of the network.
-        with_equal_shares: returns the price of the same round with equal shares; None if the uplink
-            does not compare them.
+        equal_shares: access with equal shares; None if the uplink does not compare them.
     """
 
-    seconds: FloatArray
     uplink_mib: float
     downlink_mib: float
     backhaul_mib: float
     served: Served
-    edge_rounds: int
+    backhaul_seconds: FloatArray
     clients: int
-    with_equal_shares: Callable[[], Price] | None = None
+    equal_shares: Access | None = None
+
+    @cached_property
+    @np.errstate(over="ignore")  # the planner refuses infinite prices
+    def seconds(self) -> FloatArray:
+        """Duration at each node [nodes]; their maximum is the duration of the round."""
+        draws, seconds = self.served.draws, _in_blocks(self.served.seconds, self.served.draws)
+        return cell_seconds(draws.network, seconds, self.edge_rounds, self.backhaul_seconds)
+
+    @property
+    def edge_rounds(self) -> int:
+        """Number of edge rounds."""
+        return self.served.edge_rounds
 
     @cached_property
     def equal(self) -> Price | None:
         """The price of the same round with equal shares; None unless the uplink compares."""
-        return None if self.with_equal_shares is None else self.with_equal_shares()
+        if self.equal_shares is None:
+            return None
+        joins = np.atleast_2d(takes_part(self.served.service))
+        served = replace(self.served, access=AmongParticipants(self.equal_shares, joins))
+        return replace(self, served=served, equal_shares=None)
 
     @cached_property
+    @np.errstate(over="ignore")
     def joules(self) -> float:
         """Energy for computation and transmission, mean over all clients of the network."""
-        with np.errstate(over="ignore"):  # the planner refuses infinite prices
-            blocks = np.atleast_2d(self.served.service.joules)  # one block, if all are equal
-            return self.edge_rounds * float(blocks.sum(1).mean()) / self.clients
+        blocks = np.atleast_2d(self.served.service.joules)  # one block, if all are equal
+        return float(mean_joules(blocks, self.edge_rounds, self.clients))
 
     @property
     def client_joules(self) -> FloatArray:
@@ -205,43 +253,25 @@ class Pricing:
             self.links.failures,
             settings.cutoff_seconds,
         )
-        backhaul = self.exchange_seconds(submodels, mixed)
-        seconds = self._cells(draws, served.seconds) + backhaul
         # Means are over all clients of the network, including those that do not participate.
         clients, edge_rounds = self.links.network.clients, settings.edge_rounds
         elements = load.vectors * (length + self.links.uplink.side_elements)
         if served.transmissions is not None:
             elements = elements * served.transmissions
         sent = float(np.atleast_2d(elements).mean(0).sum()) / clients
-        price = Price(
-            seconds=seconds,
-            uplink_mib=edge_rounds * MIB_PER_ELEMENT * sent,
-            downlink_mib=edge_rounds
-            * MIB_PER_ELEMENT
-            * self.downlink_vectors
-            * float(length.sum())
-            / clients,
+        shares, mib = self.links.uplink.equal_shares, edge_rounds * MIB_PER_ELEMENT
+        return Price(
+            uplink_mib=mib * sent,
+            downlink_mib=mib * self.downlink_vectors * float(length.sum()) / clients,
             backhaul_mib=2 * MIB_PER_ELEMENT * float(nodes.mean()) if self.hierarchical else 0.0,
             served=served,
-            edge_rounds=edge_rounds,
+            # Nodes with submodels exchange these; otherwise they exchange whole models.
+            backhaul_seconds=self.backhaul_seconds(
+                nodes if mixed is None else np.full_like(nodes, self.spec.size)
+            ),
             clients=clients,
+            equal_shares=None if shares is None else checked_access(self.links.uplink, shares),
         )
-        shares = self.links.uplink.equal_shares
-        if shares is None:
-            return price
-        access = checked_access(self.links.uplink, shares)
-
-        def equal() -> Price:
-            joins = np.atleast_2d(takes_part(served.service))
-            same = replace(served, access=AmongParticipants(access, joins))
-            return replace(
-                price,
-                served=same,
-                seconds=self._cells(draws, same.seconds) + backhaul,
-                with_equal_shares=None,
-            )
-
-        return replace(price, with_equal_shares=equal)
 
     def node_seconds(
         self, draws: ChannelDraw, who: Participants, lengths: FloatArray
@@ -255,8 +285,9 @@ class Pricing:
         """
         draws = draws.of(who.clients)
         length = lengths[:, None, draws.network.cell_of]
-        seconds = self._cells(draws, self.sizing.seconds(self.load(who, length), draws))
-        return np.asarray(seconds + self.backhaul_seconds(lengths))
+        seconds = _in_blocks(self.sizing.seconds(self.load(who, length), draws), draws)
+        backhaul = self.backhaul_seconds(lengths)
+        return cell_seconds(draws.network, seconds, self.settings.edge_rounds, backhaul)
 
     def client_seconds(
         self, draws: ChannelDraw, who: Participants, lengths: IntArray
@@ -290,26 +321,6 @@ class Pricing:
         whole = np.full(1, self.spec.size, dtype=np.float64)
         return np.asarray(self.settings.edge_rounds * longest + self.backhaul_seconds(whole))
 
-    def exchange_seconds(self, submodels: Submodels, mixed: ClientSubmodels | None) -> FloatArray:
-        """Seconds [nodes] in which edge servers and cloud exchange their models in a global round.
-
-        Nodes with submodels exchange these; otherwise they exchange whole models.
-
-        Args:
-            submodels: submodel of each node.
-            mixed: submodel of each client; None if all train that of their node.
-        """
-        nodes = submodels.lengths.astype(np.float64)
-        return self.backhaul_seconds(
-            nodes if mixed is None else np.full_like(nodes, self.spec.size)
-        )
-
-    def _cells(self, draws: ChannelDraw, seconds: FloatArray) -> FloatArray:
-        """Seconds [..., cells] of all edge rounds, from those [..., blocks, senders] of one."""
-        blocks = np.broadcast_shapes(seconds.shape, draws.h.shape[:-1])
-        slowest = draws.network.over_cells(np.maximum, np.broadcast_to(seconds, blocks))
-        return np.asarray(self.settings.edge_rounds * slowest.mean(-2))
-
     def backhaul_seconds(self, lengths: FloatArray) -> FloatArray:
         """Seconds in which these many parameters go from the cloud to an edge server and back."""
         if not self.hierarchical or self.links.backhaul_bps is None:
@@ -324,3 +335,8 @@ class Pricing:
         sizes = np.bincount(node, minlength=cells)
         _, count = mixed.cover(node, (1.0 / sizes[node]).tolist(), cells)
         return np.asarray((count > 0).sum(1).numpy()[node], dtype=np.float64)
+
+
+def _in_blocks(seconds: FloatArray, draws: ChannelDraw) -> FloatArray:
+    """Seconds [..., blocks, senders], also where all blocks take the same."""
+    return np.broadcast_to(seconds, np.broadcast_shapes(seconds.shape, draws.h.shape[:-1]))

@@ -15,10 +15,11 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from channels import Access, ChannelDraw, Load
-from channels.arrays import BoolArray, FloatArray, IntArray
+from channels.arrays import FloatArray, IntArray
 from solvers import DeadlineMissedError, OverTheAir
 from wirelessfl.air.participants import Participants
 from wirelessfl.air.plan import Plan
+from wirelessfl.air.round_price import cell_seconds, mean_joules
 from wirelessfl.air.uplinks import Uplink
 from wirelessfl.air.uplinks.checked import serving
 from wirelessfl.air.uplinks.tdma import Tdma
@@ -97,34 +98,19 @@ class SampledRounds:
 
     def first(self, draws: int) -> SampledRounds:
         """The first rounds of the sample."""
-        count = min(draws, self.draws)
-        groups = self.rounds
-        if self.planner.participation.per_round is not None:
-            return SampledRounds(self.planner, count, groups[:count])
-        (who, channels), *_ = groups
-        rise = channels.noise_rise
-        few = ChannelDraw(
-            channels.network, channels.h[:count], None if rise is None else rise[:count]
-        )
-        return SampledRounds(self.planner, count, [SameParticipants(who, few)])
+        return SampledRounds(self.planner, min(draws, self.draws))
 
     def wider(self, draws: int, uplink: Uplink) -> SampledRounds:
         """A sample of more rounds; the sample itself if the uplink needs beamformers in each."""
-        planner = replace(self.planner, links=replace(self.planner.links, uplink=uplink))
-        if planner.pricing.access.costly:
-            return self
-        planner = self.planner
-        if planner.participation.per_round is not None or not self.batched:
-            return SampledRounds(planner, draws)
-        who = self.rounds[0].who  # in all rounds
-        channels = planner.network.draws(planner.channel_stream, range(draws), who.clients)
-        groups = [SameParticipants(who, channels)]
-        return SampledRounds(planner, draws, groups)
+        costly = self._over(uplink).pricing.access.costly
+        return self if costly else SampledRounds(self.planner, draws)
 
     def planned(self, uplink: Uplink, local_steps: int, edge_rounds: int, draw: int) -> Plan:
         """The plan of one of the rounds."""
-        planner = replace(self.planner, links=replace(self.planner.links, uplink=uplink))
-        return _planned(planner, local_steps, edge_rounds, draw)
+        return _planned(self._over(uplink), local_steps, edge_rounds, draw)
+
+    def _over(self, uplink: Uplink) -> Planner:
+        return replace(self.planner, links=replace(self.planner.links, uplink=uplink))
 
     def of(
         self,
@@ -145,8 +131,7 @@ class SampledRounds:
                 None for the uplink's own.
             joules: whether to compute the energy of an access for which it takes long.
         """
-        links = replace(self.planner.links, uplink=uplink)
-        planner = replace(self.planner, links=links)
+        planner = self._over(uplink)
         steps, edges = np.array(local_steps), np.array(edge_rounds)
         whole = joules or not planner.pricing.access.costly
         if self._batched(planner):
@@ -189,13 +174,13 @@ class SampledRounds:
             return self.groups
         planner = _plain(self.planner)
         whole = Submodels.whole(planner.model.spec, planner.network.cells)
-        plans = [planner.plan(n, submodels=whole) for n in range(self.draws)]
-        if planner.participation.per_round is not None:
+        alike = planner.participation.per_round is None
+        plans = [planner.plan(n, submodels=whole) for n in range(1 if alike else self.draws)]
+        if not alike:
             return [SameParticipants(Participants(p.clients, p.tracking), p.draws) for p in plans]
-        h = np.concatenate([plan.draws.h for plan in plans])
-        rises = [p.draws.noise_rise for p in plans if p.draws.noise_rise is not None]
-        draws = ChannelDraw(plans[0].draws.network, h, np.concatenate(rises) if rises else None)
-        return [SameParticipants(Participants(plans[0].clients, plans[0].tracking), draws)]
+        who = Participants(plans[0].clients, plans[0].tracking)
+        draws = planner.network.draws(planner.channel_stream, range(self.draws), who.clients)
+        return [SameParticipants(who, draws)]
 
     def _together(
         self,
@@ -210,23 +195,23 @@ class SampledRounds:
         pricing = replace(planner.pricing, settings=settings)
         nodes, lengths = self._first.submodels.lengths.astype(np.float64), self._lengths
         backhaul = pricing.backhaul_seconds(nodes)
-        parts_of = []
+        parts: list[tuple[FloatArray, FloatArray]] = []
         for number, (who, draws) in enumerate(self.rounds):
             if lengths is None:
                 load = pricing.load(who, nodes[draws.network.cell_of])
             else:
                 load = pricing.load(who, lengths[who.clients], lengths[who.clients])
+            access = pricing.access
             with serving(pricing.title):
-                access = self._access(pricing.access, load, draws, number) if joules else None
-                seconds, spent, late = _served(
-                    access or pricing.access, _loads(load, steps, edges, deadline), draws, joules
-                )
-            slowest = draws.network.over_cells(np.maximum, seconds)
-            times = (edges[:, None, None, None] * slowest + backhaul).max(-1)
-            energy = edges[:, None, None] * spent.sum(-1) / planner.network.clients
-            parts_of.append((np.where(late, np.inf, times), energy))
-        parts = (np.concatenate(part, -1) for part in zip(*parts_of, strict=True))
-        times, energy = (part.transpose(2, 1, 0) for part in parts)
+                if joules:
+                    access = self._access(access, load, draws, number)
+                loads = _loads(load, steps, edges, deadline)
+                # Each round has one block, as its channels are those of all its edge rounds.
+                seconds, spent = (x[..., None, :] for x in _served(access, loads, draws, joules))
+            by_cell = cell_seconds(draws.network, seconds, edges[:, None, None, None], backhaul)
+            mean = mean_joules(spent, edges[:, None, None], planner.network.clients)
+            parts.append((by_cell.max(-1), mean))
+        times, energy = (np.concatenate(part, -1).T for part in zip(*parts, strict=True))
         return Costs(times, energy, np.full(times.shape[1:], self.largest))
 
     def _one_by_one(
@@ -298,21 +283,17 @@ def _loads(load: Load, steps: IntArray, edges: IntArray, deadline: FloatArray | 
 
 def _served(
     access: Access, load: Load, draws: ChannelDraw, joules: bool
-) -> tuple[FloatArray, FloatArray, BoolArray]:
-    """Seconds and joules [E or 1, H, draws, senders], and the alternatives that miss a deadline.
-
-    The latter is [E or 1, H, 1].
-    """
+) -> tuple[FloatArray, FloatArray]:
+    """Seconds and joules [E or 1, H, draws, senders]; inf seconds where a deadline is missed."""
     shape = np.broadcast_shapes((1,) * 4, load.shape, draws.h.shape[:-1])
-    late = np.zeros((*shape[:2], 1), dtype=np.bool_)
+    if not joules:
+        return np.broadcast_to(access.seconds(load, draws), shape), np.full(shape, np.nan)
     try:
-        service = access.serve(load, draws) if joules else None
+        service = access.serve(load, draws)
     except DeadlineMissedError:
-        times = np.broadcast_to(access.seconds(load, draws), shape)
-        late = ~np.asarray(np.isfinite(times).all((-1, -2)))[..., None]
-        ends = np.where(late[..., None], MISSED, load.deadline_seconds)
+        seconds = np.broadcast_to(access.seconds(load, draws), shape)
+        late = ~np.isfinite(seconds).all((-1, -2), keepdims=True)
+        ends = np.where(late, MISSED, load.deadline_seconds)
         service = access.serve(replace(load, deadline_seconds=ends), draws)
-    if service is None:
-        seconds = access.seconds(load, draws)
-        return np.broadcast_to(seconds, shape), np.full(shape, np.nan), late
-    return np.broadcast_to(service.seconds, shape), np.broadcast_to(service.joules, shape), late
+        service = replace(service, seconds=np.where(late, np.inf, service.seconds))
+    return np.broadcast_to(service.seconds, shape), np.broadcast_to(service.joules, shape)

@@ -211,8 +211,10 @@ def _misnamed(case: Examined) -> Iterator[str]:
     """
     for kind in CHOSEN:
         cls = type(getattr(case.config, kind, None))
+        if of_project(cls):
+            continue
         users = [base for base in cls.__mro__ if not of_project(base) and base is not object]
-        if of_project(cls) or len(users) == len(cls.__mro__) - 1:
+        if len(users) == len(cls.__mro__) - 1:
             continue
         theirs = {name: value for base in users for name, value in vars(base).items()}
         inherited = {name for base in cls.__mro__ if base not in users for name in vars(base)}

@@ -17,10 +17,9 @@ from wirelessfl.base.errors import ConfigError
 from wirelessfl.config import Config
 from wirelessfl.runs.build.given import GivenObjects
 from wirelessfl.runs.build.plausible import implausible
-from wirelessfl.runs.pricing.networks import cell_by_cell, costs, never_ending
+from wirelessfl.runs.pricing.networks import CELL_BY_CELL, RecordedRounds
 from wirelessfl.runs.pricing.price import check_priceable, priced
 from wirelessfl.runs.pricing.radio import COSTS, FIXED, Row, dependences
-from wirelessfl.runs.pricing.recorded import RecordedRounds
 
 VARYING = tuple(name for name in COSTS if name not in FIXED)
 """Fields of rows that differ from network to network."""
@@ -177,7 +176,7 @@ def _priced(
     first = entries[0]
     config = first.config
     together = config.regime.common_rounds and not any(dependences(config))
-    if not (together and cell_by_cell(checked_access(config.uplink))):
+    if not (together and type(checked_access(config.uplink)) in CELL_BY_CELL):
         rows_of_networks = [
             _alone(entry, number, rounds, objects, joules=joules)
             for entry, number in zip(entries, numbers, strict=True)
@@ -194,15 +193,15 @@ def _priced(
     except ConfigError as error:
         raise ConfigError(f"network[{numbers[0]}]: {error}") from error
     try:
-        network_costs = costs(recorded, [entry.network for entry in entries])
+        costs = recorded.costs([entry.network for entry in entries])
     except ValueError:
         for entry, number in zip(entries, numbers, strict=True):  # to name the network
             _alone(entry, number, rounds, objects, joules=joules)
         raise
-    for place in never_ending(network_costs):
+    ends = np.isfinite(costs["sim_seconds"][:, -1]) & np.isfinite(costs["joules"][:, -1])
+    for place in np.flatnonzero(~ends).tolist():
         _alone(entries[place], numbers[place], rounds, objects, joules=joules)  # raises
-    start = np.zeros((len(entries), 1))
-    fields = {name: np.hstack([start, values]) for name, values in network_costs.fields.items()}
+    fields = {name: np.pad(values, ((0, 0), (1, 0))) for name, values in costs.items()}
     rows = recorded.prices
     if not joules:
         rows = [

@@ -1,195 +1,272 @@
-"""Prices the same rounds over many networks at once."""
+"""The same rounds over many networks: loads and fading are recorded once, and served together."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
-from itertools import pairwise
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any, TypeVar
 
 import numpy as np
 
-from channels import Access, EqualBands, EqualSlots, FixedRate, Network, ReadyOrder
-from channels.arrays import BoolArray, FloatArray, IntArray
+from channels import (
+    ChannelDraw,
+    EqualBands,
+    EqualSlots,
+    FixedRate,
+    Load,
+    Network,
+    ReadyOrder,
+    Service,
+    dbm_to_watts,
+)
+from channels.arrays import FloatArray, IntArray
 from solvers import EnergyWithinDeadline, OptimalBands
 from solvers.access.many_bands import ManyBands
+from wirelessfl.air.plan import Plan
+from wirelessfl.air.round_price import cell_seconds
 from wirelessfl.air.uplinks.checked import checked_access
-from wirelessfl.runs.pricing.recorded import GainDraw, RecordedRounds
+from wirelessfl.config import Config
+from wirelessfl.engine.rounds.planner import Planner
+from wirelessfl.runs.build.given import GivenObjects
+from wirelessfl.runs.pricing.price import priced
 
+Values = TypeVar("Values", FloatArray, IntArray)
 CELL_BY_CELL = (EqualSlots, ReadyOrder, EqualBands, OptimalBands, FixedRate, EnergyWithinDeadline)
 """Accesses that serve each cell and block as if it were alone."""
 AT_ONCE = 1 << 16
 """Rows that are served together, so that arrays stay in the cache."""
+LOADS = ("cycles", "elements", "vectors", "start_seconds", "after_seconds", "deadline_seconds")
+"""Fields of loads that an access of separate transmissions uses."""
+
+
+class GainDraw(ChannelDraw):
+    """Channels of which only gains and SNRs are known, as accesses without beamformers need.
+
+    Args:
+        network: network of the clients.
+        gain: [clients], channel gains.
+        snr: [clients], transmit SNRs as ratios, over the cell's whole band.
+        noise_rise: [cells], see ``ChannelDraw``.
+    """
+
+    def __init__(
+        self,
+        network: Network,
+        gain: FloatArray,
+        snr: FloatArray,
+        noise_rise: FloatArray | None = None,
+    ) -> None:
+        # The channels themselves are not known; their shape is.
+        absent = np.broadcast_to(np.complex64(0), (*gain.shape, network.antennas))
+        rise = 1.0 if noise_rise is None else noise_rise[..., network.cell_of]
+        vars(self).update(network=network, h=absent, noise_rise=noise_rise, gain=gain)
+        vars(self).update(_clean_snr=snr, snr=np.asarray(snr / rise))
+
+    def in_bands(self) -> GainDraw:
+        """See ``ChannelDraw``."""
+        if self.noise_rise is None:
+            return self
+        senders = np.maximum(self.network.cell_sizes, 1)
+        clean: FloatArray = vars(self)["_clean_snr"]
+        return GainDraw(self.network, self.gain, clean, 1 + senders * (self.noise_rise - 1))
 
 
 @dataclass(frozen=True, eq=False)
-class NetworkCosts:
-    """Costs of the same rounds over several networks, cumulative over the rounds.
+class RecordedRounds:
+    """Rounds of a run that do not depend on its radio, with a row per round, block and sender.
 
     Args:
-        seconds: [networks, rounds], simulated seconds at the end of each round.
-        joules: [networks, rounds], mean over all clients.
-        joules_max: [networks, rounds], of the client that has used the most.
-        equal: seconds of the rounds, and seconds and joules with equal shares, as the fields of
-            rows, each [networks, rounds]; empty unless the uplink compares them.
+        planner: plans the rounds over the network with which they were recorded.
+        plans: the plans, whose submodels and participants hold for any radio.
+        prices: costs over that network, as ``Prices.rows``.
     """
 
-    seconds: FloatArray
-    joules: FloatArray
-    joules_max: FloatArray
-    equal: dict[str, FloatArray]
+    planner: Planner
+    plans: Sequence[Plan]
+    prices: list[dict[str, Any]]
 
-    @property
-    def fields(self) -> dict[str, FloatArray]:
-        """The costs by field of rows, each [networks, rounds]."""
-        columns = {
-            "sim_seconds": self.seconds,
-            "joules": self.joules,
-            "joules_max": self.joules_max,
-        }
-        return columns | self.equal
+    @classmethod
+    def of(cls, config: Config, rounds: int | None, objects: GivenObjects) -> RecordedRounds:
+        """Simulate the rounds of a run without training, and record them.
 
+        Args:
+            config: the settings, resolved; the run has rounds of one model, and its participants
+                and submodels do not depend on its radio. Its access serves cell by cell.
+            rounds: number of rounds; None for all.
+            objects: Python objects that replace settings.
 
-def cell_by_cell(access: Access) -> bool:
-    """Whether an access serves each cell and block as if it were alone."""
-    return type(access) in CELL_BY_CELL
+        Raises:
+            ConfigError: as for ``price``.
+        """
+        plans: list[Plan] = []
+        simulated = priced(config, rounds, objects, log=lambda plan, trial: plans.append(plan))
+        return cls(simulated.setup.planner, plans, simulated.prices.rows)
 
+    def costs(self, networks: Sequence[Network]) -> dict[str, FloatArray]:
+        """Serve the rounds over each network.
 
-def costs(recorded: RecordedRounds, networks: Sequence[Network]) -> NetworkCosts:
-    """Serve the recorded rounds over each network.
+        Args:
+            networks: networks with the cells, antennas and fading of the recorded one.
 
-    Args:
-        recorded: loads and fading of the rounds; its uplink's access serves cell by cell.
-        networks: networks with the cells, antennas and fading of the recorded one.
+        Returns:
+            The costs by field of rows, [networks, rounds] each, summed over the rounds; infinite
+            where an upload never ends.
 
-    Returns:
-        Costs, infinite where an upload never ends.
-
-    Raises:
-        ValueError: the access cannot serve a network.
-    """
-    size = max(1, AT_ONCE // max(1, len(recorded.clients)))
-    parts = [
-        _Chunk(recorded, networks[start : start + size]).costs()
-        for start in range(0, len(networks), size)
-    ]
-
-    def joined(chunks: Sequence[FloatArray]) -> FloatArray:
-        return np.concatenate(chunks)
-
-    return NetworkCosts(
-        joined([part.seconds for part in parts]),
-        joined([part.joules for part in parts]),
-        joined([part.joules_max for part in parts]),
-        {name: joined([part.equal[name] for part in parts]) for name in parts[0].equal},
-    )
-
-
-class _Chunk:
-    """Some of the networks: their blocks and cells are the cells of one large network."""
-
-    def __init__(self, recorded: RecordedRounds, networks: Sequence[Network]) -> None:
-        self.recorded, self.count = recorded, len(networks)
-        whole, uplink = recorded.network, recorded.planner.links.uplink
-        clients, items, cells = recorded.clients, recorded.items, whole.cells
-        access = checked_access(uplink)
-        self.access = ManyBands() if type(access) is OptimalBands else access
-        self.shares = uplink.equal_shares
-        shift = np.arange(self.count)[:, None] * items * cells
-
-        def each(values: list[FloatArray]) -> FloatArray:
-            """Rows of values [clients] of each network."""
-            return np.stack(values)[:, clients].ravel()
-
-        self.network = Network(
-            (shift + recorded.cell_of).ravel(),
-            part=np.arange(self.count * len(clients)),
-            cpu_hz=each([network.cpu_hz for network in networks]),
-            transmit_power_w=each([network.transmit_power_w for network in networks]),
-            switched_capacitance=each([network.switched_capacitance for network in networks]),
-            bandwidth_hz=np.repeat(
-                np.stack([network.bandwidth_hz for network in networks])[:, None], items, 1
-            ).ravel(),
-            gain_db=0.0,
-        )
-        rises = [recorded.noise_rises(network) for network in networks]
-        present = [rise for rise in rises if rise is not None]
-        if present and len(present) < self.count:
-            present = [np.ones(items * cells) if rise is None else rise for rise in rises]
-        same = all(np.array_equal(network.path_gain_db, whole.path_gain_db) for network in networks)
-        gain = (
-            np.tile(recorded.gain, self.count)
-            if same
-            else np.concatenate([recorded.gains(network) for network in networks])
-        )
-        self.draw = GainDraw(
-            self.network,
-            gain,
-            each([np.asarray(10 ** (network.snr_db / 10)) for network in networks]),
-            np.concatenate(present) if present else None,
-        )
-        cycles = np.array([network.cycles_per_step for network in networks])
-        self.load = recorded.loaded(self.count, cycles / whole.cycles_per_step)
+        Raises:
+            ValueError: the access cannot serve a network.
+        """
+        size = max(1, AT_ONCE // max(1, len(self._clients)))
+        parts = [
+            self._costs(networks[start : start + size]) for start in range(0, len(networks), size)
+        ]
+        return {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
 
     @np.errstate(over="ignore")  # infinite prices are refused later
-    def costs(self) -> NetworkCosts:
-        """Costs of the rounds over these networks."""
-        served = self.access.serve(self.load, self.draw)
-        seconds, joules = self._round_seconds(served.seconds), self._client_joules(served.joules)
-        totals, most = self._totals(joules)
-        equal: dict[str, FloatArray] = {}
-        if self.shares is not None:
-            shared = self.shares.serve(self.load, self.draw)
-            sums, _ = self._totals(self._client_joules(shared.joules))
-            equal = {
-                "round_seconds": seconds.cumsum(1),
-                "equal_seconds": self._round_seconds(shared.seconds).cumsum(1),
-                "equal_joules": sums,
-            }
-        return NetworkCosts(seconds.cumsum(1), totals, most, equal)
+    def _costs(self, networks: Sequence[Network]) -> dict[str, FloatArray]:
+        uplink = self.planner.links.uplink
+        access = checked_access(uplink)
+        if type(access) is OptimalBands:
+            access = ManyBands()
+        load, draw = self._load(networks), self._draw(networks)
+        service = access.serve(load, draw)
+        seconds, (joules, most) = self._seconds(service, draw), self._joules(service, len(networks))
+        costs = {"sim_seconds": seconds, "joules": joules, "joules_max": most}
+        if uplink.equal_shares is not None:
+            equal = uplink.equal_shares.serve(load, draw)
+            costs |= {"round_seconds": seconds, "equal_seconds": self._seconds(equal, draw)}
+            costs["equal_joules"] = self._joules(equal, len(networks))[0]
+        return costs
 
-    def _round_seconds(self, seconds: FloatArray) -> FloatArray:
-        """Seconds [networks, rounds] of each round, from those of the rows."""
-        recorded = self.recorded
-        slowest = self.network.over_cells(np.maximum, seconds)
-        by_block = slowest.reshape(self.count, recorded.rounds, recorded.blocks, -1)
-        edge_rounds = recorded.planner.settings.edge_rounds
-        return np.asarray((edge_rounds * by_block.mean(2) + recorded.exchange_seconds).max(-1))
-
-    def _client_joules(self, joules: FloatArray) -> FloatArray:
-        """Joules [networks, rows of the first blocks] of each client in each round."""
-        recorded = self.recorded
-        by_client = joules.reshape(self.count, -1) * recorded.planner.settings.edge_rounds
-        if recorded.blocks == 1:
-            return by_client
-        starts = recorded.round_starts
-        return np.concatenate(
-            [
-                by_client[:, first:last].reshape(self.count, recorded.blocks, -1).mean(1)
-                for first, last in pairwise(starts)
-            ],
-            axis=1,
+    def _seconds(self, service: Service, draw: ChannelDraw) -> FloatArray:
+        """Seconds at the end of each round, [networks, rounds]."""
+        by_cell = cell_seconds(
+            draw.network,
+            service.seconds,
+            self.planner.settings.edge_rounds,
+            self._backhaul_seconds,
+            (-1, len(self.plans), self._blocks, self.planner.network.cells),
         )
+        return np.asarray(by_cell.max(-1).cumsum(1))
 
-    def _totals(self, joules: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Mean joules of all clients, and those of the one with the most, [networks, rounds]."""
-        recorded = self.recorded
-        clients = recorded.network.clients
-        spent = np.zeros((self.count, clients))
-        total, most = np.empty((2, self.count, recorded.rounds))
-        first = 0
-        for number, plan in enumerate(recorded.plans):
-            part = joules[:, first : first + len(plan.clients)]
-            first += len(plan.clients)
-            if len(plan.clients) == clients:
-                spent += part
-            else:
-                spent[:, plan.clients] += part
-            total[:, number] = part.sum(1) / clients
+    def _joules(self, service: Service, count: int) -> tuple[FloatArray, FloatArray]:
+        """Mean joules up to each round, and those of the client with the most, each as seconds."""
+        clients = self.planner.network.clients
+        rows = self.planner.settings.edge_rounds * service.joules.reshape(count, -1)
+        spent = np.zeros((count, clients))
+        joules, most = np.empty((2, count, len(self.plans)))
+        ends = np.cumsum([self._blocks * len(plan.clients) for plan in self.plans])[:-1]
+        for number, part in enumerate(np.split(rows, ends, 1)):
+            senders = self.plans[number].clients
+            by_client = part.reshape(count, -1, len(senders)).mean(1)
+            joules[:, number] = by_client.sum(1) / clients
+            spent[:, slice(None) if len(senders) == clients else senders] += by_client
             most[:, number] = spent.max(1)
-        return total.cumsum(1), most
+        return joules.cumsum(1), most
 
+    def _draw(self, networks: Sequence[Network]) -> ChannelDraw:
+        """Channels whose cells are the cells of all blocks over each network."""
+        whole, blocks = self.planner.network, len(self.plans) * self._blocks
+        shift = np.arange(len(networks))[:, None] * blocks * whole.cells
 
-def never_ending(costs: NetworkCosts) -> IntArray:
-    """The networks over which some upload never ends."""
-    bad: BoolArray = ~(np.isfinite(costs.seconds[:, -1]) & np.isfinite(costs.joules[:, -1]))
-    return np.flatnonzero(bad)
+        def rows(values: Callable[[Network], FloatArray]) -> FloatArray:
+            return np.stack([values(network) for network in networks])[:, self._clients].ravel()
+
+        bands = np.stack([network.bandwidth_hz for network in networks])[:, None]
+        network = Network(
+            (shift + self._cells).ravel(),
+            part=np.arange(len(networks) * len(self._clients)),
+            cpu_hz=rows(lambda network: network.cpu_hz),
+            transmit_power_w=rows(lambda network: network.transmit_power_w),
+            switched_capacitance=rows(lambda network: network.switched_capacitance),
+            bandwidth_hz=np.repeat(bands, blocks, 1).ravel(),
+            gain_db=0.0,
+        )
+        gain = np.concatenate([self._gains(network) for network in networks])
+        snr = rows(lambda network: np.asarray(10 ** (network.snr_db / 10)))
+        if all(network.interference is None for network in networks):
+            return GainDraw(network, gain, snr)
+        rise = np.concatenate([self._noise_rises(network) for network in networks])
+        return GainDraw(network, gain, snr, rise)
+
+    def _load(self, networks: Sequence[Network]) -> Load:
+        cycles = np.array([network.cycles_per_step for network in networks])
+        more = cycles / self.planner.network.cycles_per_step
+        loads = {name: np.tile(values, len(networks)) for name, values in self._loads.items()}
+        loads["cycles"] = np.outer(more, self._loads["cycles"]).ravel()
+        first = self.plans[0].price.served.load
+        return Load(**loads, bits_per_element=first.bits_per_element)
+
+    def _rows(self, values: Iterable[Values]) -> Values:
+        """Values [senders] or [blocks, senders] of each plan, [rows]."""
+        shapes = [plan.draws.h.shape[:-1] for plan in self.plans]
+        rows: list[Values] = [
+            np.broadcast_to(value, shape).ravel()
+            for value, shape in zip(values, shapes, strict=True)
+        ]
+        return np.concatenate(rows)
+
+    @cached_property
+    def _clients(self) -> IntArray:
+        """The client of each row."""
+        return self._rows(plan.clients for plan in self.plans)
+
+    @property
+    def _blocks(self) -> int:
+        """Number of channel blocks of a round."""
+        return len(self.plans[0].draws.h)
+
+    @cached_property
+    def _cells(self) -> IntArray:
+        """The cell of each row, counted over the blocks of all rounds."""
+        senders = np.repeat([len(plan.clients) for plan in self.plans], self._blocks)
+        first = self.planner.network.cells * np.arange(len(senders))
+        return np.repeat(first, senders) + self._rows(plan.node for plan in self.plans)
+
+    @cached_property
+    def _loads(self) -> dict[str, FloatArray]:
+        """Loads of the rows by field."""
+        loads = [plan.price.served.load for plan in self.plans]
+        return {name: self._rows(getattr(load, name) for load in loads) for name in LOADS}
+
+    @cached_property
+    def _backhaul_seconds(self) -> FloatArray:
+        """Seconds of the backhaul, [rounds, cells]."""
+        return np.array([plan.price.backhaul_seconds for plan in self.plans])
+
+    @cached_property
+    def _gain(self) -> FloatArray:
+        """Channel gain of each row over the recorded network."""
+        return self._rows(plan.draws.gain for plan in self.plans)
+
+    @cached_property
+    def _parts(self) -> np.ndarray:
+        """Real and imaginary parts of the channels without path gain, [2 x antennas, rows]."""
+        planner = self.planner
+        none: dict[str, Any] = {"path_gain_db": 0.0, "interference": None}
+        plain = replace(planner.network, **none)
+        h = [
+            plain.draws(planner.channel_stream, planner.blocks(plan.round), plan.clients).h
+            for plan in self.plans
+        ]
+        rows = np.concatenate([blocks.reshape(-1, plain.antennas) for blocks in h])
+        return np.ascontiguousarray(rows.view(np.float32).T)
+
+    def _gains(self, network: Network) -> FloatArray:
+        """Channel gain of each row over a network, rounded as those of its own draws."""
+        if np.array_equal(network.path_gain_db, self.planner.network.path_gain_db):
+            return self._gain
+        amplitude = (10 ** (network.path_gain_db / 20)).astype(np.float32)
+        parts = (self._parts * amplitude[self._clients]).astype(np.float64)
+        parts *= parts
+        return np.asarray(parts.sum(0))
+
+    def _noise_rises(self, network: Network) -> FloatArray:
+        """Noise rises of a network, [blocks of all rounds x cells]; 1 without interference."""
+        planner = self.planner
+        indices = [index for plan in self.plans for index in planner.blocks(plan.round)]
+        if network.interference is None:
+            return np.ones(len(indices) * network.cells)
+        stream = planner.channel_stream.child("interference")
+        watts = [network.interference.watts(stream, index) for index in indices]
+        return np.asarray(1 + np.array(watts) / dbm_to_watts(network.noise_dbm)).ravel()
