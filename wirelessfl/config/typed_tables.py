@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Hashable, Mapping
+import re
+from collections.abc import Callable, Collection, Hashable, Mapping
 from contextlib import nullcontext
 from dataclasses import fields
+from decimal import Decimal
 from functools import lru_cache, partial
-from typing import Any, NoReturn, cast, get_type_hints
+from pathlib import Path
+from typing import Annotated, Any, Literal, NoReturn, cast, get_args, get_origin, get_type_hints
 
 from pydantic import TypeAdapter, ValidationError
 from pydantic.fields import FieldInfo
@@ -15,13 +18,20 @@ from pydantic.fields import FieldInfo
 from channels.streams import Stream
 from wirelessfl.base.errors import ConfigError
 from wirelessfl.base.guard import calling, of_project
+from wirelessfl.base.import_paths import expanded
 from wirelessfl.base.torch_state import seeded_generators
 from wirelessfl.base.wording import explain, shown
 from wirelessfl.config.choices import CHOSEN, Choices
 from wirelessfl.config.kinds import PARTS, chosen_classes, title_of, words
 from wirelessfl.config.named import GivenSection, check_text
-from wirelessfl.config.sections import SECTIONS, Section, read_value, types_in
+from wirelessfl.config.sections import SECTIONS, Section
 from wirelessfl.config.tables import hint, named_tables, unknown_setting
+
+WHOLE = re.compile(r"[+-]?\d+(\.\d+)?[eE]\+?\d{1,2}")
+"""A number in scientific notation."""
+LARGE = re.compile(r"[+-]?0*[1-9]\d{19,}")
+LARGEST = 2**63 - 1
+"""Largest whole number that TOML holds; ``LARGE`` matches longer ones."""
 
 
 def build_choices(tables: Mapping[str, Any]) -> Choices:
@@ -65,7 +75,50 @@ def _infos(owner: Hashable) -> Mapping[str, FieldInfo]:
 @lru_cache(maxsize=256)
 def _kinds(owner: Hashable) -> Mapping[str, frozenset[Any]]:
     """The types of each setting of a section or choice, by name."""
-    return {name: types_in(info.annotation) for name, info in _infos(owner).items()}
+    return {name: _types_in(info.annotation) for name, info in _infos(owner).items()}
+
+
+def _read_value(key: str, value: Any, kinds: Collection[Any]) -> Any:
+    """Read a whole number that is written as 1e3 and a path, and refuse booleans for numbers.
+
+    Python would accept True as 1. Whole numbers that TOML cannot hold are refused, too; other
+    values are returned unchanged. Entries of lists count.
+    """
+    if Path in kinds:
+        return expanded(value) if isinstance(value, str | Path) else value
+    if bool not in kinds:
+        for kind in value if isinstance(value, list | tuple) else [value]:
+            if isinstance(kind, bool):
+                raise ConfigError(f"{key} is {value}: it does not accept true/false.")
+    if int not in kinds:
+        return value
+    several = isinstance(value, list | tuple)
+    read = [kind if str in kinds else _whole(kind) for kind in (value if several else [value])]
+    for kind in read:
+        long = isinstance(kind, str) and LARGE.fullmatch(kind.strip())
+        number = isinstance(kind, int if float in kinds else int | float)
+        if long or (number and abs(kind) > LARGEST):
+            raise ConfigError(f"{key} is beyond 2**63 - 1, the largest whole number: give less.")
+    return type(value)(read) if several else read[0]
+
+
+def _whole(value: Any) -> Any:
+    """The integer that a string such as "1e3" stands for; other values unchanged."""
+    if isinstance(value, str) and WHOLE.fullmatch(value.strip()):
+        number = Decimal(value.strip())
+        if number == number.to_integral_value():
+            return int(number)
+    return value
+
+
+def _types_in(annotation: Any) -> frozenset[Any]:
+    """All types in an annotation, e.g. int and NoneType in ``int | None``."""
+    if get_origin(annotation) is Annotated:
+        return _types_in(get_args(annotation)[0])
+    if get_origin(annotation) is Literal:
+        return frozenset()
+    inner = frozenset(kind for entry in get_args(annotation) for kind in _types_in(entry))
+    return inner | {annotation} if isinstance(annotation, type) else inner
 
 
 def _built(kind: str, choice: type[Any], table: Mapping[str, Any], local: type[Any] | None) -> Any:
@@ -96,7 +149,7 @@ def _checked(
     """A section or choice with these settings; for the other arguments see ``explain``."""
     kinds = _kinds(cast(Hashable, owner))
     settings = {
-        key: read_value(prefix + key, value, kinds[key]) if key in kinds else value
+        key: _read_value(prefix + key, value, kinds[key]) if key in kinds else value
         for key, value in settings.items()
     }
     try:

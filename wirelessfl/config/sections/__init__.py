@@ -3,14 +3,7 @@
 from __future__ import annotations
 
 from wirelessfl.config.sections.network import NetworkSection
-from wirelessfl.config.sections.section import (
-    RunSection,
-    Section,
-    frozen,
-    read_value,
-    refuse_change,
-    types_in,
-)
+from wirelessfl.config.sections.section import RunSection, Section, frozen
 from wirelessfl.config.sections.training import (
     DataSection,
     EvaluationSection,
@@ -43,7 +36,4 @@ __all__ = [
     "SessionsSection",
     "TrainingSection",
     "frozen",
-    "read_value",
-    "refuse_change",
-    "types_in",
 ]

@@ -2,36 +2,16 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Collection
 from dataclasses import dataclass
-from decimal import Decimal
 from pathlib import Path
-from typing import (
-    Annotated,
-    Any,
-    ClassVar,
-    Literal,
-    NoReturn,
-    TypeVar,
-    dataclass_transform,
-    get_args,
-    get_origin,
-)
+from typing import Annotated, Any, ClassVar, Literal, NoReturn, TypeVar, dataclass_transform
 
 from pydantic import AfterValidator, BeforeValidator, ConfigDict, Field
 from pydantic.fields import FieldInfo
 
 from wirelessfl.algorithms.algorithm import stored_vectors
 from wirelessfl.base.errors import ConfigError
-from wirelessfl.base.import_paths import expanded
 from wirelessfl.base.needs import COHORTS, Needs
-
-WHOLE = re.compile(r"[+-]?\d+(\.\d+)?[eE]\+?\d{1,2}")
-"""A number in scientific notation."""
-LARGE = re.compile(r"[+-]?0*[1-9]\d{19,}")
-LARGEST = 2**63 - 1
-"""Largest whole number that TOML holds; ``LARGE`` matches longer ones."""
 
 
 def read_only(name: str = "") -> str:
@@ -69,57 +49,6 @@ def frozen(cls: type[S]) -> type[S]:
     made = dataclass(frozen=True)(cls)
     made.__setattr__ = refuse_change  # type: ignore[method-assign]
     return made
-
-
-def read_value(key: str, value: Any, kinds: Collection[Any]) -> Any:
-    """Read a whole number that is written as 1e3 and a path, and refuse booleans for numbers.
-
-    Python would accept True as 1. Other values are returned unchanged; entries of lists count.
-
-    Args:
-        key: name of the setting.
-        value: its value.
-        kinds: the types that it accepts, see ``types_in``.
-
-    Raises:
-        ConfigError: the value is, or contains, a boolean, and the setting accepts none; or a whole
-            number that TOML cannot hold.
-    """
-    if Path in kinds:
-        return expanded(value) if isinstance(value, str | Path) else value
-    if bool not in kinds:
-        for kind in value if isinstance(value, list | tuple) else [value]:
-            if isinstance(kind, bool):
-                raise ConfigError(f"{key} is {value}: it does not accept true/false.")
-    if int not in kinds:
-        return value
-    several = isinstance(value, list | tuple)
-    read = [kind if str in kinds else _whole(kind) for kind in (value if several else [value])]
-    for kind in read:
-        long = isinstance(kind, str) and LARGE.fullmatch(kind.strip())
-        number = isinstance(kind, int if float in kinds else int | float)
-        if long or (number and abs(kind) > LARGEST):
-            raise ConfigError(f"{key} is beyond 2**63 - 1, the largest whole number: give less.")
-    return type(value)(read) if several else read[0]
-
-
-def _whole(value: Any) -> Any:
-    """The integer that a string such as "1e3" stands for; other values unchanged."""
-    if isinstance(value, str) and WHOLE.fullmatch(value.strip()):
-        number = Decimal(value.strip())
-        if number == number.to_integral_value():
-            return int(number)
-    return value
-
-
-def types_in(annotation: Any) -> frozenset[Any]:
-    """All types in an annotation, e.g. int and NoneType in ``int | None``."""
-    if get_origin(annotation) is Annotated:
-        return types_in(get_args(annotation)[0])
-    if get_origin(annotation) is Literal:
-        return frozenset()
-    inner = frozenset(kind for entry in get_args(annotation) for kind in types_in(entry))
-    return inner | {annotation} if isinstance(annotation, type) else inner
 
 
 MIXED_WIDTHS = Needs(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import asdict
 from os import PathLike
 from pathlib import Path
@@ -178,29 +178,19 @@ def check_given(marks: GivenSection, supplied: GivenObjects = NOTHING) -> None:
 
 
 def _check_replaced(settings: Settings, objects: GivenObjects) -> None:
-    places = settings.places
-    replaced: dict[str, list[str]] = {
-        name: [] for name in ("model", "data", "split", "network", "loss")
-    }
-    if callable(objects.loss) and settings.given.loss is None:
-        table = settings.tables["loss"]
-        keys = [key for key in table if ("loss", key) in places]
-        replaced["loss"] = [f"{'loss' if k == 'name' else k}={table[k]}" for k in keys]
-    if objects.model is not None and settings.given.model is None:
-        table = settings.tables["model"]
-        keys = [key for key in table if ("model", key) in places and key != "layers"]
-        replaced["model"] = [f"{'model' if k == 'name' else k}={table[k]}" for k in keys]
-    if objects.data is not None and settings.given.data is None:
-        table = settings.tables["dataset"]
-        same = table["name"] == absolute_name("dataset", objects.data.name)
-        keys = [k for k in table if ("dataset", k) in places and not (same and k == "name")]
-        replaced["data"] = [f"{'dataset' if k == 'name' else k}={table[k]}" for k in keys]
-    if objects.split is not None and settings.given.split is None:
-        table = settings.tables["split"]
-        keys = [key for key in table if ("split", key) in places]
-        replaced["split"] = [f"{'split' if k == 'name' else k}={table[k]}" for k in keys]
-    if objects.network is not None:
-        replaced["network"] = _replaced_by_network(settings, places)
+    marks, before = objects.marks, settings.given
+    replaced: dict[str, list[str]] = {}
+    if marks.model is not None and before.model is None:
+        replaced["model"] = _stated(settings, "model", but="layers")
+    if marks.data is not None and before.data is None:
+        same = settings.named("dataset") == absolute_name("dataset", marks.data)
+        replaced["data"] = _stated(settings, "dataset", but="name" if same else "")
+    if marks.split is not None and before.split is None:
+        replaced["split"] = _stated(settings, "split")
+    if marks.network is not None:
+        replaced["network"] = _replaced_by_network(settings)
+    if marks.loss is not None and before.loss is None:
+        replaced["loss"] = _stated(settings, "loss")
     for name, entries in replaced.items():
         if entries:
             raise ConfigError(
@@ -209,18 +199,21 @@ def _check_replaced(settings: Settings, objects: GivenObjects) -> None:
             )
 
 
-def _replaced_by_network(settings: Settings, places: Collection[tuple[str, str]]) -> list[str]:
+def _stated(settings: Settings, kind: str, but: str = "") -> list[str]:
+    """The given settings of a choice, as ``name=value``."""
+    return [
+        f"{kind if key == 'name' else key}={value}"
+        for key, value in settings.tables.get(kind, {}).items()
+        if settings.states(kind, key) and key != but
+    ]
+
+
+def _replaced_by_network(settings: Settings) -> list[str]:
     """Given settings that a given network replaces, as ``name=value``."""
-    radio = settings.frame.radio
     names = task_names(settings.task, settings.dataset.title)
     replaced = [f"{key}={value}" for key, value in settings.replaced_by_network().items()]
-    replaced += [
-        f"{kind if key == 'name' else key}={value}"
-        for kind in LINK_KINDS
-        for key, value in settings.tables.get(kind, {}).items()
-        if (kind, key) in places
-    ]
-    keys = replaced_by_network(radio)
+    replaced += [entry for kind in LINK_KINDS for entry in _stated(settings, kind)]
+    keys = replaced_by_network(settings.frame.radio)
     return replaced + [
         f"{key}={table[key]} of task {name!r}"
         for name, table in zip(names, settings.task, strict=True)
