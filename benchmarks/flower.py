@@ -15,7 +15,7 @@ from torch import nn
 from torch.nn import functional as F
 
 import wirelessfl
-from wirelessfl.engine.server.learner import RoundTraining
+from wirelessfl.engine.server.learner import Learner
 
 CLIENTS, ROUNDS = 10, 4
 
@@ -92,14 +92,14 @@ class Measured:
     def run(self) -> list[tuple[float, float]]:
         """The same of a run's rounds: training, without radio and evaluation."""
         times: list[tuple[float, float]] = []
-        train = RoundTraining.train
+        learn = Learner.learn
 
-        def timed(self_: RoundTraining, *args: object) -> None:
+        def timed(self_: Learner, *args: object) -> None:
             self.inside, start = 0.0, time.process_time()
-            train(self_, *args)  # type: ignore[arg-type]
+            learn(self_, *args)  # type: ignore[arg-type]
             times.append((time.process_time() - start, self.inside))
 
-        RoundTraining.train = timed  # type: ignore[assignment, method-assign]
+        Learner.learn = timed  # type: ignore[assignment, method-assign]
         try:
             with tempfile.TemporaryDirectory() as folder:
                 config = wirelessfl.Config.from_flags(
@@ -120,7 +120,7 @@ class Measured:
                     on_note=lambda note: None,
                 )
         finally:
-            RoundTraining.train = train  # type: ignore[method-assign]
+            Learner.learn = learn  # type: ignore[method-assign]
         return times
 
 

@@ -95,7 +95,7 @@ def _world(
             network, Tdma(), [StepCounts(STEPS)] * tasks, seconds, elements, None, stream
         )
     schedule = BufferedScheduler([TaskPlan(REQUESTS, BUFFER, versions)] * tasks, report_every=None)
-    requests = Requests(clock, durations, clients, Stream(0, ("requests",)))
+    requests = Requests(clock, durations, clients, Stream(0, ("requests",)), tasks=tasks)
     handler = Asynchronous(models, requests)
     clock.after(0.0, Started())
     return schedule, handler, clock

@@ -30,6 +30,7 @@ class RoundWork(ABC):
         fresh: [senders] boolean, clients that have never trained before; None for those without
             earlier local steps.
         staleness: [senders], merges since each client received its model; None in rounds.
+        edge_rounds: E, number of edge rounds before the cloud merges.
     """
 
     round: int
@@ -41,6 +42,7 @@ class RoundWork(ABC):
     client_submodels: ClientSubmodels | None = None
     fresh: BoolArray | None = None
     staleness: IntArray | None = None
+    edge_rounds: int = 1
 
     def arrived(self, edge_round: int) -> BoolArray | None:
         """Updates [senders] that arrive in an edge round; None if all do."""

@@ -6,8 +6,8 @@ import heapq
 import math
 from abc import ABC, abstractmethod
 from collections import deque
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import astuple, dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 from wirelessfl.base.errors import ConfigError, DataError, TrainingError
@@ -27,6 +27,8 @@ from wirelessfl.engine.events import (
 
 if TYPE_CHECKING:
     from torch import Tensor
+
+    from wirelessfl.engine.server.learner import Learner
 
 
 @dataclass
@@ -79,6 +81,24 @@ class Clock:
             self.at(seconds, event)
 
 
+TIMED: dict[str, Any] = {"tick": Tick, "deadline": Deadline, "started": Started}
+"""Events that a schedule or the run put on the clock, by name in a checkpoint."""
+
+
+def stored_event(event: Any) -> list[Any]:
+    """Encode a timed event as its name and its numbers."""
+    for name, kind in TIMED.items():
+        if type(event) is kind:
+            return [name, *astuple(event)]
+    raise AssertionError(f"unexpected entry of the clock: {event}")
+
+
+def restored_event(name: str, *numbers: int) -> Event:
+    """The inverse of ``stored_event``."""
+    event: Event = TIMED[name](*numbers)
+    return event
+
+
 class RowFields(NamedTuple):
     """Fields of a row by their place: before the seconds, after them, and at the end."""
 
@@ -88,12 +108,19 @@ class RowFields(NamedTuple):
 
 
 class Handler(ABC):
-    """Carries out a schedule's decisions, for rounds, sessions, cells or tasks."""
+    """Carries out a schedule's decisions, for rounds, sessions, cells or tasks.
+
+    Args:
+        learners: the model of each task, or the only one.
+    """
 
     starts_again: ClassVar[bool] = True
     """Whether resuming from a checkpoint restarts the work that was in progress."""
     ended: str | None = None
     """Why the run ends before its last round; None if it does not."""
+
+    def __init__(self, learners: Sequence[Learner]) -> None:
+        self.learners = learners
 
     def start(self) -> None:  # noqa: B027, most handlers have none
         """Put the first entries of the handler on the clock: none."""
@@ -111,7 +138,7 @@ class Handler(ABC):
         """Carry out a decision; return an event that answers it, if any."""
 
     @abstractmethod
-    def settle(self) -> None:
+    def settle(self) -> object:
         """Issue work, after all events at this time."""
 
     @abstractmethod
@@ -134,9 +161,7 @@ class Handler(ABC):
         """The rest of the state, as numbers, strings, lists and dicts: none."""
         return {}
 
-    def restore(  # noqa: B027, most handlers have nothing else
-        self, tensors: dict[str, Tensor], state: dict[str, Any]
-    ) -> None:
+    def restore(self, tensors: Mapping[str, Tensor], state: Mapping[str, Any]) -> None:  # noqa: B027
         """Continue from a checkpoint, after models, schedule and clock."""
 
 

@@ -206,10 +206,10 @@ class Engine:
         for number, learner in enumerate(setup.learners):
             learner.attach(folder, f"task{number}-" if setup.titled else "")
         if setup.config.run.client_log and setup.shards.rank == 0:
-            training = setup.training
-            radio = training.server.uplink.radio
-            self.log = ClientLogFile(folder / CLIENT_LOG, radio, lambda: training.settings.steps)
-            training.log = self.log.add
+            learner = setup.learner
+            radio = learner.server.uplink.radio
+            self.log = ClientLogFile(folder / CLIENT_LOG, radio, lambda: learner.local.steps)
+            setup.one_model.ledger.log = self.log.add
 
     def saved(self) -> None:
         """Mark the client states on disk as covered by a checkpoint."""

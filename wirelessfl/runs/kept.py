@@ -117,7 +117,7 @@ def price_run(config: Config, source: Path, folder: Path) -> list[Row]:
 
 def _tensors(tensors: dict[str, torch.Tensor], simulated: Priced) -> dict[str, torch.Tensor]:
     """The tensors of the trained run, with the joules of the clients over the other radio."""
-    ledger = simulated.setup.training.ledger.tensors()
+    ledger = simulated.setup.one_model.ledger.tensors()
     return {
         name: ledger[name] if name.startswith(LEDGER) else value for name, value in tensors.items()
     }
@@ -136,13 +136,11 @@ def _state(
         "the network's values are": network_fingerprint(network, Stream(config.run.seed)),
         **directory.fingerprint(),
     }
-    [learner], handler = state["learners"], dict(state["handler"])
-    if "merged_at" in handler:
-        handler["merged_at"] = simulated.setup.handler.snapshot()["merged_at"]
+    handler, costs = dict(state["handler"]), simulated.setup.handler.snapshot()
+    handler |= {name: costs[name] for name in ("totals", "merged_at") if name in costs}
     if "extras" in handler:
         handler["extras"] |= {"extra_seconds": rows[-1]["extra_seconds"]}
     return state | {
-        "learners": [learner | {"totals": simulated.setup.training.totals.row()}],
         "handler": handler,
         "sim_seconds": simulated.setup.clock.now,
         "fingerprint": fingerprint,

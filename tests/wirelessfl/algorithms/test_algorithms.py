@@ -68,7 +68,7 @@ def test_hist_and_hfedavg_equal_a_reference_loop(config, toy, algorithm, own, hi
     )
     module = model(hidden)
     setup = build(settings, data=toy, model=module)
-    training, objective = setup.training, setup.model.objective
+    training, objective = setup.learner, setup.model.objective
     sizes = np.array([len(p) for p in training.client_samples], dtype=float)
     cell_of = setup.planner.network.cell_of
     if weighting == "uniform":
@@ -242,10 +242,10 @@ def test_the_cloud_may_combine_server_state(config, toy, monkeypatch):
     """With ``node_state = False``, the sum, averaged over cells, equals the model's change."""
     monkeypatch.setattr("wirelessfl.config.kinds.find_local", lambda outer, name: Summing)
     setup = build(config("hfedavg"), data=toy, model=model())
-    training, start = setup.training, setup.model.objective.spec.from_module(model())
+    training, start = setup.learner, setup.model.objective.spec.from_module(model())
     assert not training.server.nodes
     for t in range(3):
-        training.train(setup.planner.plan(t), training.server.cloud)
+        training.learn(setup.planner.plan(t), training.server.cloud)
     assert torch.allclose(
         start + training.server.cloud["sum"], training.server.cloud["params"], atol=1e-6
     )

@@ -66,8 +66,8 @@ def test_one_cell_over_the_air_equals_the_inner_algorithm(config, toy):
 
 def trained(setup, rounds):
     for t in range(rounds):
-        setup.training.train(setup.planner.plan(t), setup.training.server.cloud)
-    return setup.training
+        setup.learner.learn(setup.planner.plan(t), setup.learner.server.cloud)
+    return setup.learner
 
 
 def zero_tracking(training):
@@ -85,10 +85,10 @@ def test_fadamgc_without_tracking_is_local_adam_in_hist(config, toy, uplink):
     one = build(config("hist", local="fadamgc", **flags), data=toy, model=model())
     two = build(config("hist", local="local-adam", **flags), data=toy, model=model())
     for t in range(3):
-        zero_tracking(one.training)
-        one.training.train(one.planner.plan(t), one.training.server.cloud)
-        two.training.train(two.planner.plan(t), two.training.server.cloud)
-    assert torch.equal(one.training.server.cloud["params"], two.training.server.cloud["params"])
+        zero_tracking(one.learner)
+        one.learner.train(one.planner.plan(t), one.learner.server.cloud)
+        two.training.train(two.planner.plan(t), two.learner.server.cloud)
+    assert torch.equal(one.learner.server.cloud["params"], two.learner.server.cloud["params"])
 
 
 @pytest.mark.thorough(every=8)
@@ -100,7 +100,7 @@ def test_padding_stays_exactly_zero(config, toy, local, uplink):
     flags = {"lr": 0.01, "uplink": uplink, "edge_rounds": 2, "executor": "vmap"}
     settings = config("hist", local=local, **flags, **air)
     setup = build(settings, data=toy, model=model())
-    training, seen = setup.training, []
+    training, seen = setup.learner, []
     rule, keep = training.server.rule, training.server.states.scatter
     merge = type(rule).merge
 
@@ -121,7 +121,7 @@ def test_padding_stays_exactly_zero(config, toy, local, uplink):
         plan = setup.planner.plan(t)
         idle = plan.submodels.index < 0
         assert idle.any()
-        training.train(plan, training.server.cloud)
+        training.learn(plan, training.server.cloud)
         for state in seen:
             assert not state["params"][idle].any()
             if "tracking" in state:

@@ -103,7 +103,7 @@ def trained(setup, number, who, chosen, change):
 
     Client n changes each of its parameters by ``change[n]``.
     """
-    plan, training = setup.planner.plan(number), setup.training
+    plan, training = setup.planner.plan(number), setup.learner
     chosen = [[np.array(own)] for own in chosen]
     training.executor = Constant(change)
     before = training.server.cloud["params"]
@@ -114,7 +114,7 @@ def trained(setup, number, who, chosen, change):
         node=np.zeros(len(who), int),
         client_submodels=ClientSubmodels(plan.client_submodels.neurons, chosen),
     )
-    training.train(plan, training.server.cloud)
+    training.learn(plan, training.server.cloud)
     return by_neuron(setup.model.objective.spec, training.server.cloud["params"] - before)
 
 
@@ -130,7 +130,7 @@ def prepared(config, toy, name, weighting):
     settings = config(name, clients=3, weighting=weighting, lr=0.5)
     setup = build(settings, data=toy, model=model((4,)))
     if weighting == "samples":
-        server = setup.training.server
+        server = setup.learner.server
         server.weights = Weights(server.weights.node_of, np.array(SAMPLES))
         server.admit(server.present.mask)  # with their new weights
     return setup
@@ -151,7 +151,7 @@ def test_the_merge_by_hand(config, toy, weighting, first, second):
     """A coordinate changes by the mean change of the clients that cover it, if there are any."""
     setup = prepared(config, toy, "ra-fed", weighting)
     assert trained(setup, 0, *FIRST) == pytest.approx(first, rel=1e-6)
-    assert setup.training.metrics == pytest.approx({"coverage": 1, "uncovered": 17 / 72})
+    assert setup.learner.metrics == pytest.approx({"coverage": 1, "uncovered": 17 / 72})
     assert trained(setup, 1, *SECOND) == pytest.approx(second, rel=1e-6)
 
 
@@ -176,7 +176,7 @@ def test_ram_feds_merge_by_hand(config, toy):
         ),
     ):
         setup = prepared(config, toy, "ram-fed", weighting)
-        training, spec = setup.training, setup.model.objective.spec
+        training, spec = setup.learner, setup.model.objective.spec
         assert trained(setup, 0, *FIRST) == pytest.approx(first, rel=1e-6)
         assert trained(setup, 1, *SECOND) == pytest.approx(second, rel=1e-5)
         kept = -0.5 * training.server.nodes["memory"][0]  # Delta = -change / gamma
@@ -190,12 +190,12 @@ def test_overlapping_submodels_are_averaged(config, toy):
     flags = {"masks": "partition", "mask_overlap": 0.5, "capacities": (1.0,)}
     settings = config("ra-fed", clients=3, **flags)
     setup = build(settings, data=toy, model=model((12,)))
-    plan, training = setup.planner.plan(0), setup.training
+    plan, training = setup.planner.plan(0), setup.learner
     holders = [{n for n in range(3) if k in plan.client_submodels.chosen[n][0]} for k in range(12)]
     assert sorted(map(len, holders)) == [1] * 6 + [2] * 6
     training.executor = Constant({0: 3.0, 1: 5.0, 2: 10.0})
     before = training.server.cloud["params"]
-    training.train(plan, training.server.cloud)
+    training.learn(plan, training.server.cloud)
     moved = by_neuron(setup.model.objective.spec, training.server.cloud["params"] - before)
     means = [sum((3.0, 5.0, 10.0)[n] for n in own) / len(own) for own in holders]
     assert moved == pytest.approx([*means, 6.0])
@@ -218,7 +218,7 @@ def mask_of(spec, chosen):
 
 def written_out(setup, module, data, rounds, memory):
     """Reference loop with masked full vectors: E edge rounds per cell, then the mean of cells."""
-    training, planner, spec = setup.training, setup.planner, setup.model.objective.spec
+    training, planner, spec = setup.learner, setup.planner, setup.model.objective.spec
     edge_rounds, clients = training.settings.edge_rounds, len(training.client_samples)
     by_samples = training.server.weights.samples is not None
     sizes = [float(len(own)) if by_samples else 1.0 for own in training.client_samples]

@@ -46,10 +46,10 @@ def test_the_incremental_mean_equals_the_mean_of_all_memories(config, toy, weigh
     if local:
         flags |= {"cells": 2, "edge_rounds": 2, "local": "ram-fed", "clients_per_round": 4}
     setup = build(config("hfedavg" if local else "ram-fed", **flags), data=toy, model=model())
-    training = setup.training
+    training = setup.learner
     training.executor = Dice()
     for number in range(100):
-        training.train(setup.planner.plan(number), training.server.cloud)
+        training.learn(setup.planner.plan(number), training.server.cloud)
     for node, found in enumerate(training.server.nodes["memory"]):
         expected = mean_of_all(training, np.flatnonzero(training.server.weights.node_of == node))
         assert float(expected.abs().max()) > 5  # changes of 1 over gamma = 0.1
@@ -89,8 +89,8 @@ def test_memory_is_stored_only_for_clients_that_trained(config, toy):
     settings = config("ram-fed", **FLAGS | {"clients": 200, "rounds": 4, "split": "iid"})
     setup = build(settings, data=toy, model=model())
     for number in range(4):
-        setup.training.train(setup.planner.plan(number), setup.training.server.cloud)
-    tensors = setup.training.server.states.tensors()
+        setup.learner.learn(setup.planner.plan(number), setup.learner.server.cloud)
+    tensors = setup.learner.server.states.tensors()
     assert len(tensors["clients.memory.values"]) <= 12
 
 
@@ -113,9 +113,9 @@ def test_in_sessions_the_mean_is_over_present_clients(config, toy):
 def test_the_mean_excludes_departed_clients(config, toy):
     """If the clients return, the mean is restored. Trial rounds do not change the memory."""
     setup = build(config("ram-fed", **FLAGS | {"clients_per_round": None}), data=toy, model=model())
-    training = setup.training
+    training = setup.learner
     for number in range(2):
-        training.train(setup.planner.plan(number), training.server.cloud)
+        training.learn(setup.planner.plan(number), training.server.cloud)
     full = training.server.nodes["memory"].clone()
     training.server.admit(np.isin(np.arange(6), [1, 4], invert=True))
     training.server.recount()
@@ -139,14 +139,14 @@ def test_memory_stays_in_units_of_gradients_if_the_step_size_decreases(config, t
     assert torch.allclose(flat(own), flat(full), atol=2e-6)
     flags["clients_per_round"] = 3
     setup = build(config("ram-fed", capacities=(1.0,), **flags), data=toy, model=model())
-    training = setup.training
+    training = setup.learner
     before = []
     for number in range(2):
         before.append(
             (training.server.cloud["params"].clone(), training.server.nodes["memory"][0].clone())
         )
         training.executor = Dice()
-        training.train(setup.planner.plan(number), training.server.cloud)
+        training.learn(setup.planner.plan(number), training.server.cloud)
     plan = setup.planner.plan(1)
     assert 0 < plan.lr_share < 1
     stays = 0.1 * plan.lr_share * before[1][1]  # the share of the memory in round 1's step

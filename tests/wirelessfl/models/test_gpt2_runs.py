@@ -165,6 +165,6 @@ def test_the_tiny_model_learns_without_files(settings, monkeypatch):
         assert sum(sizes.values()) == 2 * 4 * (32 + 3 * 32) + 2 * 32
         assert result.rows[-1]["accuracy"] > result.rows[0]["accuracy"]
         assert result.rows[-1]["loss"] < 0.8 * result.rows[0]["loss"]
-        module = build(result.config).training.executor.objective.module
+        module = build(result.config).learner.local.executor.objective.module
         bases.append(module.network.transformer.wte.weight)
     assert torch.equal(*bases)

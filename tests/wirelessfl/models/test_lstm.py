@@ -126,7 +126,7 @@ def test_it_learns_to_copy_the_last_letter(tmp_path):
     }
     setup = build(Config.from_flags("fedavg", **settings), data=data)
     assert setup.config.run.executor == "vmap"
-    objective, training = setup.model.objective, setup.training
+    objective, training = setup.model.objective, setup.learner
     params = training.server.cloud["params"]
     before, _ = evaluate(objective, params, setup.model.test_inputs, setup.model.test_labels)
     optimizer = torch.optim.Adam(objective.module.parameters(), lr=0.01)

@@ -10,7 +10,7 @@ import pytest
 import wirelessfl
 from wirelessfl.base.errors import ConfigError, TrainingError
 from wirelessfl.base.signals import ENDING, Terminated
-from wirelessfl.engine.server.learner import RoundTraining
+from wirelessfl.engine.server.learner import Learner
 from wirelessfl.runs.build import build
 from wirelessfl.runs.build.given import NOTHING
 from wirelessfl.runs.engine import Engine
@@ -39,7 +39,7 @@ def stop_at(place, seen):
 def test_an_error_at_row_0_ends_a_run_at_once(config, toy, same, monkeypatch):
     settings, seen = config(**NEVER), []
     with monkeypatch.context() as patch:
-        patch.setattr(RoundTraining, "train", lambda *_: pytest.fail("it has trained"))
+        patch.setattr(Learner, "learn", lambda *_: pytest.fail("it has trained"))
         with pytest.raises(Stop):
             wirelessfl.run(settings, data=toy, on_row=stop_at(0, seen))
     same(wirelessfl.resume(settings.run.out, data=toy), wirelessfl.run(config(), data=toy))
@@ -77,7 +77,7 @@ def handlers():
 
 def during_round(number, signals, monkeypatch):
     """Raise signals in the middle of a round's training."""
-    trained, rounds = RoundTraining.train, []
+    trained, rounds = Learner.learn, []
 
     def train(self, *plan):
         rounds.append(plan)
@@ -86,7 +86,7 @@ def during_round(number, signals, monkeypatch):
                 signal.raise_signal(each)
         return trained(self, *plan)
 
-    monkeypatch.setattr(RoundTraining, "train", train)
+    monkeypatch.setattr(Learner, "learn", train)
 
 
 @pytest.mark.thorough(every=8)

@@ -89,7 +89,7 @@ def test_uneven_cells_of_a_network_get_equal_shares_of_the_data(config, toy, net
     setup = build(
         config(network=True, split="cell-iid"), data=toy, network=network_of([0, 0, 0, 0, 0, 1])
     )
-    sizes = [len(part) for part in setup.training.client_samples]
+    sizes = [len(part) for part in setup.model.client_samples]
     assert (sum(sizes[:5]), sizes[5]) == (120, 120)
     assert setup.config.network.cells == 2
     assert setup.config.dataset.name == "toy"
@@ -102,7 +102,7 @@ def test_natural_clients_and_clients_of_one_sample(config, toy):
     natural = replace(toy, groups=groups)
     settings = config("hist", split="natural", clients=7, weighting="samples")
     setup = build(settings, data=natural)
-    assert [len(part) for part in setup.training.client_samples] == [40, 40, 40, 40, 40, 39, 1]
+    assert [len(part) for part in setup.model.client_samples] == [40, 40, 40, 40, 40, 39, 1]
     result = wirelessfl.run(settings, data=natural)
     assert result.rows[-1]["accuracy"] > result.rows[0]["accuracy"] + 0.2
 

@@ -19,7 +19,6 @@ from wirelessfl.base.errors import ConfigError
 from wirelessfl.config import Config
 from wirelessfl.extend import FedAvg
 from wirelessfl.runs.build import build
-from wirelessfl.runs.timeline import timeline
 from wirelessfl.training.batches import BatchSource
 from wirelessfl.training.steps import StepCounts
 
@@ -130,10 +129,10 @@ def test_unequal_samples_give_a_plain_loop(config, toy, executor):
     made = epochs(config, "fedavg", 0.6, rounds=2, executor=executor, chunk=2, **UNEQUAL)
     setup = build(made, data=toy, model=model((9,)))
     samples = setup.model.client_samples
-    assert len(set(setup.training.settings.steps.each.tolist())) > 2
+    assert len(set(setup.planner.settings.steps.each.tolist())) > 2
     for number in range(2):
-        setup.training.train(setup.planner.plan(number), setup.training.server.cloud)
-    found = setup.planner.model.spec.views(setup.training.server.cloud["params"])
+        setup.learner.learn(setup.planner.plan(number), setup.learner.server.cloud)
+    found = setup.planner.model.spec.views(setup.learner.server.cloud["params"])
     expected = plain_round(toy, samples, samples.sizes.tolist(), 0.6, rounds=2)
     for name, value in expected.items():
         assert torch.allclose(found[name], value, atol=1e-5), name
@@ -145,14 +144,14 @@ def test_a_client_has_the_update_of_a_round_of_its_own_steps(config, toy, algori
     """Each client's part in the round equals that of a run in which all make its steps."""
     flags = UNEQUAL | {"executor": "stacked", "chunk": 3}
     setup = build(epochs(config, algorithm, 0.6, **flags), data=toy, model=model((9,)))
-    plan, steps = setup.planner.plan(0), setup.training.settings.steps.each
+    plan, steps = setup.planner.plan(0), setup.planner.settings.steps.each
     for client in (0, int(steps.argmax())):
         found = []
         same = config(algorithm, **flags | {"local_steps": int(steps[client])})
         for one in (setup, build(same, data=toy, model=model((9,)))):
             others = np.setdiff1d(plan.clients, [client])
             alone = one.planner.plan(0).without(others)
-            found.append(one.training.trained([(alone, one.training.server.cloud)])[0].nodes)
+            found.append(one.learner.train([(alone, one.learner.server.cloud)])[0].nodes)
         for name, value in found[0].items():
             assert torch.allclose(value, found[1][name], atol=1e-6), name
 
@@ -206,11 +205,6 @@ def test_requests_take_the_seconds_of_their_clients_steps(config, toy, algorithm
         assert delays.seconds(0, client, 0) == pytest.approx(cycles / setup.network.cpu_hz[client])
     result = wirelessfl.run(made, data=toy, model=model((9,)))
     assert result.rows[-1]["sim_seconds"] > 0
-
-
-def test_a_timeline_needs_the_numbers_of_samples():
-    with pytest.raises(ConfigError, match="local_epochs=2 needs the numbers of samples"):
-        timeline(Config.from_flags("fedast", local_epochs=2.0), 1.0)
 
 
 def test_tasks_may_have_their_own_passes():

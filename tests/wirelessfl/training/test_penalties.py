@@ -348,10 +348,10 @@ def toy_model():
 
 def plain_moon(setup, rounds):
     """MOON's global models after each round, by autograd on copies of the model."""
-    training, spec = setup.training, setup.model.objective.spec
-    source, data = training.executor.data.source, training.executor.data
+    training, spec = setup.learner, setup.model.objective.spec
+    source, data = training.local.executor.data.source, training.local.executor.data
     x, kept, path = training.server.cloud["params"].clone(), {}, []
-    steps = np.zeros(len(training.client_samples), dtype=np.int64)
+    steps = np.zeros(len(setup.model.client_samples), dtype=np.int64)
     for t in range(rounds):
         who, after = setup.planner.plan(t).clients, []
         for client in who:
@@ -391,9 +391,9 @@ def test_moon_keeps_each_clients_last_model(config, toy):
     asked = []
     for t in range(6):
         plan = setup.planner.plan(t)
-        setup.training.train(plan, setup.training.server.cloud)
+        setup.learner.learn(plan, setup.learner.server.cloud)
         asked.append(set(plan.clients.tolist()))
-        assert torch.allclose(setup.training.server.cloud["params"], expected[t], atol=1e-5)
+        assert torch.allclose(setup.learner.server.cloud["params"], expected[t], atol=1e-5)
     assert any(
         client in asked[s] and client in asked[t] and client not in asked[s + 1]
         for client in range(6)
@@ -401,13 +401,11 @@ def test_moon_keeps_each_clients_last_model(config, toy):
         for t in range(s + 2, 6)
     ), "no client returns after an absence"
     for client, model in kept.items():
-        assert torch.allclose(
-            setup.training.server.states.get("previous", client), model, atol=1e-5
-        )
+        assert torch.allclose(setup.learner.server.states.get("previous", client), model, atol=1e-5)
     without = build(config("fedavg", clients_per_round=2, rounds=6), data=toy, model=toy_model())
     for t in range(6):
-        without.training.train(without.planner.plan(t), without.training.server.cloud)
-    assert not torch.allclose(without.training.server.cloud["params"], expected[-1], atol=1e-3)
+        without.learner.learn(without.planner.plan(t), without.learner.server.cloud)
+    assert not torch.allclose(without.learner.server.cloud["params"], expected[-1], atol=1e-3)
 
 
 def test_the_executor_supports_the_terms(config, toy):

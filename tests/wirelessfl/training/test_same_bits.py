@@ -104,7 +104,7 @@ def test_the_default_chunk_does_not_depend_on_workers_cores_or_time(config, toy,
             monkeypatch.setattr(module, "cores", lambda count=count: count)
         setup = build(config("fedavg", workers=workers, **flags), data=toy)
         found.append((setup.config.run.chunk, setup.config.run.threads))
-        setup.training.executor.close()
+        setup.learner.local.executor.close()
     assert len(set(found)) == 1, found
     with pytest.raises(AssertionError, match="nothing is timed"):
         build(config("fedavg", **flags | {"chunk": "tune"}), data=toy)

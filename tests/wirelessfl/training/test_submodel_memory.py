@@ -32,12 +32,12 @@ def prepared(hidden):
     return build(config, data=data, model=FCNN((500,), 4, hidden=(hidden,)))
 
 warm = prepared(8)  # one-time costs: libraries, threads
-warm.training.train(warm.planner.plan(0), warm.training.server.cloud)
+warm.learner.learn(warm.planner.plan(0), warm.learner.server.cloud)
 setup = prepared(4000)
 if Path("/proc/self/clear_refs").exists():
     Path("/proc/self/clear_refs").write_text("5")  # reset the peak after the preparation
 before = peak()
-setup.training.train(setup.planner.plan(0), setup.training.server.cloud)
+setup.learner.learn(setup.planner.plan(0), setup.learner.server.cloud)
 print(peak() - before)
 """
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar
 
@@ -76,7 +76,7 @@ class Past:
         return tensors if self.pilot is None else {**tensors, "past.pilot": self.pilot}
 
     @classmethod
-    def of(cls, tensors: dict[str, torch.Tensor], device: torch.device) -> Past:
+    def of(cls, tensors: Mapping[str, torch.Tensor], device: torch.device) -> Past:
         """Restore a past from the result of ``tensors``."""
         rows = {
             name: tuple(tensors[f"past.{name}"].to(device).unbind())

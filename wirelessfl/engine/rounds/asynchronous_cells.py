@@ -15,19 +15,17 @@ from wirelessfl.engine.events import (
     Aggregate,
     Ask,
     Cancel,
-    Deadline,
     Decision,
     Event,
     Report,
     Returned,
-    Started,
-    Tick,
 )
-from wirelessfl.engine.loop import RowFields
+from wirelessfl.engine.loop import RowFields, restored_event, stored_event
 from wirelessfl.engine.rounds.model_rounds import OneModel
 from wirelessfl.engine.rounds.planner import Planner
 from wirelessfl.engine.schedules import Clock
-from wirelessfl.engine.server.learner import RoundTraining
+from wirelessfl.engine.server.learner import Learner
+from wirelessfl.engine.server.ledger import Ledger
 from wirelessfl.models.submodels import ParamSpec, Submodels
 from wirelessfl.training.rules import State
 
@@ -55,14 +53,15 @@ class AsynchronousCells(OneModel):
 
     Args:
         planner: plans the rounds of a cell and their durations.
-        training: trains the rounds, and contains the server.
+        learner: trains the rounds, and contains the server.
         clock: virtual clock.
+        ledger: costs of the rounds.
     """
 
     starts_again = False
 
-    def __init__(self, planner: Planner, training: RoundTraining, clock: Clock) -> None:
-        super().__init__(planner, training, clock)
+    def __init__(self, planner: Planner, learner: Learner, clock: Clock, ledger: Ledger) -> None:
+        super().__init__(planner, learner, clock, ledger)
         cells = planner.network.cells
         self.parts: Submodels = planner.plan(0).submodels
         """Submodel of each cell in its current or next round."""
@@ -90,7 +89,7 @@ class AsynchronousCells(OneModel):
         free = [cell for cell in range(len(self.rounds_done)) if cell not in self.sent]
         assert len(free) == self._asked, "the schedule issues work to all merged cells"
         self._asked = 0
-        server = self.training.server
+        server = self.learner.server
         self._models[server.version] = server.cloud
         for cell in free:
             self.sent[cell] = server.version
@@ -121,17 +120,17 @@ class AsynchronousCells(OneModel):
             del self.sent[cell]
         still = set(self.sent.values())
         self._models = {version: m for version, m in self._models.items() if version in still}
-        self.parts = self.planner.redealt(self.training.server.version, self.parts, cells)
+        self.parts = self.planner.redealt(self.learner.server.version, self.parts, cells)
 
     def _train(self, cells: Sequence[int]) -> None:
-        server = self.training.server
+        server = self.learner.server
         issued = [(self.plan(cell), self._models[self.sent[cell]]) for cell in cells]
-        if not self.training.trains:
-            for plan, _ in issued:
-                self.training.count(plan)
+        for plan, _ in issued:
+            self.ledger.count(plan)
+        if not self.learner.trains:
             server.version += 1
             return
-        rounds = self.training.trained(issued)
+        rounds = self.learner.train(issued)
         # Merged nodes get the cloud's state plus their change; the others keep the cloud's state.
         nodes = server.at_nodes(self.parts)
         for cell, (_, model), trained in zip(cells, issued, rounds, strict=True):
@@ -140,11 +139,10 @@ class AsynchronousCells(OneModel):
                     nodes[name][cell] += returned[cell] - self.parts.gather_one(model[name], cell)
                 else:
                     nodes[name][cell] = returned[cell]
-        clients = [plan.clients for plan, _ in issued]
         metrics = [trained.metrics() for trained in rounds]
-        weights = server.weights.at_nodes(np.concatenate(clients))
-        server.combine(nodes, self.parts, weights)
-        self.training.metrics = {
+        clients = np.concatenate([plan.clients for plan, _ in issued])
+        server.combine(nodes, self.parts, server.weights.at_nodes(clients))
+        self.learner.metrics = {
             name: sum(row[name] for row in metrics) / len(metrics) for name in metrics[0]
         }
 
@@ -162,7 +160,7 @@ class AsynchronousCells(OneModel):
 
         The server stores the cloud's current model.
         """
-        now = self.training.server.version
+        now = self.learner.server.version
         models = {
             f"{PREFIX}model.{version}.{name}": value
             for version, model in self._models.items()
@@ -170,11 +168,12 @@ class AsynchronousCells(OneModel):
             for name, value in model.items()
         }
         index = {} if self.parts.index is None else {INDEX: self.parts.index}
-        return {**models, **index}
+        return {**super().tensors(), **models, **index}
 
     def snapshot(self) -> dict[str, Any]:
         """Work of the cells, clock entries, and neurons of the submodels."""
         return {
+            **super().snapshot(),
             "now": self.clock.now,
             "future": [[seconds, *_stored(event)] for seconds, event in self.clock.queued()],
             "rounds_done": self.rounds_done,
@@ -183,8 +182,9 @@ class AsynchronousCells(OneModel):
         }
 
     def restore(self, tensors: Mapping[str, torch.Tensor], state: Mapping[str, Any]) -> None:
-        """Continue from a checkpoint, after training, schedule and clock."""
-        server = self.training.server
+        """Continue from a checkpoint, after learner, schedule and clock."""
+        super().restore(tensors, state)
+        server = self.learner.server
         device = server.cloud["params"].device
         self.rounds_done = list(state["rounds_done"])
         self.sent = dict(state["sent"])
@@ -203,29 +203,17 @@ class AsynchronousCells(OneModel):
 
 def _stored(event: Event) -> list[Any]:
     """Encode a clock entry as a name and numbers."""
-    match event:
-        case Returned(cell, _, version):
-            return ["returned", cell, version]
-        case Tick(number):
-            return ["tick", number]
-        case Deadline():
-            return ["deadline"]
-        case Started():
-            return ["started"]
-    raise AssertionError(f"unexpected clock entry: {event}")
+    if isinstance(event, Returned):
+        return ["returned", event.request, event.version]
+    return stored_event(event)
 
 
-def _event(kind: str, *numbers: int) -> Event:
+def _event(name: str, *numbers: int) -> Event:
     """The inverse of ``_stored``."""
-    match kind:
-        case "returned":
-            cell, version = numbers
-            return Returned(cell, 0, version)
-        case "tick":
-            return Tick(*numbers)
-        case "deadline":
-            return Deadline()
-    return Started()
+    if name == "returned":
+        cell, version = numbers
+        return Returned(cell, 0, version)
+    return restored_event(name, *numbers)
 
 
 def _stored_parts(parts: Submodels) -> dict[str, Any] | None:

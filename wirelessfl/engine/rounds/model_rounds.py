@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
+from wirelessfl.air.participants import RankedClients
 from wirelessfl.air.plan import Plan
 from wirelessfl.engine.events import Arrived, Decision, Event, Exhausted, Give, Merge, Report
 from wirelessfl.engine.loop import Handler, RowFields
 from wirelessfl.engine.rounds.planner import Planner
 from wirelessfl.engine.rounds.redesign import Redesigns
 from wirelessfl.engine.schedules import Clock
-from wirelessfl.engine.server.learner import RoundTraining
+from wirelessfl.engine.server.learner import Learner
+from wirelessfl.engine.server.ledger import Ledger, Totals
 from wirelessfl.training.rules import State
 
 if TYPE_CHECKING:
@@ -24,12 +28,14 @@ class OneModel(Handler):
 
     Args:
         planner: plans rounds and their durations.
-        training: trains and merges, and contains the server.
+        learner: trains and merges, and contains the server.
         clock: virtual clock.
+        ledger: costs of the rounds.
     """
 
-    def __init__(self, planner: Planner, training: RoundTraining, clock: Clock) -> None:
-        self.planner, self.training, self.clock = planner, training, clock
+    def __init__(self, planner: Planner, learner: Learner, clock: Clock, ledger: Ledger) -> None:
+        super().__init__([learner])
+        self.planner, self.learner, self.clock, self.ledger = planner, learner, clock, ledger
 
     def under_way(self) -> Mapping[int, Plan]:
         """Plans of the rounds in progress of single cells, by cell: none."""
@@ -41,8 +47,37 @@ class OneModel(Handler):
 
     def costs(self) -> dict[str, Any]:
         """Running totals of the rounds, and the energy of the client that uses most."""
-        training = self.training
-        return training.totals.row() | {"joules_max": training.ledger.most_joules}
+        return self.ledger.row()
+
+    def tensors(self) -> dict[str, Tensor]:
+        """Costs of the clients, for a checkpoint."""
+        return self.ledger.tensors()
+
+    def snapshot(self) -> dict[str, Any]:
+        """Running totals."""
+        return {"totals": self.ledger.totals.row()}
+
+    def restore(self, tensors: Mapping[str, Tensor], state: Mapping[str, Any]) -> None:
+        """Continue from a checkpoint, after learner, schedule and clock."""
+        self.ledger.totals = Totals(**state["totals"])
+        self.ledger.restore(tensors)
+
+
+@dataclass(frozen=True, eq=False)
+class RoundInProgress:
+    """A round that clients train and send.
+
+    Args:
+        plan: plan of the round.
+        broadcast: the cloud's state when the round was issued.
+        seconds: its duration.
+        ends: simulated time at which all updates have arrived, in seconds.
+    """
+
+    plan: Plan
+    broadcast: State
+    seconds: float
+    ends: float
 
 
 class ModelRounds(OneModel):
@@ -50,24 +85,33 @@ class ModelRounds(OneModel):
 
     Args:
         planner: plans rounds and their durations.
-        training: trains and merges.
+        learner: trains and merges.
         clock: virtual clock.
+        ledger: costs of the rounds.
         redesigns: decide how rounds train and send; None if all do as configured.
+        trial: whether these are trial rounds of sessions.
     """
 
     def __init__(
         self,
         planner: Planner,
-        training: RoundTraining,
+        learner: Learner,
         clock: Clock,
+        ledger: Ledger,
         redesigns: Redesigns | None = None,
+        *,
+        trial: bool = False,
     ) -> None:
-        super().__init__(planner, training, clock)
-        self.redesigns = redesigns
-        self._in_progress: dict[int, tuple[Plan, State]] = {}
-        self._due: list[int] = []
+        super().__init__(planner, learner, clock, ledger)
+        self.redesigns, self.trial = redesigns, trial
+        self.present: RankedClients | None = None
+        """Clients that are present; None for all."""
+        self.delay = 0.0
+        """Seconds before the next round to be merged starts."""
+        self.in_progress: dict[int, RoundInProgress] = {}
         self.merged_at = 0.0
         """Simulated time of the last merge, which the end of the run may follow."""
+        self._due: list[int] = []
 
     def carry_out(self, decision: Decision) -> Event | None:
         """Start a round, or train and merge it; say so if no client can take part any more."""
@@ -75,31 +119,47 @@ class ModelRounds(OneModel):
             case Give(number):
                 self._due.append(number)
             case Merge(number):
-                self.training.train(*self._in_progress.pop(number))
-                self.merged_at = self.clock.now
-                self.ended = self.planner.exhausted(None, self.training.ledger)
+                self.merge(number)
+                self.ended = self.planner.exhausted(None, self.ledger)
                 return None if self.ended is None else Exhausted()
         return None
 
-    def settle(self) -> None:
-        """Plan the issued rounds, with the model after all events at this time."""
-        for number in self._due:
-            training = self.training
+    def merge(self, number: int, left: Sequence[int] = ()) -> Plan:
+        """Train a round with the clients that have not ``left``, merge it, and return its plan."""
+        begun = self.in_progress.pop(number)
+        plan = begun.plan.without(np.array(left, dtype=np.int64)) if left else begun.plan
+        self.ledger.count(plan, trial=self.trial)
+        if len(plan.clients):
+            self.learner.learn(plan, begun.broadcast)
+        self.merged_at, self.delay = self.clock.now, 0.0
+        return begun.plan
+
+    def settle(self) -> list[int]:
+        """Plan the issued rounds, with the model after all events at this time.
+
+        Returns:
+            Their numbers.
+        """
+        started, self._due = self._due, []
+        for number in started:
             if self.redesigns is not None:
                 self.redesigns.settle(number)
                 self.use_decision()
-            plan = self.planner.plan(number, ledger=training.ledger, losses=training.losses)
-            self._in_progress[number] = plan, self.training.server.cloud
-            self.clock.after(float(plan.price.seconds.max()), Arrived(number))
-        self._due = []
+            losses = self.learner.losses
+            plan = self.planner.plan(number, self.present, ledger=self.ledger, losses=losses)
+            seconds = float(plan.price.seconds.max()) + self.delay
+            self.in_progress[number] = RoundInProgress(
+                plan, self.learner.server.cloud, seconds, self.clock.now + seconds
+            )
+            self.clock.after(seconds, Arrived(number, self.trial))
+        return started
 
     def use_decision(self) -> None:
         """Plan and train the next rounds as the last redesign has decided."""
         if self.redesigns is not None:
             self.planner = planner = self.redesigns.planner()
-            training = self.training
-            training.settings = replace(planner.settings, padding=training.settings.padding)
-            training.server.uplink = planner.links.uplink
+            self.learner.local = replace(self.learner.local, steps=planner.settings.steps)
+            self.learner.server.uplink = planner.links.uplink
 
     def attach(self, rows: list[dict[str, Any]]) -> None:
         """Set the run's rows so far, from which redesigns decide."""
@@ -126,10 +186,11 @@ class ModelRounds(OneModel):
     def snapshot(self) -> dict[str, Any]:
         """Time of the last merge, and the decisions of redesigns."""
         decided = {} if self.redesigns is None else {"decisions": self.redesigns.snapshot()}
-        return {"merged_at": self.merged_at, **decided}
+        return {**super().snapshot(), "merged_at": self.merged_at, **decided}
 
-    def restore(self, tensors: dict[str, Tensor], state: Mapping[str, Any]) -> None:
-        """Continue from a checkpoint, after training, schedule and clock."""
+    def restore(self, tensors: Mapping[str, Tensor], state: Mapping[str, Any]) -> None:
+        """Continue from a checkpoint, after learner, schedule and clock."""
+        super().restore(tensors, state)
         self.merged_at = state["merged_at"]
         if self.redesigns is not None:
             self.redesigns.restore(state["decisions"])

@@ -137,6 +137,7 @@ class Planner:
             draws=draws,
             price=price,
             arrivals=price.served.arrived,
+            edge_rounds=self.settings.edge_rounds,
         )
 
     def blocks(self, number: int) -> list[int]:

@@ -2,31 +2,100 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import TypeVar
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass
+from typing import Any, Self, TypeVar
 
 import numpy as np
 import torch
 
 from channels.arrays import BoolArray, FloatArray, IntArray
+from wirelessfl.air.links import TrainingSettings
+from wirelessfl.air.plan import Plan
+from wirelessfl.air.uplinks import Uplink
 
 Values = TypeVar("Values", FloatArray, IntArray)
 PREFIX = "ledger."
 """Prefix of the names of a ledger's tensors in a checkpoint."""
 
 
-class Ledger:
-    """Joules, participation and arrived updates of each client, in training and trial rounds.
+Log = Callable[[Plan, bool], None]
+"""Takes each round that is counted, and whether it is a trial round."""
 
-    Clients that have not taken part yet need no memory.
+
+@dataclass
+class Totals:
+    """Running sums of the costs of rounds.
+
+    Args:
+        uplink_mib, downlink_mib, backhaul_mib, joules, lost, silent: see ``Price``; ``joules`` is
+            None if energy is not counted, because beamformers over the air take time to optimise.
+        round_seconds: durations of the rounds, or of cells' rounds; None unless the uplink compares
+            its decisions with equal shares.
+        equal_seconds, equal_joules: durations and joules of the same rounds with equal shares.
+        late: see ``Price``; None unless rounds have a cut-off.
+    """
+
+    uplink_mib: float = 0.0
+    downlink_mib: float = 0.0
+    backhaul_mib: float = 0.0
+    joules: float | None = 0.0
+    lost: int = 0
+    silent: int = 0
+    round_seconds: float | None = None
+    equal_seconds: float | None = None
+    equal_joules: float | None = None
+    late: int | None = None
+
+    @classmethod
+    def of(cls, uplink: Uplink, settings: TrainingSettings, *, joules: bool = True) -> Self:
+        """Sums of no rounds; with ``joules``, those of equal shares if the uplink compares them."""
+        none = 0.0 if joules and uplink.equal_shares is not None else None
+        late = None if settings.cutoff_seconds is None else 0
+        return cls(
+            joules=0.0 if joules else None,
+            round_seconds=none,
+            equal_seconds=none,
+            equal_joules=none,
+            late=late,
+        )
+
+    def add(self, plan: Plan) -> None:
+        """Add the cost of a round."""
+        price = plan.price
+        for name in ("uplink_mib", "downlink_mib", "backhaul_mib", "lost", "silent"):
+            setattr(self, name, getattr(self, name) + getattr(price, name))
+        if price.late is not None:
+            self.late = (self.late or 0) + price.late
+        if self.joules is None:
+            return
+        self.joules += price.joules
+        equal = price.equal
+        if equal is None:
+            return
+        self.round_seconds = (self.round_seconds or 0.0) + float(plan.price.seconds.max())
+        self.equal_seconds = (self.equal_seconds or 0.0) + float(equal.seconds.max())
+        self.equal_joules = (self.equal_joules or 0.0) + equal.joules
+
+    def row(self) -> dict[str, float]:
+        """The sums that the run has, by name, for rows and checkpoints."""
+        return {name: value for name, value in asdict(self).items() if value is not None}
+
+
+class Ledger:
+    """Costs of rounds: their sums, and joules, participation and arrivals of each client.
+
+    It covers training and trial rounds. Clients that have not taken part yet need no memory.
 
     Args:
         clients: number of clients of the network.
+        totals: the sums; None for those of all costs.
     """
 
-    def __init__(self, clients: int) -> None:
-        self.clients = clients
+    def __init__(self, clients: int, totals: Totals | None = None) -> None:
+        self.clients, self.totals = clients, Totals() if totals is None else totals
+        self.log: Log | None = None
+        """Takes each round that is counted."""
         self.rounds = 0
         """Number of rounds in the ledger."""
         self._seen: IntArray = np.zeros(0, dtype=np.int64)
@@ -55,8 +124,29 @@ class Ledger:
         """Energy of the client that has used the most."""
         return float(self._joules.max(initial=0.0))
 
+    def count(self, plan: Plan, *, trial: bool = False) -> None:
+        """Add the cost of a round, and log it.
+
+        Args:
+            plan: the round.
+            trial: whether it is a trial round.
+        """
+        self.totals.add(plan)
+        heard = plan.clients
+        if plan.arrivals is not None:
+            heard = heard[plan.arrivals.any(0)]
+        clients = plan.price.served.draws.network.numbers
+        joules = None if self.totals.joules is None else plan.price.client_joules
+        self.add(clients, joules, np.isin(clients, heard))
+        if self.log is not None:
+            self.log(plan, trial)
+
+    def row(self) -> dict[str, float]:
+        """The sums, and the energy of the client that has used the most, as in rows."""
+        return self.totals.row() | {"joules_max": self.most_joules}
+
     def add(self, clients: IntArray, joules: FloatArray | None, arrived: BoolArray) -> None:
-        """Add a round.
+        """Add a round of these clients, without its sums.
 
         Args:
             clients: [senders], the participating clients, in order.
@@ -105,6 +195,36 @@ class Ledger:
         whole: Values = np.zeros(self.clients, dtype=values.dtype)
         whole[self._seen] = values
         return whole
+
+
+@dataclass
+class ExtraCosts:
+    """Running sums of the extra costs of warm starts, and of dropped updates.
+
+    Args:
+        extra_rounds: number of trial rounds.
+        extra_uploads: number of client uploads in trial rounds.
+        extra_broadcasts: number of broadcasts of a model for a trial round, or of a teacher.
+        extra_seconds: simulated seconds of trial rounds and teacher broadcasts.
+        extra_mib: uplink and downlink traffic of trial rounds and teacher broadcasts, mean over
+            registered clients.
+        dropped: number of updates of clients that left during a round.
+    """
+
+    extra_rounds: int = 0
+    extra_uploads: int = 0
+    extra_broadcasts: int = 0
+    extra_seconds: float = 0.0
+    extra_mib: float = 0.0
+    dropped: int = 0
+
+    def add_trial(self, plan: Plan) -> None:
+        """Add the costs of a trial round."""
+        self.extra_rounds += 1
+        self.extra_uploads += plan.edge_rounds * len(plan.clients)
+        self.extra_broadcasts += 1
+        self.extra_seconds += float(plan.price.seconds.max())
+        self.extra_mib += plan.price.uplink_mib + plan.price.downlink_mib
 
 
 SPENT = "spending."
@@ -164,3 +284,44 @@ class Spending:
         self.total = float(tensors[f"{SPENT}total"])
         self.each[:] = 0
         self.each[tensors[f"{SPENT}clients"].numpy()] = tensors[f"{SPENT}each"].numpy()
+
+
+@dataclass(eq=False)
+class TaskLedger:
+    """Costs of tasks: what each has sent, lost and merged, and the energy of the clients.
+
+    Args:
+        spent: energy of the clients.
+        merges: [tasks], merges of each model.
+        issued, returned: [tasks], number of requests, and of updates that have returned.
+        lost, late: [tasks], number of updates of clients that dropped out, or missed a cut-off.
+        up, down: [tasks], returned updates and sent models; submodels count as fractions.
+    """
+
+    spent: Spending
+    merges: list[int]
+    issued: list[int]
+    returned: list[int]
+    lost: list[int]
+    late: list[int]
+    up: list[float]
+    down: list[float]
+
+    @classmethod
+    def none(cls, tasks: int, clients: int) -> TaskLedger:
+        """No costs yet."""
+        counts: dict[str, Any] = {name: [0] * tasks for name in COUNTS}
+        return cls(Spending.none(clients), **counts)
+
+    def snapshot(self) -> dict[str, Any]:
+        """The counts, without the energy, which is in tensors."""
+        return {name: getattr(self, name) for name in COUNTS}
+
+    def restore(self, tensors: Mapping[str, torch.Tensor], state: Mapping[str, Any]) -> None:
+        """Continue from ``snapshot`` and the tensors of ``spent``."""
+        for name in COUNTS:
+            setattr(self, name, list(state[name]))
+        self.spent.restore(tensors)
+
+
+COUNTS = ("merges", "issued", "returned", "lost", "late", "up", "down")

@@ -12,7 +12,7 @@ from wirelessfl.air.participants import PresentClients
 from wirelessfl.algorithms.warm_starts.warm_start import Opening, Past, WarmStart
 from wirelessfl.base.errors import DataError
 from wirelessfl.data import Dataset
-from wirelessfl.engine.server.learner import RoundTraining
+from wirelessfl.engine.server.learner import Learner
 from wirelessfl.engine.server.server import Server
 from wirelessfl.models.metrics import Measures
 from wirelessfl.models.submodels import ParamSpec
@@ -76,7 +76,7 @@ class SessionModel:
     """The model of a run in sessions.
 
     Args:
-        training: trains the model, and contains its server.
+        learner: trains the model, and contains its server.
         warm_start: returns the initial model of each session.
         spec: names and shapes of the parameters.
         draw: maps a number to a newly drawn model [P].
@@ -89,7 +89,7 @@ class SessionModel:
 
     def __init__(
         self,
-        training: RoundTraining,
+        learner: Learner,
         warm_start: WarmStart,
         spec: ParamSpec,
         *,
@@ -99,7 +99,7 @@ class SessionModel:
         trial_stream: Stream,
         keep_momentum: bool = False,
     ) -> None:
-        self.training, self.warm_start, self.spec = training, warm_start, spec
+        self.learner, self.warm_start, self.spec = learner, warm_start, spec
         self.draw, self.labels, self.possible = draw, labels, possible
         self.trial_stream, self.keep_momentum = trial_stream, keep_momentum
         self.past = Past()
@@ -109,12 +109,12 @@ class SessionModel:
         """Weight of each past session's model in the initial model, by session."""
         self.labels_before: tuple[int, ...] = ()
         self.session = 0
-        self._trial: RoundTraining | None = None
+        self._trial: Learner | None = None
 
     @property
     def server(self) -> Server:
         """Server of the model; trial rounds use a copy."""
-        return self.training.server
+        return self.learner.server
 
     def open(self, session: int) -> None:
         """Open a session with the present clients of the server."""
@@ -139,10 +139,10 @@ class SessionModel:
         )
 
     @property
-    def trial(self) -> RoundTraining:
+    def trial(self) -> Learner:
         """Copy of the training for trial rounds; it starts from the trial model."""
         if self._trial is None:
-            self._trial = self.training.branch(self.trial_stream)
+            self._trial = self.learner.branch(self.trial_stream)
             self._trial.server.begin(self.warm_start.trial_model(self.opening()))
         return self._trial
 
@@ -160,8 +160,8 @@ class SessionModel:
     def _teach(self, latest: torch.Tensor | None) -> None:
         """Set the clients' extra loss terms for this session, and their teacher."""
         penalties = self.warm_start.penalties(self.session, self.labels_before)
-        self.training.penalties = penalties
-        self.training.teacher = latest if penalties else None
+        self.learner.penalties = penalties
+        self.learner.teacher = latest if penalties else None
 
     def close(self) -> None:
         """Store what later sessions need."""
@@ -178,9 +178,9 @@ class SessionModel:
         }
 
     def tensors(self) -> dict[str, torch.Tensor]:
-        """Tensors of the state for a checkpoint, without those of the training."""
+        """Tensors of the state for a checkpoint, without those of the learner."""
         tensors = self.past.tensors()
-        for name, value in (("gradient", self.gradient), ("teacher", self.training.teacher)):
+        for name, value in (("gradient", self.gradient), ("teacher", self.learner.teacher)):
             if value is not None:
                 tensors[f"session.{name}"] = value.clone()  # it may share memory with the cloud
         return tensors
@@ -194,9 +194,9 @@ class SessionModel:
         }
 
     def restore(
-        self, session: int, tensors: dict[str, torch.Tensor], state: Mapping[str, Any]
+        self, session: int, tensors: Mapping[str, torch.Tensor], state: Mapping[str, Any]
     ) -> None:
-        """Continue after a round or before a session is opened; training is restored.
+        """Continue after a round or before a session is opened; the learner is restored.
 
         Args:
             session: number of the current session.

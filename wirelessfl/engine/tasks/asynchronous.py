@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from torch import Tensor
@@ -22,8 +22,7 @@ from wirelessfl.engine.events import (
     Transmit,
     Transmitted,
 )
-from wirelessfl.engine.server.ledger import Spending
-from wirelessfl.engine.tasks.handler import Merged, Records, Span, Sums, TaskHandler
+from wirelessfl.engine.tasks.handler import Merged, Records, Span, TaskHandler
 from wirelessfl.engine.tasks.learner import TaskLearner
 from wirelessfl.engine.tasks.requests import Requests
 
@@ -47,15 +46,8 @@ class Asynchronous(TaskHandler):
         requests: Requests,
         records: Records | None = None,
     ) -> None:
-        super().__init__(models, records)
+        super().__init__(models, requests.ledger, records)
         self.requests = requests
-        self.versions = [0] * len(models)
-        self.issued = [0] * len(models)
-        self.returned = [0] * len(models)
-        self.down = [0.0] * len(models)
-        """By task, number of models sent to clients; a submodel counts as a fraction."""
-        self.late = [0] * len(models)
-        """By task, number of updates that missed the cut-off."""
         self._late_in_a_row = 0
         self._asked: list[Ask] = []
 
@@ -66,16 +58,16 @@ class Asynchronous(TaskHandler):
             self._gave_up(event.task, event.late)
         elif type(event) is Returned:
             self._late_in_a_row = 0
-            self.returned[event.task] += 1
+            self.ledger.returned[event.task] += 1
             self.models[event.task].came_back(event.request)
         elif type(event) is Transmitted:
-            self.returned[event.task] += len(event.requests)
+            self.ledger.returned[event.task] += len(event.requests)
             for number in event.requests:
                 self.models[event.task].came_back(number)
         return event
 
     def _gave_up(self, task: int, number: int) -> None:
-        self.late[task] += 1
+        self.ledger.late[task] += 1
         self.models[task].gave_up(number)
         self._late_in_a_row += 1
         if self._late_in_a_row > max(LATE_IN_A_ROW, LATE_PER_CLIENT * self.requests.clients):
@@ -93,10 +85,10 @@ class Asynchronous(TaskHandler):
             case Transmit(task, numbers):
                 self.requests.transmit(task, numbers)
             case Aggregate(task, numbers, staleness):
-                self.versions[task] += 1
+                self.ledger.merges[task] += 1
                 transmissions = self.requests.transmissions
                 draw = None if transmissions is None else transmissions.draw
-                self.models[task].merge(numbers, staleness, draw=draw)
+                self.models[task].merge_updates(numbers, staleness, draw=draw)
                 if self.records is not None:
                     now = self.requests.clock.now
                     self.records.merges.append(Merged(task, now, tuple(staleness)))
@@ -122,17 +114,17 @@ class Asynchronous(TaskHandler):
         """
         for ask in self._asked:
             task = ask.task
-            model, version = self.models[task], self.versions[task]
+            model, version = self.models[task], self.ledger.merges[task]
             for _ in range(ask.count):
                 request = self.requests.ask(task, version, model.share)
-                self.down[task] += request.share
+                self.ledger.down[task] += request.share
                 model.issue(request)
-            self.issued[task] += ask.count
+            self.ledger.issued[task] += ask.count
         self._asked = []
         transmissions = self.requests.transmissions
         if transmissions is not None and (due := transmissions.due) is not None:
             load = self.models[due.task].air_load(due.numbers)
-            transmissions.begin(self.versions[due.task], load)
+            transmissions.begin(self.ledger.merges[due.task], load)
 
     def under_way(self, now: float) -> list[Span]:
         """Spans of the work in progress, for a timeline that ends at ``now``."""
@@ -144,39 +136,15 @@ class Asynchronous(TaskHandler):
 
     starts_again = False
 
-    @property
-    def spent(self) -> Spending:
-        """Energy of the clients so far."""
-        return self.requests.spent
-
-    def sums(self) -> Sums:
-        """What has been sent and spent so far."""
-        up = [self.requests.returned.get(task, 0.0) for task in range(len(self.models))]
-        return Sums(up, self.down, self.returned, self.spent)
-
     def status(self, task: int) -> dict[str, Any]:
         """Further fields of a task's row: updates that missed the cut-off, if there is one."""
-        return {} if self.requests.cutoff is None else {"late": self.late[task]}
-
-    def tensors(self) -> dict[str, Tensor]:
-        """Energy of the clients, for a checkpoint; the models save their own tensors."""
-        return self.spent.tensors()
+        return {} if self.requests.cutoff is None else {"late": self.ledger.late[task]}
 
     def snapshot(self) -> dict[str, Any]:
         """State as plain numbers and lists, after all events at the current time."""
-        return {
-            "requests": self.requests.snapshot(),
-            "versions": self.versions,
-            "issued": self.issued,
-            "returned": self.returned,
-            "down": self.down,
-            "late": self.late,
-        }
+        return {"requests": self.requests.snapshot(), **self.ledger.snapshot()}
 
-    def restore(self, tensors: dict[str, Tensor], state: dict[str, Any]) -> None:
+    def restore(self, tensors: Mapping[str, Tensor], state: Mapping[str, Any]) -> None:
         """Continue from a snapshot; the models restore their own state."""
         self.requests.restore(state["requests"])
-        self.spent.restore(tensors)
-        self.versions, self.issued = list(state["versions"]), list(state["issued"])
-        self.returned, self.down = list(state["returned"]), list(state["down"])
-        self.late = list(state["late"])
+        self.ledger.restore(tensors, state)

@@ -5,13 +5,16 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from wirelessfl.base.rows import MIB_PER_ELEMENT
 from wirelessfl.engine.events import Report
 from wirelessfl.engine.loop import Handler, RowFields
-from wirelessfl.engine.server.ledger import Spending
+from wirelessfl.engine.server.ledger import TaskLedger
 from wirelessfl.engine.tasks.learner import TaskLearner
+
+if TYPE_CHECKING:
+    from torch import Tensor
 
 
 class Span(NamedTuple):
@@ -46,36 +49,20 @@ class Records:
     merges: list[Merged] = field(default_factory=list)
 
 
-class Sums(NamedTuple):
-    """What the tasks have sent and spent.
-
-    Args:
-        up: [tasks], number of returned updates; that of a submodel counts as a fraction.
-        down: [tasks], number of models sent to clients; a submodel counts as a fraction.
-        returned: [tasks], number of returned updates.
-        spent: energy of the clients.
-    """
-
-    up: Sequence[float]
-    down: Sequence[float]
-    returned: Sequence[int]
-    spent: Spending
-
-
 class TaskHandler(Handler):
     """Carries out the decisions of a schedule for tasks.
 
     Args:
         models: model of each task.
+        ledger: costs of the tasks.
         records: optional lists that receive the clients' work and all merges.
     """
 
-    def __init__(self, models: Sequence[TaskLearner], records: Records | None) -> None:
-        self.models, self.records = models, records
-
-    @abstractmethod
-    def sums(self) -> Sums:
-        """What has been sent and spent so far."""
+    def __init__(
+        self, models: Sequence[TaskLearner], ledger: TaskLedger, records: Records | None
+    ) -> None:
+        super().__init__(models)
+        self.models, self.ledger, self.records = models, ledger, records
 
     @abstractmethod
     def status(self, task: int) -> dict[str, Any]:
@@ -87,19 +74,18 @@ class TaskHandler(Handler):
 
     def costs(self) -> dict[str, Any]:
         """Traffic and energy of all tasks so far, mean over the registered clients."""
-        sums, clients = self.sums(), len(self.models[0].server.weights.node_of)
+        ledger, clients = self.ledger, len(self.models[0].server.weights.node_of)
         sent = received = 0.0
-        for model, up, down, count in zip(
-            self.models, sums.up, sums.down, sums.returned, strict=True
-        ):
-            sent += up * model.elements.up + model.beside * count
-            received += down * model.elements.down
+        for task, model in enumerate(self.models):
+            beside = model.beside * ledger.returned[task]
+            sent += ledger.up[task] * model.elements.up + beside
+            received += ledger.down[task] * model.elements.down
         return {
             "uplink_mib": MIB_PER_ELEMENT * sent / clients,
             "downlink_mib": MIB_PER_ELEMENT * received / clients,
             "backhaul_mib": 0.0,
-            "joules": sums.spent.total / clients,
-            "joules_max": sums.spent.most,
+            "joules": ledger.spent.total / clients,
+            "joules_max": ledger.spent.most,
         }
 
     def names(self, report: Report) -> dict[str, Any]:
@@ -113,3 +99,7 @@ class TaskHandler(Handler):
         head = {"round": report.round, **self.names(report)}
         status = {**report.status, **self.status(report.task)}
         return RowFields(head, status | self.costs(), {})
+
+    def tensors(self) -> dict[str, Tensor]:
+        """Energy of the clients, for a checkpoint; the models save their own tensors."""
+        return self.ledger.spent.tensors()

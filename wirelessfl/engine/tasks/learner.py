@@ -22,13 +22,13 @@ from wirelessfl.air.delays import Elements
 from wirelessfl.air.plan import RoundWork
 from wirelessfl.algorithms.fedavg import Averaging
 from wirelessfl.algorithms.step_sizes import unchanged
-from wirelessfl.engine.rounds.global_round import GlobalRound, compressed, train_edge_round
+from wirelessfl.engine.rounds.global_round import compressed
 from wirelessfl.engine.rounds.local_training import LocalTraining
 from wirelessfl.engine.server.learner import Learner
 from wirelessfl.engine.server.server import Server
 from wirelessfl.engine.tasks.deferred_training import DeferredTraining, Pending, joined, separated
 from wirelessfl.engine.tasks.request import Request, RequestSubmodels
-from wirelessfl.models.submodels import ClientSubmodels, ParamSpec, Submodels
+from wirelessfl.models.submodels import ClientSubmodels, Submodels
 from wirelessfl.training.evaluation import Evaluation, logits_of
 from wirelessfl.training.rules import State
 
@@ -85,15 +85,16 @@ class TaskLearner(Learner):
         name: str = "",
     ) -> None:
         title = f"task {name}" if name else "task"
-        super().__init__(server, stream, title, evaluation)
-        self.name = name
-        self._local, self.submodels = local, submodels
-        self.lr_share, self.compression = lr_share, compression
+        super().__init__(
+            server, local, submodels.model.spec, stream, f"{title}, round", evaluation, compression
+        )
+        self.name, self.submodels, self.lr_share = name, submodels, lr_share
         self._deferred: DeferredTraining | None = None
         if local is not None:
             self._deferred = DeferredTraining(
                 local, server.rule, server.states, submodels, lr_share, title, gives_up
             )
+        self.node_weights = [1.0]  # of the only node of a star: no product of weights rounds
         self.begun: set[int] = set()
         """Clients that have trained, or will train a pending request."""
         self.issued: dict[int, tuple[int, int]] = {}
@@ -109,26 +110,10 @@ class TaskLearner(Learner):
         self._whole = Submodels.whole(self.spec, 1)
 
     @property
-    def trains(self) -> bool:
-        """Whether clients train."""
-        return self._local is not None
-
-    @property
-    def local(self) -> LocalTraining:
-        """Local training of the clients."""
-        assert self._local is not None, "clients do not train"
-        return self._local
-
-    @property
     def deferred(self) -> DeferredTraining:
         """Training of requests, when their updates are needed."""
         assert self._deferred is not None, "clients do not train"
         return self._deferred
-
-    @property
-    def spec(self) -> ParamSpec:
-        """Names and shapes of the parameters."""
-        return self.submodels.model.spec
 
     @cached_property
     def elements(self) -> Elements:
@@ -245,7 +230,7 @@ class TaskLearner(Learner):
         jointly = int((covering > 0).sum())
         return Load(elements=submodels.lengths, vectors=vectors, jointly=jointly, weights=weights)
 
-    def merge(
+    def merge_updates(
         self,
         requests: Sequence[int],
         staleness: Sequence[int],
@@ -272,13 +257,14 @@ class TaskLearner(Learner):
         self.recent.extend(map(self._in_steps, updates, versions))
         submodels = self.submodels.of_requests(clients, versions)
         stale = np.array(staleness, dtype=np.int64)
-        merge = self._round(np.array(clients), submodels, draw, staleness=stale)
+        work = self._work(np.array(clients), submodels, draw, staleness=stale)
+        merge = self.begin(work, self.server.cloud)
         merge.open(0)
         for row, (update, version) in enumerate(zip(updates, versions, strict=True)):
             sent = len(updates) if self.sent is None else self.sent[version]
             merge.add(slice(row, row + 1), self._scaled(update, sent / len(updates)))
         merge.end(self._error(versions))
-        self._finish(merge)
+        self.merge(merge)
         if self.sent is not None:
             pending = {version for _, version in self.issued.values()}
             self.sent = {v: count for v, count in self.sent.items() if v in pending}
@@ -301,13 +287,10 @@ class TaskLearner(Learner):
         if submodels is not None and chosen is not None:
             submodels = submodels.of_rows(np.searchsorted(chosen, clients))
         fresh = np.array([c not in self.begun for c in clients.tolist()], dtype=np.bool_)
-        round_ = self._round(clients, submodels, draw, fresh=fresh)
-        label = f"{self.title}, version {version}"
-        train_edge_round([round_], 0, self.local, self.steps_done, label)
-        self._finish(round_)
+        self.learn(self._work(clients, submodels, draw, fresh=fresh), self.server.cloud)
         self.begun.update(clients.tolist())
 
-    def _round(
+    def _work(
         self,
         clients: IntArray,
         submodels: ClientSubmodels | None,
@@ -315,10 +298,10 @@ class TaskLearner(Learner):
         *,
         fresh: BoolArray | None = None,
         staleness: IntArray | None = None,
-    ) -> GlobalRound:
+    ) -> TaskWork:
         """The next round of the model, whose number is the model's version."""
         version = self.server.version
-        work = TaskWork(
+        return TaskWork(
             round=version,
             clients=clients,
             tracking=np.ones(len(clients), dtype=np.bool_),
@@ -330,13 +313,6 @@ class TaskLearner(Learner):
             staleness=staleness,
             channels=draw,
         )
-        cloud, steps = self.server.cloud, self.local.steps
-        return GlobalRound(self.server, work, cloud, self.stream, steps, self.compression)
-
-    def _finish(self, round_: GlobalRound) -> None:
-        """Merge at the server, which is the only node of a star."""
-        round_.finish([1.0])
-        self.metrics = round_.metrics()
 
     def spread(self) -> float | None:
         """Spread of the latest V updates; None if there are fewer, or if clients do not train."""
@@ -363,7 +339,7 @@ class TaskLearner(Learner):
         return update if divisor == 1.0 else {**update, name: update[name] / divisor}
 
     @torch.no_grad()
-    def losses(self, clients: IntArray) -> FloatArray:
+    def mean_losses(self, clients: IntArray) -> FloatArray:
         """Loss of the current model on the samples of each client, [clients]; 1 if untrained."""
         if not self.trains:
             return np.ones(len(clients))
@@ -383,7 +359,6 @@ class TaskLearner(Learner):
         return {
             **super().tensors(),
             **self.deferred.tensors(),
-            **self.local.executor.tensors(),
             **joined("recent", self.recent),
             "begun": torch.tensor(sorted(self.begun), dtype=torch.int64),
         }
@@ -404,7 +379,6 @@ class TaskLearner(Learner):
         super().restore(tensors, state)
         device = self.server.cloud["params"].device
         self.deferred.restore(tensors, state["ahead"], device)
-        self.local.executor.restore(tensors)
         self.recent.clear()
         self.recent.extend(separated("recent", tensors, device))
         self.begun = set(map(operator.index, tensors["begun"].tolist()))  # no other numbers

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections import defaultdict, deque
+from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import astuple
 from typing import Any, NamedTuple
@@ -11,18 +11,10 @@ from typing import Any, NamedTuple
 from channels.indexed import uniform
 from channels.streams import Stream
 from wirelessfl.air.delays import Delays
-from wirelessfl.engine.events import (
-    Deadline,
-    Event,
-    Lost,
-    Ready,
-    Returned,
-    Started,
-    Tick,
-    Transmitted,
-)
+from wirelessfl.engine.events import Event, Lost, Ready, Returned, Transmitted
+from wirelessfl.engine.loop import restored_event, stored_event
 from wirelessfl.engine.schedules import Clock
-from wirelessfl.engine.server.ledger import Spending
+from wirelessfl.engine.server.ledger import TaskLedger
 from wirelessfl.engine.tasks.clients import BusyClients, DropOuts
 from wirelessfl.engine.tasks.handler import Records, Span
 from wirelessfl.engine.tasks.request import Request
@@ -64,6 +56,7 @@ class Requests:
         delays: latency model.
         clients: N, number of clients.
         stream: random stream of client choices and drop-outs.
+        tasks: number of tasks.
         busy_clients: maximum number of busy clients; at the maximum, requests go to one of them
             (the published simulator's availability). None for no limit.
         drop_out: probability that a client drops out of a request, at a uniform time of its
@@ -85,6 +78,7 @@ class Requests:
         clients: int,
         stream: Stream,
         *,
+        tasks: int = 1,
         busy_clients: int | None = None,
         drop_out: float = 0.0,
         cutoff: float | None = None,
@@ -99,9 +93,7 @@ class Requests:
             at_once = transmissions is not None
             self.busy = BusyClients(clients, busy_clients, idle_first=at_once)
         self.issued = 0
-        self.spent = Spending.none(clients)
-        self.returned = defaultdict[int, float](float)
-        """By task, number of returned updates; the update of a submodel counts as a fraction."""
+        self.ledger = TaskLedger.none(tasks, clients)
         self.queues: dict[int, deque[Request]] = {}
         self.out: dict[int, Request] = {}
         self._places = uniform(stream.child("clients"))
@@ -184,7 +176,7 @@ class Requests:
         if number is None:
             return None
         request = self.out[number]
-        self.spent.add(request.client, uploads.finish(request))
+        self.ledger.spent.add(request.client, uploads.finish(request))
         self._over(request, "done")
         uploads.await_next()
         return Returned(request.number, request.task, request.version)
@@ -203,7 +195,7 @@ class Requests:
         if ended is None:
             return None
         transmission, spent = ended
-        self.spent.include(transmission.clients, spent)
+        self.ledger.spent.include(transmission.clients, spent)
         for request in transmission.requests:
             self._over(request, "done")
         versions = [request.version for request in transmission.requests]
@@ -226,7 +218,7 @@ class Requests:
     def _stop(self, request: Request) -> None:
         """Let the client of a dropped request stop its training or upload."""
         if self.uploads is not None and request in self.uploads:
-            self.spent.add(request.client, self.uploads.cancel(request))
+            self.ledger.spent.add(request.client, self.uploads.cancel(request))
         self._over(request, "cancelled")
 
     def _forget(self, request: Request) -> None:
@@ -240,9 +232,9 @@ class Requests:
         if request.begun is not None:
             seconds = self.clock.now - request.begun
             task, client, share = request.task, request.client, request.share
-            self.spent.add(client, self.delays.compute_joules(task, client, seconds, share))
+            self.ledger.spent.add(client, self.delays.compute_joules(task, client, seconds, share))
         if how == "done":
-            self.returned[request.task] += request.share
+            self.ledger.up[request.task] += request.share
         if self.records is not None and request.begun is not None:
             span = Span(request.task, request.client, request.begun, self.clock.now, how)
             self.records.spans.append(span)
@@ -260,7 +252,7 @@ class Requests:
         stopped = None if self.transmissions is None else self.transmissions.cancel(task)
         if stopped is not None:
             transmission, spent = stopped
-            self.spent.include(transmission.clients, spent)
+            self.ledger.spent.include(transmission.clients, spent)
         dropped = [request for request in self.out.values() if request.task == task]
         for request in dropped:
             request.dropped = True
@@ -277,7 +269,7 @@ class Requests:
             self._forget(request)
 
     def snapshot(self) -> dict[str, Any]:
-        """All requests and entries of the clock, without ``spent``: numbers, lists and strings."""
+        """All requests and entries of the clock, without the ledger: numbers, lists and strings."""
         future: list[list[Any]] = []
         for seconds, what in self.clock.queued():
             match what:
@@ -291,19 +283,12 @@ class Requests:
                     future.append([seconds, "uploaded", change])
                 case TransmissionOver(number):
                     future.append([seconds, "transmission", number])
-                case Tick(number):
-                    future.append([seconds, "tick", number])
-                case Deadline():
-                    future.append([seconds, "deadline", 0])
-                case Started():
-                    future.append([seconds, "started", 0])
                 case _:
-                    raise AssertionError(f"unexpected entry of the clock: {what}")
+                    future.append([seconds, *stored_event(what)])
         return {
             "now": self.clock.now,
             "future": future,
             "issued": self.issued,
-            "returned": [[task, models] for task, models in self.returned.items()],
             "out": [list(astuple(request)) for request in self.out.values()],
             "queues": [[c, [r.number for r in queue]] for c, queue in self.queues.items()],
             "busy": [] if self.busy is None else self.busy.all,
@@ -312,9 +297,8 @@ class Requests:
         }
 
     def restore(self, state: dict[str, Any]) -> None:
-        """Continue from a snapshot; the caller restores ``spent``."""
+        """Continue from a snapshot; the caller restores the ledger."""
         self.issued = state["issued"]
-        self.returned = defaultdict(float, state["returned"])
         self.out = {request[0]: Request(*request) for request in state["out"]}
         self.queues = {c: deque(self.out[n] for n in numbers) for c, numbers in state["queues"]}
         if self.busy is not None:
@@ -328,9 +312,9 @@ class Requests:
             "uploaded": Uploaded,
             "cut-off": CutOff,
             "transmission": TransmissionOver,
-            "tick": Tick,
-            "deadline": lambda number: Deadline(),
-            "started": lambda number: Started(),
         }
-        future = [(seconds, event_of[kind](number)) for seconds, kind, number in state["future"]]
+        future = [
+            (at, event_of[kind](*of) if kind in event_of else restored_event(kind, *of))
+            for at, kind, *of in state["future"]
+        ]
         self.clock.requeue(state["now"], future)

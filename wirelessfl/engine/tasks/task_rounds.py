@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -17,9 +17,9 @@ from wirelessfl.air.delays import Delays
 from wirelessfl.engine.assignment import Assignment
 from wirelessfl.engine.events import Arrived, Cancel, Decision, Give, Merge
 from wirelessfl.engine.schedules import Clock
-from wirelessfl.engine.server.ledger import Spending
+from wirelessfl.engine.server.ledger import TaskLedger
 from wirelessfl.engine.tasks.clients import DropOuts
-from wirelessfl.engine.tasks.handler import Merged, Records, Span, Sums, TaskHandler
+from wirelessfl.engine.tasks.handler import Merged, Records, Span, TaskHandler
 from wirelessfl.engine.tasks.learner import TaskLearner
 from wirelessfl.engine.tasks.round_times import TaskRound, TaskRoundSettings, round_times
 from wirelessfl.engine.tasks.uploads import GroupUpload, GroupUploads
@@ -51,17 +51,11 @@ class TaskRounds(TaskHandler):
         records: Records | None = None,
         uploads: GroupUploads | None = None,
     ) -> None:
-        super().__init__(models, records)
+        super().__init__(models, TaskLedger.none(len(models), settings.clients), records)
         self.clock, self.delays = clock, delays
         self.assignment, self.settings = assignment, settings
         self.stream, self.uploads = stream, uploads
         self.running = list(range(len(models)))
-        self.versions = [0] * len(models)
-        self.issued, self.returned = [0] * len(models), [0] * len(models)
-        self.lost, self.late = [0] * len(models), [0] * len(models)
-        self.up, self.down = [0.0] * len(models), [0.0] * len(models)
-        """By task, awaited updates, and models sent to clients; submodels count as fractions."""
-        self.spent = Spending.none(settings.clients)
         self.merged: dict[int, tuple[int, int]] = {}
         self._drop_outs = DropOuts(settings.drop_out, stream.child("drop-outs"))
         self._due: list[int] = []
@@ -123,20 +117,20 @@ class TaskRounds(TaskHandler):
         """Simultaneous upload of these clients of a task, for its next merge."""
         assert self.uploads is not None
         load = self.models[task].air_load_of_round(clients, chosen)
-        return self.uploads.upload(task, self.versions[task], clients, load)
+        return self.uploads.upload(task, self.ledger.merges[task], clients, load)
 
     def _count(self, plan: TaskRound) -> None:
-        self.spent.include(np.concatenate(plan.chosen), plan.times.spent)
+        self.ledger.spent.include(np.concatenate(plan.chosen), plan.times.spent)
         if self.records is not None:
             self.records.spans.extend(plan.spans(self.clock.now))
         for place, task in enumerate(plan.tasks):
             clients, awaited = plan.chosen[place], plan.times.awaited[place]
-            self.issued[task] += len(clients)
-            self.returned[task] += int(awaited.sum())
-            self.lost[task] += plan.times.lost[place]
-            self.late[task] += plan.times.late[place]
-            self.down[task] += float(plan.shares[place].sum())
-            self.up[task] += float(plan.shares[place][awaited].sum())
+            self.ledger.issued[task] += len(clients)
+            self.ledger.returned[task] += int(awaited.sum())
+            self.ledger.lost[task] += plan.times.lost[place]
+            self.ledger.late[task] += plan.times.late[place]
+            self.ledger.down[task] += float(plan.shares[place].sum())
+            self.ledger.up[task] += float(plan.shares[place][awaited].sum())
             self.merged[task] = len(clients), int(awaited.sum())
 
     def _train(self, plan: TaskRound) -> None:
@@ -146,10 +140,10 @@ class TaskRounds(TaskHandler):
             clients, model = plan.chosen[place], self.models[task]
             awaited = clients[plan.times.awaited[place]]
             if self.assignment.wants_losses:
-                losses.append(model.losses(awaited))
+                losses.append(model.mean_losses(awaited))
             if len(awaited) and task in self.running:
                 model.train_round(awaited, clients, draw=plan.times.draws[place])
-                self.versions[task] += 1
+                self.ledger.merges[task] += 1
                 if self.records is not None:
                     fresh = (0,) * len(awaited)
                     self.records.merges.append(Merged(task, self.clock.now, fresh))
@@ -174,10 +168,6 @@ class TaskRounds(TaskHandler):
             chosen[task], seconds[task] = plan.chosen[place][reported], took[reported]
         self.assignment.learn(chosen, seconds, losses_of if losses else None)
 
-    def sums(self) -> Sums:
-        """What has been sent and spent so far."""
-        return Sums(self.up, self.down, self.returned, self.spent)
-
     def status(self, task: int) -> dict[str, Any]:
         """Further fields of a task's row, from its last round or, before that, its allocation."""
         clients, awaited = self.merged.get(task) or (self.allocation().get(task, 0), 0)
@@ -187,9 +177,9 @@ class TaskRounds(TaskHandler):
             "requests": clients,
             "buffer": awaited or (clients and (self.settings.first or clients)),
             "allocation": clients,
-            "updates": sum(self.returned),
-            "lost": self.lost[task],
-            **({} if self.settings.cutoff is None else {"late": self.late[task]}),
+            "updates": sum(self.ledger.returned),
+            "lost": self.ledger.lost[task],
+            **({} if self.settings.cutoff is None else {"late": self.ledger.late[task]}),
         }
 
     def under_way(self, now: float) -> list[Span]:
@@ -199,24 +189,18 @@ class TaskRounds(TaskHandler):
     def tensors(self) -> dict[str, Tensor]:
         """State of the assignment and energy of the clients, for a checkpoint."""
         state = self.assignment.state().items()
-        return {f"assignment.{n}": torch.from_numpy(v) for n, v in state} | self.spent.tensors()
+        return {f"assignment.{n}": torch.from_numpy(v) for n, v in state} | super().tensors()
 
     def snapshot(self) -> dict[str, Any]:
         """State as plain numbers and lists, without the round in progress, which is replanned."""
         return {
             "now": self.clock.now,
             "running": self.running,
-            "versions": self.versions,
-            "issued": self.issued,
-            "returned": self.returned,
-            "lost": self.lost,
-            "late": self.late,
-            "up": self.up,
-            "down": self.down,
+            **self.ledger.snapshot(),
             "merged": [[task, *counts] for task, counts in self.merged.items()],
         }
 
-    def restore(self, tensors: dict[str, Tensor], state: dict[str, Any]) -> None:
+    def restore(self, tensors: Mapping[str, Tensor], state: Mapping[str, Any]) -> None:
         """Continue from a checkpoint; the clock is set to its time."""
         self.assignment.restore(
             {
@@ -226,10 +210,6 @@ class TaskRounds(TaskHandler):
             }
         )
         self.clock.now = state["now"]
-        self.running, self.lost = list(state["running"]), list(state["lost"])
-        self.late = list(state["late"])
-        self.up, self.down = list(state["up"]), list(state["down"])
-        self.spent.restore(tensors)
-        self.versions = list(state["versions"])
+        self.running = list(state["running"])
+        self.ledger.restore(tensors, state)
         self.merged = {task: (clients, awaited) for task, clients, awaited in state["merged"]}
-        self.issued, self.returned = list(state["issued"]), list(state["returned"])

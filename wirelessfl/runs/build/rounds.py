@@ -23,13 +23,14 @@ from wirelessfl.base.wording import shown
 from wirelessfl.config import Config
 from wirelessfl.engine.events import Scheduler
 from wirelessfl.engine.rounds.asynchronous_cells import AsynchronousCells
+from wirelessfl.engine.rounds.local_training import LocalTraining
 from wirelessfl.engine.rounds.model_rounds import ModelRounds, OneModel
 from wirelessfl.engine.rounds.planner import Planner
 from wirelessfl.engine.rounds.redesign import Redesign, Redesigns
 from wirelessfl.engine.schedules import Clock, Rounds, Scope
 from wirelessfl.engine.server.client_states import make_states
-from wirelessfl.engine.server.learner import RoundTraining
-from wirelessfl.engine.server.ledger import Ledger
+from wirelessfl.engine.server.learner import Learner
+from wirelessfl.engine.server.ledger import Ledger, Totals
 from wirelessfl.engine.server.server import Server
 from wirelessfl.engine.server.weights import Weights
 from wirelessfl.runs.build.computing import Workload
@@ -53,8 +54,9 @@ class ModelParts:
         stream: randomness of the run.
         model: the model.
         planner: plans rounds.
-        training: trains the planned rounds.
+        learner: trains the planned rounds.
         clock: virtual clock, in seconds.
+        ledger: costs of the rounds.
         shards: the processes that share the clients.
         notes: messages for the user, one line each.
     """
@@ -63,8 +65,9 @@ class ModelParts:
     stream: Stream
     model: Model
     planner: Planner
-    training: RoundTraining
+    learner: Learner
     clock: Clock
+    ledger: Ledger
     shards: Shards
     notes: Sequence[str]
 
@@ -82,7 +85,6 @@ class ModelParts:
             stream=self.stream,
             network=self.network,
             models=[self.model],
-            learners=[self.training],
             clock=self.clock,
             schedule=schedule,
             handler=handler,
@@ -104,7 +106,7 @@ def build_rounds(
         redesigns = Redesigns(objects.redesign, parts.planner, links_of, shards)
     return parts.setup(
         config.schedule.scheduler([config.schedule], _scope(config, untrained)),
-        ModelRounds(parts.planner, parts.training, parts.clock, redesigns),
+        ModelRounds(parts.planner, parts.learner, parts.clock, parts.ledger, redesigns),
     )
 
 
@@ -210,18 +212,18 @@ def build_parts(
     server = _server(config, planner, config.run.client_states, shards.count, model.start)
     tested = config.used_assigner.tested(model.structure.neurons)
     tested_of = None if tested is None else tested.of(np.zeros(1, dtype=np.int64))
-    training = RoundTraining(
+    steps = planner.settings.steps
+    learner = Learner(
         server,
-        model.executor,
-        replace(planner.settings, padding=padding or 0.0),
-        model.client_samples,
+        LocalTraining(model.executor, steps, padding or 0.0, shards),
+        model.spec,
         stream,
-        shards,
-        model.evaluation(tested_of),
+        evaluation=model.evaluation(tested_of),
+        compression=planner.settings.compression,
     )
     select = planner.participation.selection
     if select is not None:  # it may ask for losses
-        training.client_losses = ClientLosses(model.objective, model.executor.data, tested_of)
+        learner.client_losses = ClientLosses(model.objective, model.executor.data, tested_of)
     return ModelParts(
         config=config.settled(
             model.computing.settings() | {"client_states": server.states.kind, "padding": padding}
@@ -229,8 +231,9 @@ def build_parts(
         stream=stream,
         model=model,
         planner=planner,
-        training=training,
+        learner=learner,
         clock=Clock(),
+        ledger=_ledger(planner),
         shards=shards,
         notes=[*model.notes, *round_notes(config, planner.network, first)],
     )
@@ -243,19 +246,22 @@ def _untrained_parts(
     planner = make_planner(config, network, model)
     start = model.start if config.regime.in_sessions else None  # warm starts get it
     server = _server(config, planner, "memory", 1, start)
-    training = RoundTraining(
-        server, None, planner.settings, (), planner.stream, shards, joules=untrained.joules
-    )
     return ModelParts(
         config=config,
         stream=planner.stream,
         model=model,
         planner=planner,
-        training=training,
+        learner=Learner(server, None, model.spec, planner.stream),
         clock=Clock(),
+        ledger=_ledger(planner, joules=untrained.joules),
         shards=shards,
         notes=model.notes,
     )
+
+
+def _ledger(planner: Planner, *, joules: bool = True) -> Ledger:
+    totals = Totals.of(planner.links.uplink, planner.settings, joules=joules)
+    return Ledger(planner.network.clients, totals)
 
 
 def _server(
@@ -344,5 +350,5 @@ def build_cells(
     scope = _scope(config, untrained, parts.network.cells)
     return parts.setup(
         config.schedule.scheduler([config.schedule], scope),
-        AsynchronousCells(parts.planner, parts.training, parts.clock),
+        AsynchronousCells(parts.planner, parts.learner, parts.clock, parts.ledger),
     )

@@ -14,6 +14,7 @@ from wirelessfl.base.guard import described
 from wirelessfl.config import Config
 from wirelessfl.data.label_groups import LabelGroups
 from wirelessfl.data.labels import class_remedy, is_one_class
+from wirelessfl.engine.rounds.model_rounds import ModelRounds
 from wirelessfl.engine.schedules import Clock, SessionsScheduler
 from wirelessfl.engine.sessions.attendance import Attendance
 from wirelessfl.engine.sessions.presence import PresenceScene
@@ -47,8 +48,8 @@ def build_sessions(
         check_tested_labels(config, model)
         draw, labels = drawn_models(config, model, stream), held_labels(model)
         tested_labels = labels if config.sessions.tested_labels == "present" else None
-        tested = PresentOnly(model.data, parts.training.server, tested_labels)
-        parts.training.evaluation = replace(parts.training.evaluation, tested=tested)
+        tested = PresentOnly(model.data, parts.learner.server, tested_labels)
+        parts.learner.evaluation = replace(parts.learner.evaluation, tested=tested)
         every, first = evaluation.eval_every or 1, evaluation.eval_first
     else:
         start, classes, every, first = model.start, range(model.classes), 1, 0
@@ -56,9 +57,7 @@ def build_sessions(
     return parts.setup(
         SessionsScheduler(sessions, config.training.rounds, warm_start.trials, every, first),
         SessionRounds(
-            parts.planner,
-            parts.training,
-            parts.clock,
+            ModelRounds(parts.planner, parts.learner, parts.clock, parts.ledger),
             build_attendance(config, parts.network.clients, parts.clock, model.groups, stream),
             warm_start,
             draw=draw,

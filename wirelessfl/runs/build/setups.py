@@ -13,7 +13,7 @@ from wirelessfl.engine.loop import Handler
 from wirelessfl.engine.rounds.model_rounds import OneModel
 from wirelessfl.engine.rounds.planner import Planner
 from wirelessfl.engine.schedules import Clock
-from wirelessfl.engine.server.learner import Learner, RoundTraining
+from wirelessfl.engine.server.learner import Learner
 from wirelessfl.runs.build.planners import Model
 from wirelessfl.runs.build.trained_model import TrainedModel
 from wirelessfl.training.workers.shards import Shards
@@ -68,7 +68,6 @@ class Setup:
         stream: randomness of the run.
         network: cells and clients.
         models: models, one per task; one without tasks.
-        learners: the training of each model.
         clock: virtual clock, in seconds.
         schedule: decides when clients get work and servers merge.
         handler: carries out the schedule's decisions.
@@ -84,7 +83,6 @@ class Setup:
     stream: Stream
     network: Network
     models: Sequence[Model]
-    learners: Sequence[Learner]
     clock: Clock
     schedule: Scheduler
     handler: Handler
@@ -107,9 +105,14 @@ class Setup:
         return model
 
     @property
-    def training(self) -> RoundTraining:
+    def learners(self) -> Sequence[Learner]:
+        """The training of each model."""
+        return self.handler.learners
+
+    @property
+    def learner(self) -> Learner:
         """The training of a run of one model."""
-        return self.one_model.training
+        return self.one_model.learner
 
     @property
     def planner(self) -> Planner:

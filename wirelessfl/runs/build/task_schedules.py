@@ -84,6 +84,7 @@ def build_times(
             delays,
             network.clients,
             stream.child("requests"),
+            tasks=len(tasks),
             busy_clients=settings.busy_clients,
             drop_out=settings.drop_out,
             cutoff=config.training.cutoff_seconds,

@@ -112,7 +112,6 @@ def build_tasks(
         + implausible(config, network),
         tasks=names,
         titled=bool(config.task),
-        learners=learners,
         handler=times.handler,
     )
 

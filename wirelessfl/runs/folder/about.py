@@ -24,7 +24,7 @@ from wirelessfl.base.wording import shown
 
 ROWS_SCHEMA = 1
 """Version of the row format; incremented when a field is removed or its meaning changes."""
-CHECKPOINT_LAYOUT = 8
+CHECKPOINT_LAYOUT = 9
 """Version of checkpoints and ``config.toml``; incremented when their entries are renamed or moved.
 """
 NUMERICS = 1

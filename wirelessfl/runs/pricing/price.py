@@ -19,7 +19,7 @@ from wirelessfl.config.choices import ENDLESS
 from wirelessfl.engine.events import Report, Stop
 from wirelessfl.engine.loop import begin, simulate
 from wirelessfl.engine.rounds.model_rounds import OneModel
-from wirelessfl.engine.server.learner import Log
+from wirelessfl.engine.server.ledger import Log
 from wirelessfl.engine.tasks.handler import TaskHandler
 from wirelessfl.engine.tasks.task_rounds import TaskRounds
 from wirelessfl.runs.build.building import build_resolved
@@ -98,7 +98,7 @@ def priced(
         return Stop() if done else None
 
     if isinstance(handler, OneModel):
-        handler.training.log = count
+        handler.ledger.log = count
     follow(setup, report, None if rounds is not None else config.training.max_seconds)
     ended = None
     if isinstance(handler, TaskHandler):

@@ -362,7 +362,7 @@ def round_timeline(
             begun, free[cell] = free.get(cell, 0.0), clock.now
         laps.append(Lap(plan.round + 1, trial, begun, costs, cell))
 
-    setup.training.log = log
+    setup.one_model.ledger.log = log
     follow(setup, report, config.training.max_seconds if rounds is None else None)
     if not laps:
         raise ConfigError(

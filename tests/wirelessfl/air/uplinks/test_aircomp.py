@@ -265,15 +265,15 @@ def test_padding_stays_zero_under_noise(config, toy):
     padding = plan.submodels.index < 0
     assert padding.any()
     merged = []
-    combine = setup.training.server.algorithm.combine
+    combine = setup.learner.server.algorithm.combine
 
-    class Watch(type(setup.training.server.algorithm)):
+    class Watch(type(setup.learner.server.algorithm)):
         def combine(self, cloud, nodes, submodels, weights):
             merged.append(nodes["params"])
             return combine(cloud, nodes, submodels, weights)
 
-    setup.training.server.algorithm = Watch()
-    setup.training.train(plan, setup.training.server.cloud)
+    setup.learner.server.algorithm = Watch()
+    setup.learner.learn(plan, setup.learner.server.cloud)
     assert (merged[0][padding] == 0).all()
     assert (merged[0][~padding] != 0).any()
 

@@ -219,10 +219,10 @@ def test_one_trial_round_is_one_round_of_fedavg(config, toy):
         simulate(setup.schedule, handler, setup.clock, report, lambda: None)
     pilot = handler.model.past.pilot
     torch.testing.assert_close(
-        setup.training.server.cloud["params"], pilot
+        setup.learner.server.cloud["params"], pilot
     )  # no past: the latest model
     present = np.flatnonzero(setup.model.groups.group_of == 1)
-    after = full_batch_round(setup.training, spec, module, toy, pilot, present, 0.1)
+    after = full_batch_round(setup.learner, spec, module, toy, pilot, present, 0.1)
     torch.testing.assert_close(handler.model.gradient, after - pilot, rtol=1e-4, atol=1e-7)
     assert handler.extras.extra_rounds == 1
     assert handler.extras.extra_uploads == 4

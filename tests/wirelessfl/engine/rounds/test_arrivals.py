@@ -52,12 +52,12 @@ def test_lost_updates_are_missing_in_the_means(config, toy, case, executor):
         plan, gone = setup.planner.plan(0), np.array([1, 4])
         arrivals = ~np.isin(plan.clients, gone)[None]
         plan = replace(plan, arrivals=arrivals) if lost else plan.without(gone)
-        start = setup.training.server.cloud
-        models.append(setup.training.trained([(plan, start)])[0].nodes["params"])
-        done = setup.training.steps_done.of(gone)
+        start = setup.learner.server.cloud
+        models.append(setup.learner.train([(plan, start)])[0].nodes["params"])
+        done = setup.learner.steps_done.of(gone)
         assert (done > 0).all() == lost  # a client does not know that its update is lost
     assert torch.equal(*models)
-    assert not torch.equal(models[0], setup.training.server.at_nodes(plan.submodels)["params"])
+    assert not torch.equal(models[0], setup.learner.server.at_nodes(plan.submodels)["params"])
 
 
 @pytest.mark.parametrize("name", ["scaffold", "fadamgc", "hfedavg"])
@@ -65,12 +65,12 @@ def test_the_servers_tracking_term_stays_the_mean_of_the_clients_terms(config, t
     """A client whose change is lost in an edge round keeps its term of before."""
     cells = {"local": "scaffold", "edge_rounds": 2} if name == "hfedavg" else {}
     setup = setup_of(config, toy, name, **cells)
-    training, dice = setup.training, np.random.default_rng(3)
+    training, dice = setup.learner, np.random.default_rng(3)
     for number in range(3):
         plan = setup.planner.plan(number)
         arrivals = dice.random((1 + bool(cells), 9)) < 0.6
         assert not arrivals.all()
-        training.train(replace(plan, arrivals=arrivals), training.server.cloud)
+        training.learn(replace(plan, arrivals=arrivals), training.server.cloud)
     held = training.server.nodes or training.server.cloud
     for term in recounted(training.server.rule):
         own = [training.server.states.get(term, client) for client in range(9)]
@@ -90,9 +90,9 @@ def test_each_edge_round_has_its_own_arrivals(config, toy):
     lossy = replace(plan, arrivals=arrivals)
     assert lossy.arrived(0) is None
     assert lossy.arrived(1).tolist() == arrivals[1].tolist()
-    found = setup.training.trained([(lossy, setup.training.server.cloud)])[0].nodes["params"]
+    found = setup.learner.train([(lossy, setup.learner.server.cloud)])[0].nodes["params"]
     twin = setup_of(config, toy, "hfedavg", edge_rounds=2)
-    by_hand = twin.training.trained([(replace(plan, arrivals=None), twin.training.server.cloud)])[0]
+    by_hand = twin.learner.train([(replace(plan, arrivals=None), twin.learner.server.cloud)])[0]
     assert not torch.equal(found[0], by_hand.nodes["params"][0])
     assert not torch.equal(found[1], by_hand.nodes["params"][1])
     assert torch.equal(found[2], by_hand.nodes["params"][2])
@@ -102,19 +102,19 @@ def test_a_cell_without_an_update_keeps_its_model(config, toy):
     setup = setup_of(config, toy, "hfedavg", edge_rounds=2)
     plan = setup.planner.plan(0)
     arrivals = (plan.node != 1)[None]
-    cloud = setup.training.server.cloud
-    trained = setup.training.trained([(replace(plan, arrivals=arrivals), cloud)])[0]
+    cloud = setup.learner.server.cloud
+    trained = setup.learner.train([(replace(plan, arrivals=arrivals), cloud)])[0]
     assert torch.equal(trained.nodes["params"][1], cloud["params"])
     assert not torch.equal(trained.nodes["params"][0], cloud["params"])
 
 
 def test_a_server_with_memory_keeps_its_model_without_an_update(config, toy):
     setup = setup_of(config, toy, "ram-fed", capacities=(1.0, 0.5, 0.2))
-    plan, cloud = setup.planner.plan(0), setup.training.server.cloud
+    plan, cloud = setup.planner.plan(0), setup.learner.server.cloud
     silent = replace(plan, arrivals=np.zeros((1, len(plan.clients)), dtype=np.bool_))
-    trained = setup.training.trained([(silent, cloud)])[0]
+    trained = setup.learner.train([(silent, cloud)])[0]
     assert torch.equal(trained.nodes["params"][0], cloud["params"])
-    assert not setup.training.server.states.clients("memory")
+    assert not setup.learner.server.states.clients("memory")
 
 
 @dataclass(frozen=True)
@@ -134,13 +134,16 @@ class Without5(Access):
 def test_rows_count_lost_and_silent_updates(config, toy):
     """Two rounds of two edge rounds: an access that loses client 5 loses 4 updates."""
     setup = setup_of(config, toy, "hfedavg", edge_rounds=2, uplink=f"{__name__}:Lossy")
-    training = setup.training
+    training = setup.learner
+    ledger = setup.one_model.ledger
     for number in range(2):
-        training.train(setup.planner.plan(number, ledger=training.ledger), training.server.cloud)
-    assert (training.totals.lost, training.totals.silent) == (4, 0)
+        plan = setup.planner.plan(number, ledger=ledger)
+        ledger.count(plan)
+        training.learn(plan, training.server.cloud)
+    assert (ledger.totals.lost, ledger.totals.silent) == (4, 0)
     heard = [0 if client == 5 else 2 for client in range(9)]
-    assert training.ledger.heard.tolist() == heard
-    assert training.ledger.chosen.tolist() == [2] * 9
+    assert ledger.heard.tolist() == heard
+    assert ledger.chosen.tolist() == [2] * 9
 
 
 @dataclass(frozen=True)
@@ -163,23 +166,24 @@ def test_silent_clients_spend_nothing_on_sending(config, toy):
     assert plan.price.lost == 0
     assert plan.price.uplink_mib == pytest.approx((18 - 3) / 18 * whole.price.uplink_mib)
     assert plan.price.uplink_mib == pytest.approx(15 * size * 4 / 2**20 / 9)
-    trained = setup.training.trained([(plan, setup.training.server.cloud)])[0]
-    assert setup.training.totals.silent == 3
-    joules = setup.training.ledger.joules
+    setup.one_model.ledger.count(plan)
+    trained = setup.learner.train([(plan, setup.learner.server.cloud)])[0]
+    assert setup.one_model.ledger.totals.silent == 3
+    joules = setup.one_model.ledger.joules
     heat = 2 * setup.planner.settings.local_steps * 1e6 * 1e-28 * 1e9**2
     second = whole.price.served.service.joules[1, :3]
     np.testing.assert_allclose(joules[:3], heat / 2 + second, rtol=1e-9)
     np.testing.assert_allclose(joules[3:], whole.price.client_joules[3:], rtol=1e-9)
-    assert not torch.equal(trained.nodes["params"][0], setup.training.server.cloud["params"])
+    assert not torch.equal(trained.nodes["params"][0], setup.learner.server.cloud["params"])
 
 
 def test_joules_of_clients_sum_to_the_mean_of_rows(config, toy):
     setup = setup_of(config, toy, "hfedavg", clients_per_round=6, uplink="ofdma")
-    training = setup.training
+    ledger = setup.one_model.ledger
     for number in range(3):
-        training.train(setup.planner.plan(number, ledger=training.ledger), training.server.cloud)
-    assert training.ledger.joules.sum() / 9 == pytest.approx(training.totals.joules)
-    assert training.ledger.joules.max() > training.totals.joules
+        ledger.count(setup.planner.plan(number, ledger=ledger))
+    assert ledger.joules.sum() / 9 == pytest.approx(ledger.totals.joules)
+    assert ledger.joules.max() > ledger.totals.joules
 
 
 def test_a_ledger_is_stored_and_restored():

@@ -55,13 +55,13 @@ def ran(config, data, *, model=None, network=None):
     setup = build(config, model=model, data=data, network=network)
     engine = Engine(setup)
     directory = create(config.run.out, setup.config)
-    start = setup.training.server.cloud["params"].clone()
+    start = setup.learner.server.cloud["params"].clone()
     Execution(engine, directory, None).run()
     return SimpleNamespace(
         setup=setup,
         rows=directory.rows(),
         start=start,
-        params=setup.training.server.cloud["params"],
+        params=setup.learner.server.cloud["params"],
     )
 
 
@@ -94,7 +94,7 @@ def test_merging_all_cells_together_equals_synchronous_rounds(config, toy, name,
         torch.testing.assert_close(cells.params, rounds.params, rtol=0, atol=1e-6)
     else:
         assert difference <= tolerance * (rounds.params - rounds.start).norm()
-    mine, others = cells.setup.training.server, rounds.setup.training.server
+    mine, others = cells.setup.learner.server, rounds.setup.learner.server
     for name in others.cloud.keys() - {"params"}:
         torch.testing.assert_close(mine.cloud[name], others.cloud[name], rtol=1e-3, atol=1e-6)
     for name in others.nodes:
@@ -304,8 +304,8 @@ def test_cells_of_a_merge_train_in_one_job(config, toy, monkeypatch, name, flags
     nodes, counts = [], []
     for together in (True, False):
         setup = build(wanted, data=toy, model=small_model())
-        handler, executor, training = setup.handler, setup.training.executor, setup.training
-        train, trained, labels = executor.train, training.trained, []
+        handler, executor, training = setup.handler, setup.learner.local.executor, setup.learner
+        train, trained, labels = executor.train, training.train, []
         with monkeypatch.context() as patch:
             patch.setattr(
                 executor,
@@ -315,7 +315,7 @@ def test_cells_of_a_merge_train_in_one_job(config, toy, monkeypatch, name, flags
             if not together:
                 patch.setattr(
                     training,
-                    "trained",
+                    "train",
                     lambda issued, trained=trained: [trained([one])[0] for one in issued],
                 )
             model = training.server.cloud

@@ -110,7 +110,7 @@ def test_every_cell_sends_the_fraction_that_is_charged(config, toy, monkeypatch)
         return train(self, rule, work, servers, *others)
 
     monkeypatch.setattr(LocalTraining, "train", watched)
-    setup.training.train(plan, setup.training.server.cloud)
+    setup.learner.learn(plan, setup.learner.server.cloud)
     lengths = plan.submodels.lengths.tolist()
     assert len(set(lengths)) > 1
     assert kept[0] == [round(0.2 * length) for length in lengths]
@@ -129,7 +129,7 @@ def test_parameters_that_are_not_sent_are_not_compressed(config, toy, monkeypatc
 
     train = LocalTraining.train
     monkeypatch.setattr(LocalTraining, "train", watched)
-    setup.training.train(plan, setup.training.server.cloud)
+    setup.learner.learn(plan, setup.learner.server.cloud)
     own = plan.submodels.restore(torch.zeros_like(seen[0]), torch.ones_like(seen[0])).bool()
     before = plan.submodels.gather(torch.nn.utils.parameters_to_vector(model.parameters()).detach())
     assert torch.equal(seen[0][own], before[own])

@@ -129,29 +129,33 @@ def test_a_round_with_late_updates_equals_a_round_of_the_others(config, toy, cas
     assert 0 < late.sum() < 9
     twin = setup_of(config, toy, name, **flags)
     alone = replace(plan, arrivals=None).without(plan.clients[late])
-    cloud = setup.training.server.cloud
-    found = setup.training.trained([(plan, cloud)])[0].nodes["params"]
-    assert torch.equal(found, twin.training.trained([(alone, cloud)])[0].nodes["params"])
-    assert setup.training.totals.late == late.sum() * setup.planner.settings.edge_rounds
-    assert setup.training.totals.lost == 0
-    assert setup.training.ledger.heard[plan.clients].tolist() == (~late).tolist()
-    for term in recounted(setup.training.server.rule):
-        held = [setup.training.server.states.get(term, client) for client in np.flatnonzero(late)]
+    cloud = setup.learner.server.cloud
+    setup.one_model.ledger.count(plan)
+    found = setup.learner.train([(plan, cloud)])[0].nodes["params"]
+    assert torch.equal(found, twin.learner.train([(alone, cloud)])[0].nodes["params"])
+    assert setup.one_model.ledger.totals.late == late.sum() * setup.planner.settings.edge_rounds
+    assert setup.one_model.ledger.totals.lost == 0
+    assert setup.one_model.ledger.heard[plan.clients].tolist() == (~late).tolist()
+    for term in recounted(setup.learner.server.rule):
+        held = [setup.learner.server.states.get(term, client) for client in np.flatnonzero(late)]
         assert all(kept is None or not kept.any() for kept in held)
 
 
 def test_without_an_update_the_model_stays(config, toy):
     setup = setup_of(config, toy, "scaffold", cutoff_seconds=1e-6)
-    training, before = setup.training, setup.training.server.cloud["params"].clone()
+    training, before = setup.learner, setup.learner.server.cloud["params"].clone()
+    totals = setup.one_model.ledger.totals
     (note,) = [note for note in setup.notes if "cutoff" in note]
     first = setup_of(config, toy, "scaffold").planner.plan(0).price.served.service.seconds.min()
     assert note.startswith("cutoff_seconds=1e-06: no update arrives in round 1")
     assert f"{first:.4g} s" in note
     for number in range(2):
-        training.train(setup.planner.plan(number), training.server.cloud)
+        plan = setup.planner.plan(number)
+        totals.add(plan)
+        training.learn(plan, training.server.cloud)
     assert torch.equal(training.server.cloud["params"], before)
-    assert training.totals.row()["late"] == 18
-    assert training.totals.uplink_mib == 0
+    assert totals.row()["late"] == 18
+    assert totals.uplink_mib == 0
 
 
 RUNS = {

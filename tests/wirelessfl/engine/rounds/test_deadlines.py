@@ -13,7 +13,7 @@ from wirelessfl.air.uplinks.ofdma import Ofdma
 from wirelessfl.air.uplinks.tdma import Tdma
 from wirelessfl.base.errors import ConfigError
 from wirelessfl.config import Config
-from wirelessfl.engine.server.learner import Totals
+from wirelessfl.engine.server.ledger import Totals
 from wirelessfl.runs.build import build
 from wirelessfl.runs.build.planners import planner_without_data
 

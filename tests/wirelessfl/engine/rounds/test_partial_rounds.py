@@ -109,7 +109,7 @@ def test_only_channels_of_participants_are_drawn(config, toy, uplink):
     asked.clear()
     for number in range(3):
         plan = setup.planner.plan(number)
-        setup.training.train(plan, setup.training.server.cloud)
+        setup.learner.learn(plan, setup.learner.server.cloud)
         assert asked == [plan.clients.tolist()] * len(plan.draws.h)
         asked.clear()
     full_round = replace(setup.planner, participation=Participation()).plan(0)
@@ -166,11 +166,11 @@ def test_clients_that_leave_do_not_change_the_channels_of_others(config, toy):
     setup = build(settings, data=toy, network=network())
     plan = setup.planner.plan(0)
     fewer = plan.without(plan.clients[[0, 4]])
-    setup.training.train(fewer, setup.training.server.cloud)
+    setup.learner.learn(fewer, setup.learner.server.cloud)
     other = build(settings, data=toy, network=network())
     cut = replace(fewer, draws=plan.draws.of(fewer.clients))
-    other.training.train(cut, other.training.server.cloud)
-    assert torch.equal(setup.training.server.cloud["params"], other.training.server.cloud["params"])
+    other.learner.learn(cut, other.learner.server.cloud)
+    assert torch.equal(setup.learner.server.cloud["params"], other.learner.server.cloud["params"])
 
 
 @pytest.mark.thorough(every=8)

@@ -28,8 +28,8 @@ def test_partial_rounds_match_a_reference_loop(config, toy, name, weighting):
         min_samples=5,
     )  # fmt: skip
     setup = build(settings, data=toy, model=model())
-    training, spec, module = setup.training, setup.model.objective.spec, model()
-    sizes = np.array([len(own) for own in training.client_samples], dtype=float)
+    training, spec, module = setup.learner, setup.model.objective.spec, model()
+    sizes = np.array([len(own) for own in setup.model.client_samples], dtype=float)
     if weighting == "uniform":
         sizes[:] = 1.0
     x = spec.from_module(module)
@@ -43,7 +43,7 @@ def test_partial_rounds_match_a_reference_loop(config, toy, name, weighting):
         tracked |= set(plan.clients[plan.tracking].tolist())
         total, drift = torch.zeros_like(x), torch.zeros_like(x)
         for client, tracks in zip(plan.clients, plan.tracking, strict=True):
-            batches = training.executor.data.source.draw(
+            batches = training.local.executor.data.source.draw(
                 np.array([client]), steps_done[[client]], 3
             )
             steps_done[client] += 3
@@ -160,11 +160,11 @@ def test_recorded_steps_use_the_current_client_states(config, toy):
     """With different participants per round, recorded and unrecorded steps give equal results."""
     settings = config("fadamgc", **SAMPLED, lr=0.01, executor="vmap", chunk=2, workers=1)
     setup = build(settings, data=toy, model=model())
-    setup.training.executor.recorded = True
+    setup.learner.local.executor.recorded = True
     other = build(settings, data=toy, model=model())
     for t in range(4):
         for each in (setup, other):
-            each.training.train(each.planner.plan(t), each.training.server.cloud)
-    assert len(setup.training.executor._recordings) > 0
-    one, two = (each.training.server.cloud["params"] for each in (setup, other))
+            each.learner.learn(each.planner.plan(t), each.learner.server.cloud)
+    assert len(setup.learner.local.executor._recordings) > 0
+    one, two = (each.learner.server.cloud["params"] for each in (setup, other))
     assert torch.allclose(one, two, atol=1e-6)

@@ -120,8 +120,8 @@ def test_a_cell_without_a_channel_is_named(config, toy):
 def test_losses_of_clients(config, toy):
     """Those of each client alone; of few samples, evenly spaced ones."""
     setup = build(config("fedavg", clients_per_round=2, select="power-of-choice"), data=toy)
-    params = setup.training.server.cloud["params"]
-    measured = setup.training.client_losses
+    params = setup.learner.server.cloud["params"]
+    measured = setup.learner.client_losses
     assert isinstance(measured, ClientLosses)
     clients = np.array([1, 4])
     for count in (None, 3):
@@ -143,12 +143,12 @@ def test_power_of_choice_takes_the_largest_losses(config, toy):
         "fedavg", clients_per_round=2, select="power-of-choice", loss_candidates=6, rounds=2
     )
     setup = build(settings, data=toy)
-    training = setup.training
+    training = setup.learner
     for number in range(2):
         losses = training.losses(np.arange(6), None)
-        plan = setup.planner.plan(number, ledger=training.ledger, losses=training.losses)
+        plan = setup.planner.plan(number, ledger=setup.one_model.ledger, losses=training.losses)
         assert plan.clients.tolist() == sorted(np.argsort(-losses)[:2])
-        training.train(plan, training.server.cloud)
+        training.learn(plan, training.server.cloud)
 
 
 def test_a_biased_selection_is_noted(config, toy):
@@ -249,7 +249,7 @@ def test_trial_rounds_select_by_the_losses_of_their_own_model(config, toy):
         trial_rounds=2, select="power-of-choice", uplink="fixed",
     )  # fmt: skip
     setup = build(settings, data=toy)
-    training, twin = setup.training, setup.training.branch(Stream(1))
+    training, twin = setup.learner, setup.learner.branch(Stream(1))
     twin.server.begin(training.server.cloud["params"] + 0.5)
     clients = np.arange(6)
     expected = training.client_losses.of(twin.server.cloud["params"], clients)

@@ -271,7 +271,7 @@ def test_each_cell_reaches_the_minimum_coverage(make):
     """Each cell is covered separately; in the same time, faster cells train more neurons."""
     flags = {"budget": "fastest", "min_coverage": 2, "masks": "covered"}
     setup = make("hfedavg", local="ra-fed", cells=2, clients=7, rounds=3, **flags)
-    planner, training = setup.planner, setup.training
+    planner, training = setup.planner, setup.learner
     levels = levels_of(planner.model.neurons())
     for number in range(3):
         plan = planner.plan(number)
@@ -294,7 +294,7 @@ def test_each_cell_reaches_the_minimum_coverage(make):
         first = int(np.argmin(soonest))
         widest = plan.client_submodels.widths[plan.node == first]
         assert plan.price.seconds[first] > soonest[first] * 1.001 or (widest == 30).all()
-        training.train(plan, training.server.cloud)
+        training.learn(plan, training.server.cloud)
         assert training.metrics["coverage"] >= 2
         assert training.metrics["uncovered"] == 0
 

@@ -49,10 +49,10 @@ def test_noise_variance_by_covering_weight(config, toy):
     )
     plan = loud.planner.plan(0)
     for setup in (loud, clear):
-        setup.training.train(setup.planner.plan(0), setup.training.server.cloud)
-    error = (loud.training.server.cloud["params"] - clear.training.server.cloud["params"]).double()
+        setup.learner.learn(setup.planner.plan(0), setup.learner.server.cloud)
+    error = (loud.learner.server.cloud["params"] - clear.learner.server.cloud["params"]).double()
     masks = plan.client_submodels.covers(np.arange(4)).double()
-    weights = torch.from_numpy(loud.training.server.weights.in_means(np.arange(4)))
+    weights = torch.from_numpy(loud.learner.server.weights.in_means(np.arange(4)))
     weight = (weights[:, None] * masks).sum(0)
     levels = [own for own in weight.unique().tolist() if own < 1 - 1e-6]
     assert len(levels) == 4
@@ -67,7 +67,7 @@ def test_noise_variance_by_covering_weight(config, toy):
     mean = sum(spread.values()) / 4
     for value in spread.values():
         assert value == pytest.approx(mean, rel=0.14)
-    predicted = loud.training.metrics["air_error_predicted"] * 0.1**2  # in units of gamma = 0.1
+    predicted = loud.learner.metrics["air_error_predicted"] * 0.1**2  # in units of gamma = 0.1
     assert mean == pytest.approx(predicted, rel=0.14)
 
 
@@ -79,19 +79,19 @@ def test_uncovered_coordinates_receive_no_noise(config, toy):
         build(config("heterofl", snr_db=snr, **flags), data=toy, model=model((9, 8)))
         for snr in (0.0, 250.0)
     )
-    before = loud.training.server.cloud["params"].clone()
+    before = loud.learner.server.cloud["params"].clone()
     for setup in (loud, clear):
-        setup.training.train(setup.planner.plan(0), setup.training.server.cloud)
+        setup.learner.learn(setup.planner.plan(0), setup.learner.server.cloud)
     covered = loud.planner.plan(0).client_submodels.covers(np.arange(6)).any(0)
-    moved = loud.training.server.cloud["params"] != before
+    moved = loud.learner.server.cloud["params"] != before
     assert not moved[~covered].any()
     assert moved[covered].all()
-    error = (loud.training.server.cloud["params"] - clear.training.server.cloud["params"])[
+    error = (loud.learner.server.cloud["params"] - clear.learner.server.cloud["params"])[
         covered
     ].double()
-    told = loud.training.metrics["air_error"] * 0.1**2  # in units of gamma = 0.1
+    told = loud.learner.metrics["air_error"] * 0.1**2  # in units of gamma = 0.1
     assert float(error.square().mean()) == pytest.approx(told, rel=1e-3)
-    assert 0.5 < loud.training.metrics["uncovered"] < 1
+    assert 0.5 < loud.learner.metrics["uncovered"] < 1
 
 
 COMPRESSED = {
@@ -131,17 +131,17 @@ def test_clients_start_from_the_compressed_model(config, toy):
     """Clients start from C(theta) (.) m_n, and the server adds their changes from there."""
     flags = {"capacities": (1.0, 0.5), "local_steps": 1, "compression": "top-k"}
     setup = build(config("ra-fed", compression_keep=0.4, **flags), data=toy, model=model((9, 8)))
-    training, spec, seen = setup.training, setup.model.objective.spec, []
-    real = training.executor.train
+    training, spec, seen = setup.learner, setup.model.objective.spec, []
+    real = training.local.executor.train
 
     def train(job):
         seen.append(job)
         return real(job)
 
-    training.executor.train = train
+    training.local.executor.train = train
     before = training.server.cloud["params"].clone()
     plan = setup.planner.plan(0)
-    training.train(plan, training.server.cloud)
+    training.learn(plan, training.server.cloud)
     count = round(0.4 * spec.size)
     least = before.abs().sort(descending=True).values[count - 1]
     expected = torch.where(before.abs() >= least, before, 0.0)

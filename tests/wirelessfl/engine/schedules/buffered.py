@@ -31,7 +31,7 @@ class Watched(Silent):
     def issue(self, request):
         self.at_issue[request.number] = self.merges
 
-    def merge(self, requests, staleness, *, draw=None):
+    def merge_updates(self, requests, staleness, *, draw=None):
         assert [self.merges - self.at_issue[n] for n in requests] == list(staleness)
         self.used += requests
         self.merges += 1
@@ -54,6 +54,7 @@ def simulated(plans, delays, seconds, *, clients=10, models=None, check=None, ev
         delays,
         clients,
         Stream(3),
+        tasks=len(plans),
         choose=choose,
         records=Records(spans, merges),
         **requests_options,

@@ -37,7 +37,7 @@ def test_a_schedule_by_hand():
     ]
     assert [(m.seconds, m.staleness) for m in merges] == [(2.0, (0, 0)), (2.75, (1, 0))]
     assert schedule.tasks[0].stale == [1]
-    assert handler.versions == [2]
+    assert handler.ledger.merges == [2]
 
 
 def test_clients_and_requests_of_an_ended_task_are_reassigned():
@@ -131,9 +131,9 @@ def test_invariants(plans, clients, dynamic, drop_out, busy, floor):
         assert all(one[1] <= two[0] for one, two in pairwise(own))
     done = sum(s.how == "done" for s in spans)
     lost = sum(s.how == "lost" for s in spans)
-    assert done == schedule.updates == sum(handler.returned)
+    assert done == schedule.updates == sum(handler.ledger.returned)
     assert lost == sum(task.lost for task in schedule.tasks)
-    assert sum(handler.issued) == requests_issued(handler)
+    assert sum(handler.ledger.issued) == requests_issued(handler)
     for model, task in zip(models, schedule.tasks, strict=True):
         assert len(set(model.used)) == len(model.used)
         assert model.merges == task.version <= 40

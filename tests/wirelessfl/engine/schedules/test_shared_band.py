@@ -61,8 +61,8 @@ def test_uploads_share_the_band_by_hand():
         for i, seconds in enumerate((1.0, 1.5, stopped))
     ]
     sending = [network.transmit_power_w[i] * alone[i] for i in (0, 1)]  # only in their own slots
-    assert handler.spent.each == pytest.approx(np.add([*computing, 0], [*sending, 0, 0]))
-    assert handler.spent.total == pytest.approx(sum(computing) + sum(sending))
+    assert handler.ledger.spent.each == pytest.approx(np.add([*computing, 0], [*sending, 0, 0]))
+    assert handler.ledger.spent.total == pytest.approx(sum(computing) + sum(sending))
 
 
 @pytest.mark.parametrize("uplink", ["tdma", "ofdma", "fixed"])
@@ -93,7 +93,7 @@ def test_uploads_in_order_of_readiness_by_hand():
         assert ends[client] == (client, pytest.approx(end))
         joules += network.transmit_power_w[client] * sending
         joules += network.switched_capacitance[client] * network.cpu_hz[client] ** 3 * ready
-    assert requests.spent.total == pytest.approx(joules)
+    assert requests.ledger.spent.total == pytest.approx(joules)
 
 
 @settings(max_examples=20)
@@ -157,16 +157,16 @@ def test_restored_snapshots_continue_identically():
 
     go(clock, schedule, handler, save)
     assert len(saved) > 20
-    assert handler.spent.each.sum() == pytest.approx(handler.spent.total)
+    assert handler.ledger.spent.each.sum() == pytest.approx(handler.ledger.spent.total)
     for state, tensors, spans_done, merges_done in saved[:: len(saved) // 5]:
         clock2, schedule2, handler2, spans2, merges2 = fresh_run()
         state = json.loads(state)
         schedule2.restore(state["schedule"])
         handler2.restore(tensors, state["handler"])
         handler2.models[0].issue = lambda request: None
-        handler2.models[0].merge = lambda requests, staleness, draw: None
+        handler2.models[0].merge_updates = lambda requests, staleness, draw: None
         go(clock2, schedule2, handler2, lambda: None)
         assert spans2 == spans[spans_done:]
         assert merges2 == merges[merges_done:]
-        assert handler2.spent.total == handler.spent.total
-        assert handler2.spent.each.tolist() == handler.spent.each.tolist()
+        assert handler2.ledger.spent.total == handler.ledger.spent.total
+        assert handler2.ledger.spent.each.tolist() == handler.ledger.spent.each.tolist()

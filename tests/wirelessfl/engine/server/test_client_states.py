@@ -150,9 +150,9 @@ def test_storage_grows_with_the_clients_that_trained(toy, config, tmp_path):
     setup = build(settings, data=data, model=large)
     assert setup.config.run.client_states == "disk"
     assert setup.model.objective.spec.size == pytest.approx(1e5, rel=1e-2)
-    training = setup.training
+    training = setup.learner
     training.server.states.attach(tmp_path)
-    training.train(setup.planner.plan(0), training.server.cloud)
+    training.learn(setup.planner.plan(0), training.server.cloud)
     stored = (tmp_path / "clients-0.log").stat().st_size
     assert stored == 4 * 2 * 4 * setup.model.objective.spec.size
     tensors = training.tensors()

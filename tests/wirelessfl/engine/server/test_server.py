@@ -198,14 +198,14 @@ def test_rounds_and_tasks_give_the_same_model(config, toy, tmp_path, first):
         out=tmp_path / "task",
     )
     tasks = build(task, data=toy)
-    learner, training = tasks.learners[0], setup.training
+    learner, training = tasks.learners[0], setup.learner
     assert torch.equal(learner.server.cloud["params"], training.server.cloud["params"])
     for number in range(3):
         plan = setup.planner.plan(number)
         if first:
             plan = plan.without(np.arange(first, 6))
         before = training.server.cloud["params"]
-        training.train(plan, training.server.cloud)
+        training.learn(plan, training.server.cloud)
         learner.train_round(plan.clients)
         assert torch.equal(learner.server.cloud["params"], training.server.cloud["params"])
         assert not torch.equal(before, training.server.cloud["params"])

@@ -5,11 +5,11 @@ from torch.func import functional_call
 from torch.nn import functional as F
 
 
-def full_batch_round(training, spec, module, data, params, clients, lr):
+def full_batch_round(learner, spec, module, data, params, clients, lr):
     """One FedAvg round with a full-batch step per client, in plain PyTorch."""
     changes = []
     for client in clients:
-        rows = training.client_samples[client]
+        rows = learner.local.executor.data.source.client_samples[client]
         leaf = params.clone().requires_grad_()
         logits = functional_call(module, spec.views(leaf), (data.train_inputs[rows],))
         loss = F.cross_entropy(logits, data.train_labels[rows])

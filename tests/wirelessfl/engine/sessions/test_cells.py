@@ -24,7 +24,7 @@ def test_server_means_cover_the_present_clients(config, toy):
     settings = config("scaffold", **FLAGS, out=None)
 
     setup = build(settings, data=toy)
-    engine, training = Engine(setup), setup.training
+    engine, training = Engine(setup), setup.learner
     seen = []
 
     def report(decision):
@@ -81,7 +81,7 @@ def test_server_means_are_recomputed_when_a_client_leaves(config, toy, trace):
     """After each round, SCAFFOLD's c is the mean of the c_i of the present clients."""
     stays = trace(*[(c, 0, "") for c in range(4)], (4, 0, 1.5), (5, 0, 2.5))
     setup = build(config("scaffold", **FLAGS | ALL_DAY, trace=stays), data=toy)
-    engine, training = Engine(setup), setup.training
+    engine, training = Engine(setup), setup.learner
     seen = []
 
     def report(decision):
@@ -108,7 +108,7 @@ def test_an_empty_cell_does_not_affect_the_cloud(config, toy, trace, local):
     stays = trace(*[(c, 0, "" if c < 4 else 1) for c in range(8)])
     module = FCNN((12,), 4, hidden=(10,))
     setup = build(config("hfedavg", **flags, trace=stays), data=toy, model=module)
-    run, training, spec = Engine(setup), setup.training, setup.model.objective.spec
+    run, training, spec = Engine(setup), setup.learner, setup.model.objective.spec
     states = []
 
     def report(decision):

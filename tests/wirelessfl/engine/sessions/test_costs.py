@@ -165,7 +165,7 @@ def test_warm_starts_receive_the_labels_of_the_previous_session(finished):
         own = {
             int(labels[row])
             for client in present
-            for row in engine.setup.training.client_samples[client]
+            for row in engine.setup.model.client_samples[client]
         }
         expected.append((session, tuple(sorted(own))))
     assert told == expected

@@ -110,10 +110,10 @@ def test_updates_of_clients_that_leave_during_a_round_are_dropped(config, toy, t
     )  # fmt: skip
     module = FCNN((12,), 4, hidden=(10,))
     setup = build(settings, data=toy, model=module)
-    spec, params = setup.model.objective.spec, setup.training.server.cloud["params"]
+    spec, params = setup.model.objective.spec, setup.learner.server.cloud["params"]
     attend = [[0, 1, 2, 3, 4, 6], [0, 1, 2, 3, 6], [0, 1, 2, 3, 6], *[[0, 1, 2, 3, 5]] * 3]
     for clients in attend:
-        params = full_batch_round(setup.training, spec, module, toy, params, clients, 0.1)
+        params = full_batch_round(setup.learner, spec, module, toy, params, clients, 0.1)
     result = wirelessfl.run(settings, data=toy, model=module)
     found = torch.cat([value.reshape(-1) for value in result.params.values()])
     torch.testing.assert_close(found, params, rtol=1e-4, atol=1e-6)
@@ -214,11 +214,11 @@ def test_step_size_decay_by_hand(config, toy):
     )  # fmt: skip
     module = FCNN((12,), 4, hidden=(10,))
     setup = build(settings, data=toy, model=module)
-    params = setup.training.server.cloud["params"]
+    params = setup.learner.server.cloud["params"]
     for t in range(3):
         lr = 0.1 * (0.8 * (1 - t / 3) ** 0.9 + 0.2)
         params = full_batch_round(
-            setup.training, setup.model.objective.spec, module, toy, params, range(4), lr
+            setup.learner, setup.model.objective.spec, module, toy, params, range(4), lr
         )
     result = wirelessfl.run(settings, data=toy, model=module)
     found = torch.cat([value.reshape(-1) for value in result.params.values()])
@@ -268,7 +268,7 @@ def test_capacities_and_static_masks_hold_in_trial_rounds(config, toy, masks):
     present = np.ones(8, dtype=bool)
     plans = [
         planner.plan(number, PresentClients(present)).client_submodels
-        for planner in (handler.planner, handler.trial_planner)
+        for planner in (handler.planner, handler.rounds[True].planner)
         for number in (0, 1)
     ]
     assert len(set(plans[0].widths[:, 0].tolist())) == 2
@@ -341,14 +341,14 @@ def test_servers_momentum_at_a_new_session_by_hand(config, toy):
     for choice in ("reset", "keep"):
         settings = config("fedacg", **flags, acceleration=decay, beta=0.0, server_momentum=choice)
         setup = build(settings, data=toy, model=module)
-        spec, params = setup.model.objective.spec, setup.training.server.cloud["params"]
+        spec, params = setup.model.objective.spec, setup.learner.server.cloud["params"]
         momentum = torch.zeros_like(params)
         for round_number in range(4):
             if round_number == 2 and choice == "reset":
                 momentum = torch.zeros_like(params)
             clients = range(round_number // 2, 8, 2)
             ahead = params + decay * momentum
-            after = full_batch_round(setup.training, spec, module, toy, ahead, clients, 0.1)
+            after = full_batch_round(setup.learner, spec, module, toy, ahead, clients, 0.1)
             momentum = decay * momentum + after - ahead
             params = params + momentum
         result = wirelessfl.run(settings, data=toy, model=module)
@@ -367,15 +367,15 @@ def test_momentum_of_servers_without_state_is_refused(config):
 def test_a_diverged_momentum_is_not_kept(config, toy):
     """The server starts afresh, and trial copies never have the momentum."""
     setup = build(config("fedadam", **FLAGS, server_momentum="keep"), data=toy)
-    server = setup.training.server
+    server = setup.learner.server
     params = server.cloud["params"].clone()
     server.nodes["first"] = torch.ones_like(server.nodes["first"])
     server.begin(params, keep=True)
     assert bool((server.nodes["first"] == 1).all())
     model = SessionModel(
-        setup.training,
+        setup.learner,
         WARM_STARTS.find("proposed")(),
-        setup.training.spec,
+        setup.learner.spec,
         draw=lambda number: params,
         labels=None,
         possible=lambda session: None,

@@ -65,7 +65,7 @@ class Watched(Silent):
         self.client[request.number] = request.client
         self.at_issue[request.number] = len(self.merges)
 
-    def merge(self, requests, staleness, *, draw=None):
+    def merge_updates(self, requests, staleness, *, draw=None):
         assert [len(self.merges) - self.at_issue[n] for n in requests] == list(staleness)
         clients = [self.client[number] for number in requests]
         assert clients == sorted(set(clients)) == draw.network.numbers.tolist()
@@ -91,6 +91,7 @@ def made(plans, delays, *, clients, models, **options):
         delays,
         clients,
         Stream(3),
+        tasks=len(plans),
         transmissions=transmissions,
         records=records,
         **of_requests,

@@ -14,7 +14,7 @@ class Silent:
     def nothing(self, *args, **options):
         """Any other call of a handler."""
 
-    issue = came_back = gave_up = drop = merge = end = spread = train_round = nothing
+    issue = came_back = gave_up = drop = merge_updates = end = spread = train_round = nothing
 
     def share(self, client):
         return 1.0

@@ -66,7 +66,7 @@ def test_one_client_with_a_queue_of_scaffold_requests(task):
         steps, own = steps + made.steps, latest
         if len(held) == 2:
             numbers, staleness, changes, moves = zip(*held, strict=True)
-            learner.merge(numbers, staleness)
+            learner.merge_updates(numbers, staleness)
             model, control = model + sum(changes) / 2, control + sum(moves)  # n = 1
             held, version = [], version + 1
             server = learner.server
@@ -113,7 +113,7 @@ def story(made, learner, *, merges=8, lost=(), each=None, then=None):
         if each is not None:
             each(learner)
         if len(held) == 3:
-            learner.merge([one[0] for one in held], [one[2] for one in held])
+            learner.merge_updates([one[0] for one in held], [one[2] for one in held])
             learner = learner if then is None else then(learner)
             yield learner, [one[1] for one in held]
             held, done = [], done + 1
@@ -191,7 +191,7 @@ def test_a_lost_request_leaves_no_state(task, name):
             learner.steps_done[1] += made.steps
         made.issue(learner, 1, 1)
         learner.came_back(1)
-        learner.merge([1], [0])
+        learner.merge_updates([1], [0])
         found.append(state_of(learner))
     assert_equal(*found)
     # MOON's contrastive term is zero in a client's first request, which has no previous model.
@@ -200,7 +200,7 @@ def test_a_lost_request_leaves_no_state(task, name):
         plain.steps_done[1] += made.steps
         made.issue(plain, 1, 1)
         plain.came_back(1)
-        plain.merge([1], [0])
+        plain.merge_updates([1], [0])
         torch.testing.assert_close(plain.server.cloud["params"], found[0]["server.cloud.params"])
 
 
@@ -217,7 +217,7 @@ def test_cancelled_requests_do_not_change_states(task, name, room, monkeypatch):
         made.issue(learner, number, client)
     for number in (0, 1):
         learner.came_back(number)
-    learner.merge([0, 1], [0, 0])
+    learner.merge_updates([0, 1], [0, 0])
     before = {key: value.clone() for key, value in state_of(learner).items()}
     learner.deferred.updates([3, 4, 5])
     assert learner.deferred.trained == 6

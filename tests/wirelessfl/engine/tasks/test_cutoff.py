@@ -131,7 +131,7 @@ def test_requests_that_wait_in_a_queue_are_dropped(toy, tmp_path):
     engine, directory = Engine(setup), create(config.run.out, setup.config)
     Execution(engine, directory, None).run()
     assert [row["sim_seconds"] for row in directory.rows()] == pytest.approx([0, each, 2 * each])
-    assert handler.late == [0]
+    assert handler.ledger.late == [0]
 
 
 @pytest.mark.thorough(every=8)

@@ -45,8 +45,8 @@ def rounds_of(setup, number):
     """Model and metrics after each of the first ``number`` synchronous rounds."""
     found = []
     for round_ in range(number):
-        setup.training.train(setup.planner.plan(round_), setup.training.server.cloud)
-        found.append((setup.training.server.cloud["params"].clone(), dict(setup.training.metrics)))
+        setup.learner.learn(setup.planner.plan(round_), setup.learner.server.cloud)
+        found.append((setup.learner.server.cloud["params"].clone(), dict(setup.learner.metrics)))
     return found
 
 
@@ -57,7 +57,7 @@ def asynchronous(made, learner):
             made.issue(learner, number, client)
         for number in numbers:
             learner.came_back(number)
-        learner.merge(numbers, [0] * CLIENTS)
+        learner.merge_updates(numbers, [0] * CLIENTS)
         yield learner.server.cloud["params"], learner.metrics
 
 
@@ -110,13 +110,13 @@ def test_merge_times_equal_those_of_rounds(task, name):
     )
     requests = Requests(clock, delays, CLIENTS, Stream(2), choose=lambda number: number % CLIENTS)
     handler, merges = Asynchronous([learner], requests), []
-    merge = learner.merge
+    merge = learner.merge_updates
 
     def noted(numbers, staleness, *, draw=None):
         merge(numbers, staleness, draw=draw)
         merges.append((clock.now, learner.server.cloud["params"].clone()))
 
-    learner.merge = noted
+    learner.merge_updates = noted
     schedule = BufferedScheduler(
         [TaskPlan(CLIENTS, CLIENTS, MERGES)], answers_at_merge=True, report_every=None
     )
@@ -136,7 +136,7 @@ def test_merge_times_equal_those_of_rounds(task, name):
 def test_noise_over_the_air_equals_that_of_rounds(task, name, flags):
     """With the same channel draws, models and metrics agree: noise depends on the version only."""
     made = task(clients=CLIENTS, flags=(name, {**flags, **AIR}))
-    expected, uplink = rounds_of(made.rounds, MERGES), made.rounds.training.server.uplink
+    expected, uplink = rounds_of(made.rounds, MERGES), made.rounds.learner.server.uplink
     learners = [made.learner(uplink=uplink) for _ in range(2)]
     for version, (wanted, metrics) in enumerate(expected):
         draw, (rounds, requests) = made.rounds.planner.plan(version).draw(0), learners
@@ -145,7 +145,7 @@ def test_noise_over_the_air_equals_that_of_rounds(task, name, flags):
         for client, number in enumerate(numbers):
             made.issue(requests, number, client)
             requests.came_back(number)
-        requests.merge(numbers, [0] * CLIENTS, draw=draw)
+        requests.merge_updates(numbers, [0] * CLIENTS, draw=draw)
         for learner in learners:
             found = learner.server.cloud["params"]
             torch.testing.assert_close(found, wanted, rtol=0, atol=1e-5)

@@ -90,7 +90,7 @@ def test_no_deadlock_and_invariants(sizes, drop_out, floor, seed):
         span.how == "lost" for span in records.spans
     )
     merged = sum(len(requests) for model in models for requests, _ in model.merges)
-    assert merged == schedule.updates == sum(handler.returned)
+    assert merged == schedule.updates == sum(handler.ledger.returned)
 
 
 def test_buffers_beyond_the_limit_deadlock():

@@ -102,7 +102,8 @@ def requests_of(known, delays, uploads, plans, *, ticks=False, **options):
     gathering = busy_at_once([plan.requests for plan in plans], CLIENTS, None)
     schedule = BufferedScheduler(plans, gathering=gathering, ticks=ticks)
     transmissions = Transmissions(clock, uploads)
-    requests = Requests(clock, delays, CLIENTS, Stream(3), transmissions=transmissions, **options)
+    options |= {"transmissions": transmissions, "tasks": len(plans)}
+    requests = Requests(clock, delays, CLIENTS, Stream(3), **options)
     handler = Asynchronous(known.learners, requests)
     return SimpleNamespace(clock=clock, schedule=schedule, handler=handler, **vars(known))
 

@@ -267,7 +267,7 @@ def test_spread_is_measured_over_the_latest_updates(ran, toy):
     seen = []
 
     def watch(engine):
-        learner, back = engine.setup.learners[0], engine.setup.handler.returned
+        learner, back = engine.setup.learners[0], engine.setup.handler.ledger.returned
         learner.spread_updates, learner.recent = 4, deque(maxlen=4)
         engine.setup.schedule.period = 4  # 2/3 * M * sum R
         spread = learner.spread
@@ -344,7 +344,7 @@ def test_rounds_train_only_awaited_clients(ran, toy, weighting, drop_out, availa
     assert len(set(steps)) > 2
     for own, other in zip(run.engine.params().values(), layers, strict=True):
         torch.testing.assert_close(own, other, rtol=0, atol=1e-5)
-    found = run.engine.setup.learners[0].losses(np.array([3, 0]))
+    found = run.engine.setup.learners[0].mean_losses(np.array([3, 0]))
     for client, loss in zip((3, 0), found, strict=True):
         own = run.client_samples[client]
         expected = F.cross_entropy(logits(layers, toy.train_inputs[own]), toy.train_labels[own])

@@ -39,7 +39,7 @@ class Watched(Silent):
 
 def handler_of(tasks, clock, records=None):
     models = [Watched() for _ in range(tasks)]
-    requests = Requests(clock, Listed(), 6, Stream(3), records=records)
+    requests = Requests(clock, Listed(), 6, Stream(3), tasks=tasks, records=records)
     return Asynchronous(models, requests, records), models
 
 
@@ -56,11 +56,11 @@ def test_requests_and_updates_are_counted_per_task():
     assert schedule.tasks[0].ended
     for task, model in enumerate(models):
         assert {own for own, _ in model.issued} == {task}
-        assert handler.issued[task] == len(model.issued)
+        assert handler.ledger.issued[task] == len(model.issued)
         done = [span for span in spans if span.task == task and span.how == "done"]
-        assert handler.returned[task] == len(done) == len(model.back) > 5
+        assert handler.ledger.returned[task] == len(done) == len(model.back) > 5
         assert set(model.back) <= {number for _, number in model.issued}
-    assert len({*handler.issued}) == len({*handler.returned}) == 3
+    assert len({*handler.ledger.issued}) == len({*handler.ledger.returned}) == 3
 
 
 def test_stale_updates_are_sent_and_dropped():
@@ -74,7 +74,7 @@ def test_stale_updates_are_sent_and_dropped():
     how = Counter(span.how for span in records.spans)
     assert how["too stale"] == schedule.tasks[0].too_stale == len(model.dropped) > 3
     assert how["done"] == len(records.merges) > 10
-    assert handler.returned == [how["done"] + how["too stale"]]
+    assert handler.ledger.returned == [how["done"] + how["too stale"]]
     assert set(model.dropped) < set(model.back)
     assert max(merge.staleness[0] for merge in records.merges) == 6
     (line,) = Timeline(["digits"], 6, 20.0, records.spans, records.merges).summary()
@@ -86,5 +86,5 @@ def test_requests_of_a_task_that_ends_at_the_same_time_are_not_sent():
     for decision in (Ask(0, 2), Ask(1, 1), Cancel(0)):
         handler.carry_out(decision)
     handler.settle()
-    assert handler.issued == [0, 1]
+    assert handler.ledger.issued == [0, 1]
     assert [own.issued for own in models] == [[], [(1, 0)]]

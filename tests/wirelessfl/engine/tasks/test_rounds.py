@@ -158,8 +158,8 @@ def test_a_task_that_reaches_its_target_skips_the_next_round():
     second = [merge.seconds for merge in handler.records.merges if merge.task == 1]
     assert first == second[:2]
     assert len(second) > 3
-    assert handler.issued[0] == 12
-    assert handler.issued[1] == 12 + 12 * (len(second) - 2)
+    assert handler.ledger.issued[0] == 12
+    assert handler.ledger.issued[1] == 12 + 12 * (len(second) - 2)
 
 
 @pytest.mark.parametrize("first", [0, 2])

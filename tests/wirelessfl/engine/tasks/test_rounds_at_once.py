@@ -127,9 +127,9 @@ def test_channel_draws_are_indexed_by_merge(first, drop_out):
     clock, schedule, handler, records = made(models, first, drop_out)
     clock.after(0.0, Started())
     simulate(schedule, handler, clock, lambda report: None, lambda: None)
-    assert (min(handler.versions) < 12) == (drop_out > 0)
+    assert (min(handler.ledger.merges) < 12) == (drop_out > 0)
     for task, model in enumerate(models):
-        assert len(model.merges) == handler.versions[task]
+        assert len(model.merges) == handler.ledger.merges[task]
         for number, (clients, draw) in enumerate(model.merges):
             stream = STREAMS[task].child("channel")
             assert np.array_equal(draw.h, NETWORK.draws(stream, [number], clients).h[0])
@@ -166,6 +166,6 @@ def test_a_task_that_ends_during_a_round_is_not_merged(ended):
     handler.carry_out(Cancel(ended))
     assert clock.next() == Arrived(0)
     handler.carry_out(Merge(0))
-    assert [len(model.merges) for model in models] == handler.versions == [ended, 1 - ended]
+    assert [len(model.merges) for model in models] == handler.ledger.merges == [ended, 1 - ended]
     assert [(merge.task, merge.seconds) for merge in records.merges] == [(1 - ended, length)]
-    assert handler.returned == [3, 2]
+    assert handler.ledger.returned == [3, 2]

@@ -43,7 +43,7 @@ def test_one_client_with_a_queue_of_ram_fed_requests(task):
         steps += made.steps
         if len(held) == 2:
             numbers, staleness, (one, two) = zip(*held, strict=True)
-            learner.merge(numbers, staleness)
+            learner.merge_updates(numbers, staleness)
             news = [one - memory, two - one]
             model = model - 0.7 * LR * (mean + sum(news) / 2)
             mean, memory = mean + sum(news), two  # n = 1
@@ -78,7 +78,7 @@ def test_the_mean_memory_is_the_weighted_mean_over_all_clients(task, capacities,
         for one, client in zip(numbers, clients, strict=True):
             made.issue(learner, one, client)
             learner.came_back(one)
-        learner.merge(numbers, [0] * 5)
+        learner.merge_updates(numbers, [0] * 5)
         kept = [learner.server.states.get("memory", client) for client in range(4)]
         parts = zip(samples / samples.sum(), kept, strict=True)
         mean = sum(share * value for share, value in parts if value is not None)
@@ -104,5 +104,5 @@ def test_the_rule_is_called_once_per_merge_of_distinct_clients(task):
     for number, client in enumerate([1, 1, 0]):
         made.issue(learner, number, client)
         learner.came_back(number)
-    learner.merge([0, 1, 2], [0, 0, 0])
+    learner.merge_updates([0, 1, 2], [0, 0, 0])
     assert asked[1:] == [[1, 1, 0]] * 2

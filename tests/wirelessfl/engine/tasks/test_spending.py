@@ -60,7 +60,7 @@ def test_joules_of_clients_sum_to_the_mean_of_rows(config, toy, name):
 
     def watched(report):
         found = row(report)
-        seen.append(engine.setup.handler.spent.each.copy())
+        seen.append(engine.setup.handler.ledger.spent.each.copy())
         return found
 
     engine.row = watched

@@ -56,7 +56,7 @@ def test_versions_that_are_merged_together_use_their_own_step_sizes(task, monkey
     for number in (0, 1):
         ask(number, number, 0)
     learner.came_back(0)
-    learner.merge([0], [0])
+    learner.merge_updates([0], [0])
     model = model + changes[0]
     ask(2, 2, 1)
     jobs.clear()
@@ -65,7 +65,7 @@ def test_versions_that_are_merged_together_use_their_own_step_sizes(task, monkey
     gradients = [changes[1] / LR, changes[2] / (LR / 2)]
     sigma = spread(torch.stack(gradients), LR / 2, 1.0, made.steps)
     assert learner.spread() == pytest.approx(sigma, rel=1e-4)
-    learner.merge([1, 2], [1, 0])
+    learner.merge_updates([1, 2], [1, 0])
     model = model + (changes[1] + changes[2]) / 2
     torch.testing.assert_close(learner.server.cloud["params"], model, rtol=0, atol=1e-6)
     assert float(learner.server.nodes["rates"][0, 0]) == pytest.approx(LR * (1 + 1 / 2))

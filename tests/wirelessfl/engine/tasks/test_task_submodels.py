@@ -79,7 +79,7 @@ def test_requests_train_the_submodel_of_client_and_version(task, kind):
         merged, out = out[:3], out[3:]
         for one in merged:
             learner.came_back(one[0])
-        learner.merge([one[0] for one in merged], [version - one[2] for one in merged])
+        learner.merge_updates([one[0] for one in merged], [version - one[2] for one in merged])
         total, count = sum(one[4] for one in merged), sum(one[3] for one in merged)
         model = model + torch.where(count > 0, total / count.clamp(min=1), 0.0)
         torch.testing.assert_close(learner.server.cloud["params"], model, rtol=0, atol=1e-6)
@@ -149,10 +149,10 @@ def test_durations_and_counts_scale_with_the_submodel(task):
         handler.settle()
         seconds[rule.capacities] = [request.seconds for request in requests.out.values()]
         shares = [float(mask_of(made, held(made, rule, c, 0)).mean()) for c in range(4)]
-        assert handler.down == pytest.approx([sum(shares)])
+        assert handler.ledger.down == pytest.approx([sum(shares)])
         while (what := clock.next()) is not None:
             assert handler.happened(what) is not None
-        assert handler.sums().up == pytest.approx(handler.down)
+        assert handler.ledger.up == pytest.approx(handler.ledger.down)
     whole, parts = seconds.values()
     assert whole == [delays.seconds(0, client, client) for client in range(4)]
     assert parts == pytest.approx([share * one for share, one in zip(shares, whole, strict=True)])

@@ -49,7 +49,7 @@ class Counted(Silent):
     def train_round(self, clients, chosen=None, draw=None):
         self.trained.append(clients.tolist())
 
-    def losses(self, clients):
+    def mean_losses(self, clients):
         return np.where(clients == self.lost, np.nan, 10.0 * clients + len(self.trained))
 
 
@@ -80,7 +80,8 @@ def test_losses_and_times_of_awaited_clients_are_reported():
         [[[0, 1], [5]], [[3.0, 1.0], [2.3]], [[0.0, 10.0], [50.0]]],
         [[[0, 1], [5]], [[3.0, 1.0], [2.3]], [[1.0, 11.0], [51.0]]],
     ]
-    assert (handler.issued, handler.returned, handler.lost) == ([6, 6], [4, 4], [0, 0])
+    ledger = handler.ledger
+    assert (ledger.issued, ledger.returned, ledger.lost) == ([6, 6], [4, 4], [0, 0])
     assert [(merge.task, merge.seconds, merge.staleness) for merge in merges] == [
         (task, pytest.approx(at), (0, 0)) for at in (9.3, 18.6) for task in (0, 1)
     ]

@@ -79,16 +79,16 @@ def test_two_tasks_take_turns_on_the_channel():
     assert merges == [(0, 4.0, (0, 0)), (1, 5.0, (0, 0)), (0, 7.0, (0, 1))]
     assert [requests for requests, _ in models[0].merges] == [[0, 1], [6, 2]]
     assert schedule.updates == 6
-    assert handler.versions == [2, 1]
-    assert handler.returned == [4, 2]
+    assert handler.ledger.merges == [2, 1]
+    assert handler.ledger.returned == [4, 2]
     issued = {round(now, 9): count for now, count in asked}
     assert [issued[at] for at in (2.0, 4.0, 5.0, 7.0)] == [5, 7, 9, 11]
     assert [task.held for task in schedule.tasks] == [[5], []]
     # With these delays clients compute while they are busy; they send for 2 s, 1 s and 2 s.
     busy = np.array([4 + 3, 4, 7, 5, 5])
     sending = 2 * sent_watts(0, 0, [0, 1]) + sent_watts(1, 0, [3, 4]) + 2 * sent_watts(0, 1, [0, 2])
-    assert handler.spent.each == pytest.approx(1000 * busy + sending)
-    assert handler.spent.total == pytest.approx((1000 * busy + sending).sum())
+    assert handler.ledger.spent.each == pytest.approx(1000 * busy + sending)
+    assert handler.ledger.spent.total == pytest.approx((1000 * busy + sending).sum())
 
 
 def test_channel_draws_are_indexed_by_merge():
@@ -143,8 +143,8 @@ def test_an_ended_task_frees_the_channel(at, expected):
     computing = np.zeros(5)
     for _, client, start, end, _ in rows:
         computing[client] += 1000 * (end - start)
-    assert handler.spent.each == pytest.approx(sending + computing)
-    assert handler.spent.total == pytest.approx((sending + computing).sum())
+    assert handler.ledger.spent.each == pytest.approx(sending + computing)
+    assert handler.ledger.spent.total == pytest.approx((sending + computing).sum())
 
 
 def test_a_queued_transmission_of_an_ended_task_is_dropped():
@@ -252,7 +252,7 @@ def test_a_simulation_can_be_resumed_at_any_time():
     assert {(True, True, True), (True, False, True), (False, False, True)} <= kinds
     assert len(saved) > 20
     final = state_of(schedule, handler)
-    assert handler.spent.each.sum() == pytest.approx(handler.spent.total)
+    assert handler.ledger.spent.each.sum() == pytest.approx(handler.ledger.spent.total)
     for state, tensors, (spans, merges, rows) in saved[::2]:
         again = fresh_run()
         state = json.loads(state)
@@ -264,8 +264,8 @@ def test_a_simulation_can_be_resumed_at_any_time():
         assert again[3].merges == records.merges[merges:]
         assert more == reports[rows:]
         assert state_of(again[1], again[2]) == final
-        assert again[2].spent.total == handler.spent.total
-        assert again[2].spent.each.tolist() == handler.spent.each.tolist()
+        assert again[2].ledger.spent.total == handler.ledger.spent.total
+        assert again[2].ledger.spent.each.tolist() == handler.ledger.spent.each.tolist()
 
 
 def test_a_restored_transmission_goes_on_as_it_was():

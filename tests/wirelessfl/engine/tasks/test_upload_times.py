@@ -173,7 +173,7 @@ def asked(delays, jobs, stops=(), parts=WHOLE):
     Returns end times by number, the clients' energy, and the sizes of returned models by task.
     """
     clock, ends = Clock(), {}
-    requests = Requests(clock, delays, 4, Stream(1), choose=lambda number: jobs[number][1])
+    requests = Requests(clock, delays, 4, Stream(1), tasks=2, choose=lambda number: jobs[number][1])
     for task, _ in jobs.values():
         requests.ask(task, 0, Parted(parts[task]).share)
     for at, task in stops:
@@ -185,7 +185,7 @@ def asked(delays, jobs, stops=(), parts=WHOLE):
         elif event is not None:
             requests.cancel(event.stopped)
     assert not requests.out
-    return ends, requests.spent, requests.returned
+    return ends, requests.ledger.spent, requests.ledger.up
 
 
 def check_spent(spent, joules):
@@ -216,7 +216,7 @@ def test_uploads_of_requests_share_the_band(uplink, jobs, parts):
     found, spent, returned = asked(delays, jobs, parts=parts)
     assert found == pytest.approx(ends)
     check_spent(spent, joules)
-    for task, models in returned.items():
+    for task, models in enumerate(returned):
         clients = [client for own, client in jobs.values() if own == task]
         assert models == pytest.approx(parts[task][clients].sum())
 
@@ -251,7 +251,7 @@ def test_clients_use_energy_until_they_drop_out():
     assert lost == pytest.approx(sorted(seconds))
     computed = np.maximum(seconds - np.full(4, 32 * DOWN_ELEMENTS[0] / DOWN_BPS), 0.0)
     assert (computed > 0).any()
-    check_spent(requests.spent, KAPPA * CPU_HZ**3 * computed)
+    check_spent(requests.ledger.spent, KAPPA * CPU_HZ**3 * computed)
 
 
 @pytest.mark.parametrize("first", [0, 1])
@@ -288,12 +288,12 @@ def test_uploads_of_a_round_share_the_band(uplink, first):
         handler.settle()
         clock.next()
         handler.carry_out(Merge(number))
-        check_spent(handler.spent, spent)
+        check_spent(handler.ledger.spent, spent)
         for task in (0, 1):
             down[task] += PARTS[task][clients[2 * task : 2 * task + 2]].sum()
             up[task] += sum(PARTS[task][jobs[i][1]] for i in ends if jobs[i][0] == task)
-        assert handler.down == pytest.approx(down.tolist())
-        assert handler.up == pytest.approx(up.tolist())
+        assert handler.ledger.down == pytest.approx(down.tolist())
+        assert handler.ledger.up == pytest.approx(up.tolist())
 
 
 def test_uploads_keep_the_direction_of_their_client():

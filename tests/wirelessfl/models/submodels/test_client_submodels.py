@@ -114,10 +114,10 @@ def test_submodels_train_as_the_full_model_under_masks(config, toy, kind, paddin
     size = size_of_lenet if kind == "lenet5" else size_of_fcnn
     flags = {"capacities": (1.0, 0.5, 0.3), "padding": padding, "lr": LR, "submodel_scale": scale}
     setup = build(config("ra-fed", **flags), data=data, model=copy.deepcopy(module))
-    training, spec, plan = setup.training, setup.model.objective.spec, setup.planner.plan(0)
+    training, spec, plan = setup.learner, setup.model.objective.spec, setup.planner.plan(0)
     start = spec.from_module(module)
     found, jobs = torch.zeros(6, spec.size), []
-    real = training.executor.train
+    real = training.local.executor.train
 
     def train(job):
         jobs.append(job)
@@ -125,7 +125,7 @@ def test_submodels_train_as_the_full_model_under_masks(config, toy, kind, paddin
             assert chunk.payloads["update"].shape[1] == job.spec.size
             yield chunk
 
-    training.executor.train = train
+    training.local.executor.train = train
     received = []
     merge = type(training.server.rule).merge
 
@@ -134,7 +134,7 @@ def test_submodels_train_as_the_full_model_under_masks(config, toy, kind, paddin
         return merge(training.server.rule, server, seen)
 
     object.__setattr__(training.server.rule, "merge", watching)
-    training.train(plan, training.server.cloud)
+    training.learn(plan, training.server.cloud)
     widths = [[len(own) for own in chosen] for chosen in plan.client_submodels.chosen]
     assert len({tuple(own) for own in widths}) == 3
     assert plan.client_submodels.lengths.tolist() == [size(*own) for own in widths]
@@ -156,7 +156,7 @@ def test_submodels_train_as_the_full_model_under_masks(config, toy, kind, paddin
         mask = full_masks(spec, kept)
         assert int(mask.sum()) == plan.client_submodels.lengths[row]
         local = mask * start
-        batches = training.executor.data.source.draw(np.array([client]), np.zeros(1, int), 3)
+        batches = training.local.executor.data.source.draw(np.array([client]), np.zeros(1, int), 3)
         for rows, share in zip(batches.index[0], batches.weight[0], strict=True):
             rows = rows[share > 0]
             leaf = local.clone().requires_grad_()
@@ -310,13 +310,13 @@ def test_models_with_group_norms_train_in_batches_of_equal_widths(config):
     assert "\n" not in message
     setup = build(config("ra-fed", **flags), data=data, model=resnet())
     assert setup.config.run.padding == 0.0
-    training, plan = setup.training, setup.planner.plan(0)
+    training, plan = setup.learner, setup.planner.plan(0)
     sent = {"params": training.server.cloud["params"][None]}
-    jobs = list(job_groups(plan, sent, training.settings.padding, 4))
+    jobs = list(job_groups(plan, sent, training.local.padding, 4))
     assert len(jobs) == 2
     for job in jobs:
         assert (job.submodels.index >= 0).all()
-    training.train(plan, training.server.cloud)
+    training.learn(plan, training.server.cloud)
     # The narrow submodel is a ResNet of half the width.
     small = min(jobs, key=lambda job: job.submodels.spec.size).submodels
     assert (

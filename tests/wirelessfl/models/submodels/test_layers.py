@@ -280,9 +280,9 @@ def test_runs_with_submodels_of_some_layers(config, toy, name, flags):
     assert sorted(set(each.lengths.tolist()))[-1] == spec.size
     narrow = int(each.lengths.min())
     assert narrow == each.covers(np.array([each.lengths.argmin()])).sum() < spec.size
-    before = setup.training.server.cloud["params"].clone()
-    setup.training.train(plan, setup.training.server.cloud)
-    moved = spec.views(setup.training.server.cloud["params"] - before)
+    before = setup.learner.server.cloud["params"].clone()
+    setup.learner.learn(plan, setup.learner.server.cloud)
+    moved = spec.views(setup.learner.server.cloud["params"] - before)
     assert all(moved[parameter].abs().max() > 0 for parameter in MODELS[name][2])
 
 

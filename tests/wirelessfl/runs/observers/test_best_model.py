@@ -176,7 +176,7 @@ def test_a_run_that_fails_at_its_start_leaves_nothing(config, toy, monkeypatch):
     def train(*_):
         raise wirelessfl.TrainingError("failed")
 
-    monkeypatch.setattr("wirelessfl.engine.server.learner.RoundTraining.train", train)
+    monkeypatch.setattr("wirelessfl.engine.server.learner.Learner.learn", train)
     settings = config("fedavg", keep_best=True)
     with pytest.raises(wirelessfl.TrainingError):
         wirelessfl.run(settings, data=toy)

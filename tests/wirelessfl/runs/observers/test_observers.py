@@ -6,7 +6,7 @@ import torch
 import wirelessfl
 from wirelessfl.base.errors import ConfigError, TrainingError
 from wirelessfl.engine.events import Report, Stop
-from wirelessfl.engine.server.learner import RoundTraining
+from wirelessfl.engine.server.learner import Learner
 from wirelessfl.observers import Console, EndOfTask, Observer
 from wirelessfl.runs.build import build
 from wirelessfl.runs.engine import Engine
@@ -144,7 +144,7 @@ def test_an_error_of_training_is_not_replaced_by_that_of_end(config, toy, monkey
     def train(*_):
         raise TrainingError("the training failed")
 
-    monkeypatch.setattr(RoundTraining, "train", train)
+    monkeypatch.setattr(Learner, "learn", train)
     settings, notes, watcher = config(), [], Watcher()
     with pytest.raises(TrainingError, match=r"^the training failed$"):
         wirelessfl.run(
