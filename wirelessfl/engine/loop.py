@@ -10,8 +10,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import astuple, dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
-from wirelessfl.base.errors import ConfigError, DataError, TrainingError
-from wirelessfl.base.guard import of_project, title_of
+from wirelessfl.base.errors import ConfigError
+from wirelessfl.base.guard import title_of
 from wirelessfl.engine.events import (
     Deadline,
     Decision,
@@ -24,6 +24,7 @@ from wirelessfl.engine.events import (
     Tick,
     Wake,
 )
+from wirelessfl.engine.scheduler_checks import refuse
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -241,21 +242,3 @@ def simulate(
         "have issued no work. Return Give or Ask to issue work, Wake to decide later, or Stop to "
         "end the run."
     )
-
-
-def refuse(schedule: Scheduler, decided: str, error: Exception) -> None:
-    """Blame a user's schedule for decisions that cannot be carried out.
-
-    Args:
-        schedule: the scheduler.
-        decided: its decisions, in words.
-        error: the error of its handler.
-    """
-    explained = isinstance(error, ConfigError | DataError | TrainingError | OSError | MemoryError)
-    if explained or of_project(type(schedule)):
-        return
-    raise ConfigError(
-        f"scheduler {title_of(schedule)!r}: decide returned {decided}, which cannot be carried out "
-        f"({type(error).__name__}: {' '.join(str(error).split())}). Return decisions on tasks, "
-        "rounds and requests that exist: merge what has arrived and is not merged yet."
-    ) from error

@@ -19,7 +19,8 @@ from wirelessfl.base.rows import has_diverged
 from wirelessfl.base.signals import ended_by, handled_by
 from wirelessfl.base.torch_state import torch_settings
 from wirelessfl.engine.events import Event, Reached, Report, Stop
-from wirelessfl.engine.loop import refuse, simulate
+from wirelessfl.engine.loop import simulate
+from wirelessfl.engine.scheduler_checks import refuse
 from wirelessfl.runs.engine import Engine, check_finite, drop_exploded
 from wirelessfl.runs.folder.about import CHECKPOINT_LAYOUT, NUMERICS, ROWS_SCHEMA
 from wirelessfl.runs.folder.identity import check_fingerprint

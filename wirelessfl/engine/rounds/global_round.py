@@ -17,7 +17,7 @@ from wirelessfl.air.plan import RoundWork
 from wirelessfl.air.uplinks.uplink import Reception
 from wirelessfl.algorithms.step_sizes import with_step_size
 from wirelessfl.base.errors import TrainingError
-from wirelessfl.engine.rounds.local_training import LocalTraining, Work
+from wirelessfl.engine.rounds.local_training import LocalTraining, LocalWork
 from wirelessfl.engine.server.merge import NodeMerge
 from wirelessfl.engine.server.server import Server
 from wirelessfl.models.submodels import Submodels
@@ -106,12 +106,12 @@ class GlobalRound:
             self.stream.child("edge", number),
         )
 
-    def work(self, steps_done: StepsDone) -> Work:
+    def local_work(self, steps_done: StepsDone) -> LocalWork:
         """The clients to train in this edge round."""
         planned, arrived = self.planned, self._arrived
         # The server acknowledges changes of tracking terms: otherwise its mean of them would never
         # again be that of the clients' own.
-        return Work(
+        return LocalWork(
             planned.clients,
             planned.tracking if arrived is None else planned.tracking & arrived,
             planned.node,
@@ -219,9 +219,9 @@ def train_edge_round(
     """
     for global_round in rounds:
         global_round.open(number)
-    works = [global_round.work(steps_done) for global_round in rounds]
+    works = [global_round.local_work(steps_done) for global_round in rounds]
     sent = [global_round.sent(number) for global_round in rounds]
-    work, first = Work.joined(works), rounds[0]
+    work, first = LocalWork.joined(works), rounds[0]
     servers = _joined(works, [tensors for tensors, _ in sent])
     starts = np.cumsum([0, *(len(part.clients) for part in works)])
     for rows, payloads in local.train(
@@ -248,7 +248,7 @@ def _means(reported: Mapping[str, FloatArray], weights: FloatArray) -> dict[str,
     }
 
 
-def _joined(works: Sequence[Work], sent: Sequence[State]) -> State:
+def _joined(works: Sequence[LocalWork], sent: Sequence[State]) -> State:
     """Tensors that the clients of all nodes receive, [nodes, P_max] by name."""
     if len(sent) == 1:
         return sent[0]

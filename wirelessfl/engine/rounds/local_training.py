@@ -21,7 +21,7 @@ from wirelessfl.training.workers.shards import ALONE, Shards
 
 
 @dataclass(frozen=True, eq=False)
-class Work:
+class LocalWork:
     """Clients to train, from a planned round or from requests.
 
     Args:
@@ -46,7 +46,7 @@ class Work:
     fresh: BoolArray | None = None
 
     @classmethod
-    def joined(cls, works: Sequence[Work]) -> Work:
+    def joined(cls, works: Sequence[LocalWork]) -> LocalWork:
         """The clients of several rounds of the same model, each at nodes of its own.
 
         The submodels of a round are empty at the nodes of the others.
@@ -99,7 +99,7 @@ class JobGroup:
 
 
 def job_groups(
-    work: Work, servers: State, padding: float, chunk: int, steps: IntArray | None = None
+    work: LocalWork, servers: State, padding: float, chunk: int, steps: IntArray | None = None
 ) -> Iterator[JobGroup]:
     """Group the clients of ``work`` into jobs; those of a job are in the order of their steps.
 
@@ -146,7 +146,7 @@ class LocalTraining:
     def train(
         self,
         rule: ClientRule,
-        work: Work,
+        work: LocalWork,
         servers: State,
         states: ClientStates,
         label: str,
@@ -191,7 +191,7 @@ class LocalTraining:
     def _job(
         self,
         rule: ClientRule,
-        work: Work,
+        work: LocalWork,
         group: JobGroup,
         states: ClientStates,
         label: str,

@@ -13,7 +13,7 @@ from torch import Tensor
 
 from channels.arrays import IntArray
 from wirelessfl.algorithms.step_sizes import with_step_size
-from wirelessfl.engine.rounds.local_training import LocalTraining, Work
+from wirelessfl.engine.rounds.local_training import LocalTraining, LocalWork
 from wirelessfl.engine.server.client_states import ClientStates, Overlay
 from wirelessfl.engine.tasks.request import RequestSubmodels
 from wirelessfl.models.submodels import Submodels
@@ -190,7 +190,7 @@ class DeferredTraining:
         numbers = sorted(requests, key=lambda number: requests[number].version)
         ordered = [requests[number] for number in numbers]
         clients = [request.client for request in ordered]
-        work = Work(
+        work = LocalWork(
             clients=np.array(clients),
             tracking=np.ones(len(ordered), dtype=np.bool_),
             node=np.array([index[request.version] for request in ordered]),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import operator
 from collections import deque
 from collections.abc import Callable, Collection, Mapping, Sequence
@@ -27,7 +26,7 @@ from wirelessfl.engine.rounds.local_training import LocalTraining
 from wirelessfl.engine.server.learner import Learner
 from wirelessfl.engine.server.server import Server
 from wirelessfl.engine.tasks.deferred_training import DeferredTraining, Pending, joined, separated
-from wirelessfl.engine.tasks.request import Request, RequestSubmodels
+from wirelessfl.engine.tasks.request import Request, RequestSubmodels, spread
 from wirelessfl.models.submodels import ClientSubmodels, Submodels
 from wirelessfl.training.evaluation import Evaluation, logits_of
 from wirelessfl.training.rules import State
@@ -386,27 +385,3 @@ class TaskLearner(Learner):
         self.errors = dict(state["errors"])
         self.sent = None if self.sent is None else dict(state["sent"])
         self.issued = {number: (client, version) for number, client, version in state["issued"]}
-
-
-def spread(updates: Tensor, lr: float, server_lr: float, local_steps: int) -> float | None:
-    """Spread sigma_m, with sigma_m^2 = eta_c eta_s tau (1/V) sum ||D_i - D||^2 / ||D||^2.
-
-    D is the mean of the updates D_i (Askin et al., UAI 2024, Algorithm 4).
-
-    Args:
-        updates: [V, P], latest updates D_i = (x - x_tau)/(tau eta_c), with the step size eta_c of
-            the round of each update; a common factor cancels.
-        lr: eta_c, current step size of the clients.
-        server_lr: eta_s, step size of the server along the mean update.
-        local_steps: tau, number of local steps.
-
-    Returns:
-        sigma_m; None if the mean is zero or training has diverged.
-    """
-    mean = updates.mean(0)
-    size = float(mean.square().sum())
-    if not 0.0 < size < math.inf:
-        return None
-    apart = float((updates - mean).square().sum()) / len(updates) / size
-    sigma = (lr * server_lr * local_steps * apart) ** 0.5
-    return sigma if math.isfinite(sigma) else None

@@ -1,11 +1,13 @@
-"""A training request: its record, its mean seconds, and its submodel."""
+"""A training request: its record, mean seconds and submodel, and the spread of updates."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
+from torch import Tensor
 
 from channels.arrays import FloatArray, IntArray
 from channels.streams import Stream
@@ -244,3 +246,27 @@ class RequestSubmodels:
                 del self._joint[next(iter(self._joint))]
             self._joint[version] = self.of_round(np.arange(self.clients), version)
         return self._joint[version], client
+
+
+def spread(updates: Tensor, lr: float, server_lr: float, local_steps: int) -> float | None:
+    """Spread sigma_m, with sigma_m^2 = eta_c eta_s tau (1/V) sum ||D_i - D||^2 / ||D||^2.
+
+    D is the mean of the updates D_i (Askin et al., UAI 2024, Algorithm 4).
+
+    Args:
+        updates: [V, P], latest updates D_i = (x - x_tau)/(tau eta_c), with the step size eta_c of
+            the round of each update; a common factor cancels.
+        lr: eta_c, current step size of the clients.
+        server_lr: eta_s, step size of the server along the mean update.
+        local_steps: tau, number of local steps.
+
+    Returns:
+        sigma_m; None if the mean is zero or training has diverged.
+    """
+    mean = updates.mean(0)
+    size = float(mean.square().sum())
+    if not 0.0 < size < math.inf:
+        return None
+    apart = float((updates - mean).square().sum()) / len(updates) / size
+    sigma = (lr * server_lr * local_steps * apart) ** 0.5
+    return sigma if math.isfinite(sigma) else None

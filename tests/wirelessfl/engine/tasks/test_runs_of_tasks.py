@@ -14,7 +14,7 @@ from wirelessfl.algorithms.fedbuff import FedBuff
 from wirelessfl.config import Config
 from wirelessfl.engine.events import Report
 from wirelessfl.engine.tasks import deferred_training
-from wirelessfl.engine.tasks.learner import spread
+from wirelessfl.engine.tasks.request import spread
 from wirelessfl.models import FCNN
 from wirelessfl.runs.build import build
 from wirelessfl.runs.engine import Engine

@@ -10,7 +10,7 @@ from torch.nn import functional as F
 
 from wirelessfl.algorithms.fedavg import FedAvg
 from wirelessfl.engine.tasks import deferred_training
-from wirelessfl.engine.tasks.learner import spread
+from wirelessfl.engine.tasks.request import spread
 
 LR = 0.2
 
