@@ -55,6 +55,7 @@ def untrained(monkeypatch):
     def read(configs, *args, **kwargs):
         raise ReadError(configs)
 
+    importlib.import_module("wirelessfl.runs.kept")  # it must not import what is replaced here
     for module, name in (
         ("runs.run", "run"),
         ("runs.sweep", "sweep"),
