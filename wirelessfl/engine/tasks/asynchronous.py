@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from torch import Tensor
+if TYPE_CHECKING:
+    from torch import Tensor
+
+    from wirelessfl.engine.tasks.learner import TaskLearner
+
 
 from wirelessfl.base.errors import TrainingError
 from wirelessfl.engine.events import (
@@ -23,7 +27,6 @@ from wirelessfl.engine.events import (
     Transmitted,
 )
 from wirelessfl.engine.tasks.handler import Merged, Records, Span, TaskHandler
-from wirelessfl.engine.tasks.learner import TaskLearner
 from wirelessfl.engine.tasks.requests import Requests
 
 LATE_IN_A_ROW, LATE_PER_CLIENT = 1000, 20

@@ -11,10 +11,11 @@ from wirelessfl.base.rows import MIB_PER_ELEMENT
 from wirelessfl.engine.events import Report
 from wirelessfl.engine.loop import Handler, RowFields
 from wirelessfl.engine.server.ledger import TaskLedger
-from wirelessfl.engine.tasks.learner import TaskLearner
 
 if TYPE_CHECKING:
     from torch import Tensor
+
+    from wirelessfl.engine.tasks.learner import TaskLearner
 
 
 class Span(NamedTuple):

@@ -5,9 +5,9 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 import numpy as np
-from torch import Tensor
 
 from channels.arrays import FloatArray, IntArray
 from channels.streams import Stream
@@ -18,6 +18,9 @@ from wirelessfl.base.errors import ConfigError
 from wirelessfl.base.import_paths import path_of
 from wirelessfl.engine.rounds.contexts import SenderContext
 from wirelessfl.models.submodels import ClientSubmodels
+
+if TYPE_CHECKING:
+    from torch import Tensor
 
 
 @dataclass(slots=True, eq=False)

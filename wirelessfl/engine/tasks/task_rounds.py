@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
-from torch import Tensor
 
 from channels.arrays import FloatArray, IntArray
 from channels.streams import Stream
@@ -20,9 +19,13 @@ from wirelessfl.engine.schedules import Clock
 from wirelessfl.engine.server.ledger import TaskLedger
 from wirelessfl.engine.tasks.clients import DropOuts
 from wirelessfl.engine.tasks.handler import Merged, Records, Span, TaskHandler
-from wirelessfl.engine.tasks.learner import TaskLearner
 from wirelessfl.engine.tasks.round_times import TaskRound, TaskRoundSettings, round_times
 from wirelessfl.engine.tasks.uploads import GroupUpload, GroupUploads
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+    from wirelessfl.engine.tasks.learner import TaskLearner
 
 
 class TaskRounds(TaskHandler):

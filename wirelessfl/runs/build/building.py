@@ -19,15 +19,7 @@ from wirelessfl.runs.build.planners import Untrained
 from wirelessfl.runs.build.rounds import build_cells, build_rounds, check_redesign
 from wirelessfl.runs.build.sessions import build_sessions
 from wirelessfl.runs.build.setups import Setup
-from wirelessfl.runs.build.tasks import build_tasks
 from wirelessfl.training.workers.shards import ALONE, Shards
-
-BUILDERS: Mapping[Regime, Callable[[Config, GivenObjects, Shards, Untrained | None], Setup]] = {
-    Regime.ROUNDS: build_rounds,
-    Regime.SESSIONS: build_sessions,
-    Regime.TASKS: build_tasks,
-    Regime.CELLS: build_cells,
-}
 
 
 def build(
@@ -79,4 +71,16 @@ def build_resolved(
     if objects.network is not None:
         guard(type(objects.network.fading), Fading)
     with seeded_generators(Stream(config.run.seed, ("users' code",))):
-        return BUILDERS[config.regime](config, objects, shards, untrained)
+        return _builder(config.regime)(config, objects, shards, untrained)
+
+
+def _builder(
+    regime: Regime,
+) -> Callable[[Config, GivenObjects, Shards, Untrained | None], Setup]:
+    if regime.of_tasks:
+        from wirelessfl.runs.build.tasks import build_tasks  # loads PyTorch
+
+        return build_tasks
+    if regime.in_sessions:
+        return build_sessions
+    return build_cells if regime.merges_cells else build_rounds

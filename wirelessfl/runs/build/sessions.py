@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
@@ -21,12 +22,14 @@ from wirelessfl.engine.sessions.presence import PresenceScene
 from wirelessfl.engine.sessions.session_model import HeldLabels, PresentOnly
 from wirelessfl.engine.sessions.session_rounds import SessionRounds
 from wirelessfl.runs.build.given import GivenObjects
-from wirelessfl.runs.build.planners import Untrained
+from wirelessfl.runs.build.planners import Untrained, UntrainedModel
 from wirelessfl.runs.build.rounds import build_parts
 from wirelessfl.runs.build.samples import configured_model
 from wirelessfl.runs.build.setups import Setup
-from wirelessfl.runs.build.trained_model import TrainedModel
 from wirelessfl.training.workers.shards import Shards
+
+if TYPE_CHECKING:
+    from wirelessfl.runs.build.trained_model import TrainedModel
 
 
 def build_sessions(
@@ -44,16 +47,16 @@ def build_sessions(
     assert sessions is not None
     model, evaluation, stream = parts.model, config.evaluation, parts.stream
     draw: Callable[[int], torch.Tensor]
-    if isinstance(model, TrainedModel):
+    if isinstance(model, UntrainedModel):
+        start, classes, every, first = model.start, range(model.classes), 1, 0
+        draw, labels = lambda number: start, HeldLabels(lambda client: classes, classes)
+    else:
         check_tested_labels(config, model)
         draw, labels = drawn_models(config, model, stream), held_labels(model)
         tested_labels = labels if config.sessions.tested_labels == "present" else None
         tested = PresentOnly(model.data, parts.learner.server, tested_labels)
         parts.learner.evaluation = replace(parts.learner.evaluation, tested=tested)
         every, first = evaluation.eval_every or 1, evaluation.eval_first
-    else:
-        start, classes, every, first = model.start, range(model.classes), 1, 0
-        draw, labels = lambda number: start, HeldLabels(lambda client: classes, classes)
     return parts.setup(
         SessionsScheduler(sessions, config.training.rounds, warm_start.trials, every, first),
         SessionRounds(

@@ -4,19 +4,29 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from channels import Network
 from channels.streams import Stream
+from wirelessfl.algorithms.algorithm import stored_vectors
 from wirelessfl.config import Config
 from wirelessfl.engine.events import Scheduler
 from wirelessfl.engine.loop import Handler
 from wirelessfl.engine.rounds.model_rounds import OneModel
 from wirelessfl.engine.rounds.planner import Planner
 from wirelessfl.engine.schedules import Clock
+from wirelessfl.engine.server.client_states import make_states
 from wirelessfl.engine.server.learner import Learner
-from wirelessfl.runs.build.planners import Model
-from wirelessfl.runs.build.trained_model import TrainedModel
+from wirelessfl.engine.server.ledger import Ledger, Totals
+from wirelessfl.engine.server.server import Server
+from wirelessfl.engine.server.weights import Weights
+from wirelessfl.runs.build.planners import Model, UntrainedModel
 from wirelessfl.training.workers.shards import Shards
+
+if TYPE_CHECKING:  # what only counts costs needs no PyTorch
+    from torch import Tensor
+
+    from wirelessfl.runs.build.trained_model import TrainedModel
 
 
 @dataclass(frozen=True)
@@ -96,7 +106,7 @@ class Setup:
     @property
     def trained(self) -> Sequence[TrainedModel]:
         """The models of a run that trains."""
-        return [model for model in self.models if isinstance(model, TrainedModel)]
+        return [model for model in self.models if not isinstance(model, UntrainedModel)]
 
     @property
     def model(self) -> TrainedModel:
@@ -134,3 +144,86 @@ class Setup:
         """End the executors' processes and release their memory."""
         for model in self.trained:
             model.executor.close()
+
+
+@dataclass(frozen=True, eq=False)
+class ModelParts:
+    """The parts of a run of one model, without its schedule.
+
+    Args:
+        config: settings as stored, with every automatic value resolved.
+        stream: randomness of the run.
+        model: the model.
+        planner: plans rounds.
+        learner: trains the planned rounds.
+        clock: virtual clock, in seconds.
+        ledger: costs of the rounds.
+        shards: the processes that share the clients.
+        notes: messages for the user, one line each.
+    """
+
+    config: Config
+    stream: Stream
+    model: Model
+    planner: Planner
+    learner: Learner
+    clock: Clock
+    ledger: Ledger
+    shards: Shards
+    notes: Sequence[str]
+
+    @property
+    def network(self) -> Network:
+        """Cells and clients."""
+        return self.planner.network
+
+    def setup(self, schedule: Scheduler, handler: OneModel) -> Setup:
+        """The run with a schedule, and what carries out its decisions."""
+        evaluation = self.config.evaluation
+        target = evaluation.target if evaluation.stop_at_target else None
+        return Setup(
+            config=self.config,
+            stream=self.stream,
+            network=self.network,
+            models=[self.model],
+            clock=self.clock,
+            schedule=schedule,
+            handler=handler,
+            limits=Limits.of(self.config, self.model.threads),
+            goals=[Goal(evaluation.monitor, target)],
+            shards=self.shards,
+            notes=self.notes,
+        )
+
+
+def ledger_of(planner: Planner, *, joules: bool = True) -> Ledger:
+    """The ledger of a run in rounds, before the first.
+
+    Args:
+        planner: plans the rounds.
+        joules: whether energy is counted.
+    """
+    totals = Totals.of(planner.links.uplink, planner.settings, joules=joules)
+    return Ledger(planner.network.clients, totals)
+
+
+def server_of(
+    config: Config, planner: Planner, states: str, processes: int, start: Tensor | None
+) -> Server:
+    """The server of a run of one model.
+
+    Args:
+        config: the settings.
+        planner: plans the rounds.
+        states: where client states are kept.
+        processes: number of processes that share the clients.
+        start: initial parameters [P]; None if nothing is trained.
+    """
+    names, clients = stored_vectors(config.rule), planner.network.clients
+    return Server(
+        config.algorithm,
+        config.uplink,
+        Weights(planner.network.cell_of, planner.weights),
+        make_states(states, names, planner.model.spec.size, clients, processes),
+        start,
+    )
