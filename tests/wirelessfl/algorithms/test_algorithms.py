@@ -69,7 +69,7 @@ def test_hist_and_hfedavg_equal_a_reference_loop(config, toy, algorithm, own, hi
     module = model(hidden)
     setup = build(settings, data=toy, model=module)
     training, objective = setup.learner, setup.model.objective
-    sizes = np.array([len(p) for p in training.client_samples], dtype=float)
+    sizes = np.array([len(p) for p in setup.model.client_samples], dtype=float)
     cell_of = setup.planner.network.cell_of
     if weighting == "uniform":
         sizes[:] = 1.0
@@ -96,7 +96,7 @@ def test_hist_and_hfedavg_equal_a_reference_loop(config, toy, algorithm, own, hi
             for e in range(2):
                 total = torch.zeros_like(edge)
                 for client in members:
-                    batches = training.executor.data.source.draw(
+                    batches = training.local.executor.data.source.draw(
                         np.array([client]), np.array([steps_done + 3 * e]), 3
                     )
                     local = edge.clone()
@@ -208,7 +208,7 @@ def test_an_algorithm_may_require_each_update(config, toy, monkeypatch):
     result = wirelessfl.run(settings, data=toy, model=model())
     start, changes = setup.model.objective.spec.from_module(model()), []
     for client in range(6):
-        alone = build(settings, data=toy, model=model()).training
+        alone = build(settings, data=toy, model=model()).learner
         one = Job(
             FedAvg(lr=0.1),
             setup.model.objective.spec,
@@ -218,7 +218,7 @@ def test_an_algorithm_may_require_each_update(config, toy, monkeypatch):
             np.zeros(1, dtype=int),
             3,
         )
-        (chunk,) = alone.executor.train(one)
+        (chunk,) = alone.local.executor.train(one)
         changes.append(chunk.payloads["update"][0])
     expected = start + torch.quantile(torch.stack(changes), 0.5, dim=0)
     assert torch.allclose(flat(result), expected, atol=1e-6)

@@ -73,7 +73,7 @@ def trained(setup, rounds):
 def zero_tracking(training):
     """Reset y and y_i to 0, as if no client had ever tracked."""
     training.server.nodes["tracking"].zero_()
-    for client in range(len(training.client_samples)):
+    for client in range(len(training.server.weights.node_of)):
         if training.server.states.get("tracking", client) is not None:
             training.server.states.put("tracking", client, torch.zeros(training.server.states.size))
 
@@ -86,7 +86,7 @@ def test_fadamgc_without_tracking_is_local_adam_in_hist(config, toy, uplink):
     two = build(config("hist", local="local-adam", **flags), data=toy, model=model())
     for t in range(3):
         zero_tracking(one.learner)
-        one.learner.train(one.planner.plan(t), one.learner.server.cloud)
+        one.learner.learn(one.planner.plan(t), one.learner.server.cloud)
         two.training.train(two.planner.plan(t), two.learner.server.cloud)
     assert torch.equal(one.learner.server.cloud["params"], two.learner.server.cloud["params"])
 
@@ -147,7 +147,7 @@ def test_second_moments_of_local_biases_are_kept(config, toy):
     """For hidden biases, which are never sent, y_i stays zero but v_i does not."""
     settings = config("hist", local="fadamgc", hidden_biases="local", lr=0.01)
     training = trained(build(settings, data=toy, model=model()), 2)
-    spec = training.executor.objective.spec
+    spec = training.spec
     for client in range(6):
         biases = (
             spec.views(training.server.states.get(name, client))["layers.1.bias"]

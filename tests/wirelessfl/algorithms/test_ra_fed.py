@@ -105,7 +105,7 @@ def trained(setup, number, who, chosen, change):
     """
     plan, training = setup.planner.plan(number), setup.learner
     chosen = [[np.array(own)] for own in chosen]
-    training.executor = Constant(change)
+    training.local = replace(training.local, executor=Constant(change))
     before = training.server.cloud["params"]
     plan = replace(
         plan,
@@ -193,7 +193,7 @@ def test_overlapping_submodels_are_averaged(config, toy):
     plan, training = setup.planner.plan(0), setup.learner
     holders = [{n for n in range(3) if k in plan.client_submodels.chosen[n][0]} for k in range(12)]
     assert sorted(map(len, holders)) == [1] * 6 + [2] * 6
-    training.executor = Constant({0: 3.0, 1: 5.0, 2: 10.0})
+    training.local = replace(training.local, executor=Constant({0: 3.0, 1: 5.0, 2: 10.0}))
     before = training.server.cloud["params"]
     training.learn(plan, training.server.cloud)
     moved = by_neuron(setup.model.objective.spec, training.server.cloud["params"] - before)
@@ -219,9 +219,9 @@ def mask_of(spec, chosen):
 def written_out(setup, module, data, rounds, memory):
     """Reference loop with masked full vectors: E edge rounds per cell, then the mean of cells."""
     training, planner, spec = setup.learner, setup.planner, setup.model.objective.spec
-    edge_rounds, clients = training.settings.edge_rounds, len(training.client_samples)
+    edge_rounds, clients = planner.settings.edge_rounds, len(setup.model.client_samples)
     by_samples = training.server.weights.samples is not None
-    sizes = [float(len(own)) if by_samples else 1.0 for own in training.client_samples]
+    sizes = [float(len(own)) if by_samples else 1.0 for own in setup.model.client_samples]
     node_of = planner.network.cell_of
     nodes = int(node_of.max()) + 1
     x = spec.from_module(module)
@@ -242,7 +242,9 @@ def written_out(setup, module, data, rounds, memory):
                 mean = sum(sizes[c] * u[c] for c in members) / sum(sizes[c] for c in members)
                 for client in senders:
                     first = np.array([steps_done[client] + STEPS * e])
-                    batches = training.executor.data.source.draw(np.array([client]), first, STEPS)
+                    batches = training.local.executor.data.source.draw(
+                        np.array([client]), first, STEPS
+                    )
                     mask = masks[client]
                     local = mask * edge
                     for rows, share in zip(batches.index[0], batches.weight[0], strict=True):

@@ -1,5 +1,7 @@
 """RAM-Fed's memory: its mean, its storage, and departing clients."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import torch
@@ -47,7 +49,7 @@ def test_the_incremental_mean_equals_the_mean_of_all_memories(config, toy, weigh
         flags |= {"cells": 2, "edge_rounds": 2, "local": "ram-fed", "clients_per_round": 4}
     setup = build(config("hfedavg" if local else "ram-fed", **flags), data=toy, model=model())
     training = setup.learner
-    training.executor = Dice()
+    training.local = replace(training.local, executor=Dice())
     for number in range(100):
         training.learn(setup.planner.plan(number), training.server.cloud)
     for node, found in enumerate(training.server.nodes["memory"]):
@@ -122,7 +124,7 @@ def test_the_mean_excludes_departed_clients(config, toy):
     expected = mean_of_all(training, np.array([0, 2, 3, 5]))
     assert torch.allclose(training.server.nodes["memory"][0].double(), expected, atol=1e-6)
     twin = training.branch(training.stream.child("trial"))
-    twin.train(setup.planner.plan(2, twin.server.present), twin.server.cloud)
+    twin.learn(setup.planner.plan(2, twin.server.present), twin.server.cloud)
     assert not torch.allclose(twin.server.nodes["memory"][0].double(), expected, atol=1e-4)
     assert torch.allclose(training.server.nodes["memory"][0].double(), expected, atol=1e-6)
     assert torch.allclose(mean_of_all(training, np.array([0, 2, 3, 5])), expected, atol=0)
@@ -145,7 +147,7 @@ def test_memory_stays_in_units_of_gradients_if_the_step_size_decreases(config, t
         before.append(
             (training.server.cloud["params"].clone(), training.server.nodes["memory"][0].clone())
         )
-        training.executor = Dice()
+        training.local = replace(training.local, executor=Dice())
         training.learn(setup.planner.plan(number), training.server.cloud)
     plan = setup.planner.plan(1)
     assert 0 < plan.lr_share < 1

@@ -179,7 +179,7 @@ def test_processes_that_share_clients_end_together(config, toy):
     execution.shards = OfTwo()
     with pytest.raises(TrainingError, match="process 1 of 2 has ended the run"):
         execution.run()
-    assert directory.load()[1]["learners"][0]["totals"]
+    assert directory.load()[1]["handler"]["totals"]
     assert [row["round"] for row in directory.rows()] == [0, 1]
 
 

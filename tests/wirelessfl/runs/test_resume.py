@@ -279,7 +279,9 @@ def test_a_folder_of_another_layout_or_numerics_is_refused(config, toy, finished
         wirelessfl.resume(settings.run.out, data=toy)
     state |= {"schema": ROWS_SCHEMA}
     earlier = {name: value for name, value in state.items() if name != "layout"}
-    for other, age, layout in ((earlier, "an earlier", 1), (state | {"layout": 9}, "a later", 9)):
+    later = CHECKPOINT_LAYOUT + 1
+    cases = (earlier, "an earlier", 1), (state | {"layout": later}, "a later", later)
+    for other, age, layout in cases:
         directory.save(tensors, other)
         read = f"layout {layout}, this version reads {CHECKPOINT_LAYOUT}"
         message = f"started with {age} version of wirelessfl .*{read}.* NEW"

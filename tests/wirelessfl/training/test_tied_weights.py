@@ -120,7 +120,7 @@ def fedavg_by_hand(module, data, client_samples, rounds, steps, lr):
 def test_a_run_returns_tied_parameters_under_both_names(kind, executor, config, toy):
     module = made(TIED[kind])
     settings = config("fedavg", split="iid", batch_size=1000, local_steps=2, rounds=2, **executor)
-    client_samples = build(settings, data=toy, model=copy.deepcopy(module)).training.client_samples
+    client_samples = build(settings, data=toy, model=copy.deepcopy(module)).model.client_samples
     expected = fedavg_by_hand(module, toy, client_samples, 2, 2, 0.1)
     result = wirelessfl.run(settings, data=toy, model=copy.deepcopy(module))
     assert result.params.keys() == module.state_dict().keys()
