@@ -87,7 +87,7 @@ def test_fadamgc_without_tracking_is_local_adam_in_hist(config, toy, uplink):
     for t in range(3):
         zero_tracking(one.learner)
         one.learner.learn(one.planner.plan(t), one.learner.server.cloud)
-        two.training.train(two.planner.plan(t), two.learner.server.cloud)
+        two.learner.learn(two.planner.plan(t), two.learner.server.cloud)
     assert torch.equal(one.learner.server.cloud["params"], two.learner.server.cloud["params"])
 
 

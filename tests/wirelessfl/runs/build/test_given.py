@@ -18,7 +18,6 @@ from wirelessfl.config.sections import NetworkSection
 from wirelessfl.models import FCNN
 from wirelessfl.runs.build import build
 from wirelessfl.runs.build.given import GivenObjects
-from wirelessfl.runs.build.task_schedules import build_delays
 from wirelessfl.runs.folder.identity import settings_hash
 from wirelessfl.runs.timeline import timeline
 
@@ -112,7 +111,7 @@ def test_task_tables_override_the_cost_of_a_step(tmp_path, toy):
         tasks = ["digits,name=a", *tables]
         setup = build(Config.from_flags("fedast", **flags, **shared, task=tasks))
         network = setup.network
-        delays = build_delays(setup.config, network, setup.handler.traffic.elements, setup.stream)
+        delays = setup.handler.requests.delays
         for client, cpu_hz in enumerate(network.cpu_hz):
             found = [delays.seconds(task, client, 0) for task in range(len(tasks))]
             assert found == pytest.approx([5 * step for step in expected(cpu_hz)])
@@ -228,8 +227,7 @@ def test_step_costs_in_task_tables_are_replaced_too(star, delays, tmp_path):
             Config.from_flags("fedast", **shared_out, task=tables)
         one = Config.from_flags("fedast", **shared, task=tables[:1], step_seconds=9.0)
         setup = build(one, network=star)
-        made = build_delays(setup.config, star, setup.handler.traffic.elements, setup.stream)
-        assert made.min_seconds == [0.1]
+        assert setup.handler.requests.delays.min_seconds == [0.1]
         assert tomllib.loads(setup.config.to_toml())["network"]["step_seconds"] == 9.0
 
 
