@@ -31,7 +31,9 @@ import channels
 import wirelessfl
 from wirelessfl.base.stored_tensors import read_checkpoint, write_checkpoint
 from wirelessfl.cli import main
+from wirelessfl.runs.extension import Later, extended
 from wirelessfl.runs.folder.identity import fingerprint_of
+from wirelessfl.runs.folder.run_folder import RunFolder
 
 SMALL = {"clients": 4, "rounds": 3, "local_steps": 1, "threads": 1, "hidden": (4,), "chunk": 4}
 RUNS = {
@@ -41,6 +43,7 @@ RUNS = {
     "tasks": ("fedast", {"task": ("digits", "digits")}),
     "sessions": ("fedavg", {"sessions": 2, "split": "iid"}),
 }
+EXTENDED = "extended"
 COMMANDS = {
     "show": ["show", "RUN"],
     "show --partition": ["show", "RUN", "--partition", "OUT/p.png"],
@@ -53,7 +56,7 @@ COMMANDS = {
     "export rows": ["export", "RUN", "-o", "OUT/r.csv"],
     "price": ["price", "RUN", "--snr-db", "3"],
     "resume": ["resume", "RUN", "--quiet"],
-    "resume --rounds": ["resume", "RUN", "--rounds", "4", "--quiet"],
+    "resume --rounds": ["resume", "RUN", "--rounds", "6", "--quiet"],
 }
 VALUES = (
     *("x", "", None, True, -1, 0, 7, 1e308, -0.5, [], {}, [1, "x"], {"a": None}, "\x1b[31m"),
@@ -89,6 +92,10 @@ def make_runs():
         with contextlib.suppress(KeyboardInterrupt):
             wirelessfl.run(config, network=network, on_row=halt)
     shutil.copytree("finished", "good")
+    shutil.copytree("halted", EXTENDED)  # and killed before its settings are in config.toml
+    directory, config = RunFolder.open(Path(EXTENDED), trust=False)
+    _, store = extended(directory, config, directory.load(), Later(rounds=5))
+    store()
 
 
 def places(value, path=()):
@@ -242,7 +249,7 @@ def fuzz(cases, seed):
     outside.mkdir()
     for number in range(cases):
         shutil.rmtree("work", ignore_errors=True)
-        shutil.copytree(draw.choice(sorted(RUNS)), "work")
+        shutil.copytree(draw.choice(sorted((*RUNS, EXTENDED))), "work")
         if draw.random() < 0.5:
             how = hostile(Path("work"), draw)
         else:

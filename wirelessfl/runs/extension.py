@@ -62,11 +62,7 @@ class Later:
         return Later(**{name: v for name, v in self.given.items() if v != ends[name]})
 
     def of(self, config: Config) -> Config:
-        """The configuration with this end.
-
-        Raises:
-            ConfigError: a wrong value, or settings that conflict.
-        """
+        """The configuration with this end."""
         if not self.given:
             return config
         tables = config.given_tables()
@@ -88,9 +84,6 @@ def extended(
         config: its settings.
         checkpoint: its last checkpoint; None if it has none.
         later: its new end.
-
-    Raises:
-        ConfigError: an end is not later, or the result would not be that of a run started with it.
     """
     _check_folder(directory.path, later)
     _check_kind(config)

@@ -217,9 +217,6 @@ def kept_run(
         on_row: called with each row as it is written.
         observers: see a run that is started or resumed, see ``wirelessfl.observers``.
         on_note: as for ``wirelessfl.run``.
-
-    Raises:
-        ConfigError: the folder contains a run that was made with other default settings.
     """
     folder = kept_folder(config, root)
     callbacks: dict[str, Any] = {"on_row": on_row, "on_note": on_note, "observers": observers}

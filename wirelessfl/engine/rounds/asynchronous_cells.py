@@ -197,7 +197,10 @@ class AsynchronousCells(OneModel):
             for version in sorted(set(self.sent.values()))
         }
         self.parts = _restored_parts(state["parts"], tensors.get(INDEX), self.parts)
-        future = [(seconds, _event(*stored)) for seconds, *stored in state["future"]]
+        future = [
+            (seconds, _event(kind, *map(int, numbers)))
+            for seconds, kind, *numbers in state["future"]
+        ]
         self.clock.requeue(state["now"], future)
 
 

@@ -198,9 +198,6 @@ def read_about(file: Path, remedy: str) -> dict[str, Any]:
     Args:
         file: the file.
         remedy: what to do about damage, the last sentence of error messages.
-
-    Raises:
-        ConfigError: the file is missing or damaged.
     """
     with reading(file, remedy):
         entries = json.loads(read_stored(file, TEXT_BYTES).decode())

@@ -65,11 +65,7 @@ def not_stored(objects: GivenObjects) -> list[str]:
 
 
 def stored_network(folder: Path) -> Network | None:
-    """The network in a run's folder; None if there is none.
-
-    Raises:
-        ConfigError: the file is damaged.
-    """
+    """The network in a run's folder; None if there is none."""
     file = folder / f"{NETWORK}.npz"
     if not os.path.lexists(file):
         return None
@@ -79,11 +75,7 @@ def stored_network(folder: Path) -> Network | None:
 
 @lru_cache(maxsize=1024)
 def network_values(file: Path, changed: int, size: int) -> tuple[tuple[str, Any], ...]:
-    """Values of the network in a file, by name; of an array the one of all elements, or a hash.
-
-    Raises:
-        ConfigError: the file is damaged.
-    """
+    """Values of the network in a file, by name; of an array the one of all elements, or a hash."""
     with reading(file, "Restore it."), open_stored(file) as content:
         arrays = read_npz(content)
         settings = json.loads(str(arrays.pop(SETTINGS)))
@@ -108,9 +100,6 @@ def read_partition(folder: str | Path) -> ClientPartition | dict[str, ClientPart
 
     Returns:
         The partition; for a run with tables of tasks, that of each task by name.
-
-    Raises:
-        ConfigError: the folder has no partition, or its file is damaged.
     """
     whole = Path(folder, f"{PARTITION}.npz")
     files = [whole] if os.path.lexists(whole) else sorted(whole.parent.glob(f"{PARTITION}-*.npz"))
@@ -125,11 +114,7 @@ def read_partition(folder: str | Path) -> ClientPartition | dict[str, ClientPart
 
 
 def stored_split(folder: Path) -> ClientPartition:
-    """The given split in a run's folder.
-
-    Raises:
-        ConfigError: the file is missing or damaged.
-    """
+    """The given split in a run's folder."""
     partition = read_partition(folder)
     if isinstance(partition, dict) or not partition.known:
         raise ConfigError(f"{folder}: the split is not stored. Give split=... again.")
@@ -153,9 +138,6 @@ def check_same_names(
         began: names of the objects that the run began with.
         names: names of those that it has now, with those that its folder keeps.
         asked: names of those that were given now.
-
-    Raises:
-        ConfigError: an object is missing, or the run began without it.
     """
     missing = [f"{name}=..." for name in began if name not in names]
     extra = [f"{name}=..." for name in names if name not in began]
@@ -174,11 +156,7 @@ def check_same_names(
 def with_stored(
     directory: RunFolder, config: Config, objects: GivenObjects, shards: Shards
 ) -> GivenObjects:
-    """The objects of an interrupted run: those given now, and those that its folder keeps.
-
-    Raises:
-        ConfigError: a file is damaged.
-    """
+    """The objects of an interrupted run: those given now, and those that its folder keeps."""
     network, split = objects.network, objects.split
     if network is None and config.given.network is not None:
         network = shards.by_first(partial(stored_network, directory.path))

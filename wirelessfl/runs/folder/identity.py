@@ -67,11 +67,7 @@ def fingerprint_of(tables: dict[str, Any]) -> dict[str, str]:
 
 
 def check_fingerprint(path: Path, state: Mapping[str, Any], fingerprint: Mapping[str, str]) -> None:
-    """Check that settings and objects are those of the run that wrote the checkpoint.
-
-    Raises:
-        ConfigError: an entry of ``fingerprint`` differs; the message names it.
-    """
+    """Check that settings and objects are those of the run that wrote the checkpoint."""
     for name, value in fingerprint.items():
         if state["fingerprint"].get(name) != value:
             raise ConfigError(
@@ -87,9 +83,6 @@ def settings_hash(config: Config) -> str:
     as folders, do not count. A changed default changes the hashes of runs that state the old or the
     new value. A run that leaves the setting out keeps its hash although its value changes, so code
     that finds a run by its hash must compare the settings too.
-
-    Raises:
-        ConfigError: the settings need an object that must be passed to ``wirelessfl.run``.
     """
     check_given(config.given)
     hashed = {_flat(place): value for place, value in non_defaults(config).items()}

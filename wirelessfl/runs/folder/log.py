@@ -84,9 +84,6 @@ class Log:
             size: number of bytes that it covers.
             checksum: their checksum.
             whole: whether no bytes may follow, as in a finished run.
-
-        Raises:
-            ConfigError: bytes are missing or changed, or follow.
         """
         length = self.checked_length()
         if length < size:
@@ -112,11 +109,7 @@ class Log:
 
 
 def read_rows(log: Log, size: int = -1) -> list[Row]:
-    """The rows in the first ``size`` bytes, by default all, without an incomplete last line.
-
-    Raises:
-        ConfigError: the file or a line is damaged.
-    """
+    """The rows in the first ``size`` bytes, by default all, without an incomplete last line."""
     if not log.checked_length():
         return []
     with reading(log.path, log.remedy):

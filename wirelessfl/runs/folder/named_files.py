@@ -116,9 +116,6 @@ def with_code_here(tables: dict[str, Any], about: About, file: Path) -> dict[str
         tables: the settings.
         about: reads the hashes at the start.
         file: the file of the settings, for messages.
-
-    Raises:
-        ConfigError: a file of code is missing here, too, or differs.
     """
     for setting, path in import_paths(tables):
         place, _, name = path.rpartition(":")

@@ -96,9 +96,6 @@ def check_free(path: Path) -> None:
 
     ``about.json`` and drafts are ignored without ``config.toml``, which is written last: the
     process that wrote them was killed before the run began.
-
-    Raises:
-        ConfigError: it is a file, not empty, or not writable.
     """
     check_writable(path)
     if RunFolder.holds_run(path):

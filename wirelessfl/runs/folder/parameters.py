@@ -119,9 +119,6 @@ def checked_task(task: str | None, tasks: list[str]) -> str | None:
     Args:
         task: the given name.
         tasks: names of the tasks with tables.
-
-    Raises:
-        ConfigError: it must be given, or is unknown.
     """
     if task is None and len(tasks) == 1:
         return tasks[0]

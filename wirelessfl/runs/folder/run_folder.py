@@ -92,6 +92,8 @@ class RunFolder:
 
     A checkpoint also has a hash of the settings in ``config.toml``. That of an extension contains
     the settings with the later end, which replace those in ``config.toml`` when the run continues.
+
+    Whatever reads a missing, damaged or changed file raises ``ConfigError``, which names the file.
     """
 
     def __init__(self, path: Path) -> None:
@@ -161,11 +163,6 @@ class RunFolder:
         Args:
             path: the folder.
             trust: whether the configuration may name code to import.
-
-        Raises:
-            ConfigError: it is not a run directory, an incompatible version of the package started
-                it, its checkpoint or settings are invalid or differ from those of the original run,
-                or it names code without being trusted.
         """
         folder = cls(path)
         if not cls.holds_run(path):
@@ -192,9 +189,6 @@ class RunFolder:
         Args:
             state: state of the checkpoint; None if there is none.
             trust: whether they may name code to import, which is not imported here.
-
-        Raises:
-            ConfigError: they are damaged, or name code without being trusted.
         """
         extends = self._extends(state)
         if extends is None:
@@ -211,11 +205,7 @@ class RunFolder:
         return fingerprint_of(read_toml(self.config_file, trust=True, stored=True))
 
     def check_settings(self, tables: dict[str, Any], state: State | None) -> None:
-        """Check that settings, from ``tables``, are those that the checkpoint knows.
-
-        Raises:
-            ConfigError: they have been changed.
-        """
+        """Check that settings, from ``tables``, are those that the checkpoint knows."""
         if state is not None and "fingerprint" in state:  # not in early versions
             check_fingerprint(self.path, state, fingerprint_of(tables))
 
@@ -256,27 +246,15 @@ class RunFolder:
             draft.write_text(text, encoding="utf-8")
 
     def about(self) -> dict[str, Any]:
-        """The entries of ``about.json``.
-
-        Raises:
-            ConfigError: the file is missing or damaged.
-        """
+        """The entries of ``about.json``."""
         return read_about(self.about_file, self.remedy)
 
     def note(self, entries: Mapping[str, Any], notes: Sequence[str] = ()) -> None:
-        """Replace entries of ``about.json``, and add notes of which it has none of their kind.
-
-        Raises:
-            ConfigError: the file is missing or damaged.
-        """
+        """Replace entries of ``about.json``, and add notes of which it has none of their kind."""
         write_about(self.about_file, with_notes(self.about() | dict(entries), notes))
 
     def note_resumed(self, entry: dict[str, Any], notes: Sequence[str]) -> None:
-        """Add an entry, from ``about``, to the list ``resumed``, and the notes of the resumed run.
-
-        Raises:
-            ConfigError: the file is missing or damaged.
-        """
+        """Add an entry of ``about`` to the list ``resumed``, and the notes of the resumed run."""
         self.note({"resumed": [*self.about().get("resumed", []), entry]}, notes)
 
     def notes(self) -> tuple[str, ...]:
@@ -305,21 +283,13 @@ class RunFolder:
             )
 
     def rows(self) -> list[Row]:
-        """All rows, without an incomplete last line.
-
-        Raises:
-            ConfigError: the file or a line is damaged.
-        """
+        """All rows, without an incomplete last line."""
         return read_rows(self.log)
 
     def check_rows(self, state: Mapping[str, Any]) -> list[Row]:
-        """Check and read the rows that the checkpoint with this state covers.
-
-        Raises:
-            ConfigError: rows are missing, damaged or changed, or there are more than a finished run
-                has written.
-        """
-        size, checksum = state["rows_bytes"], state["rows_checksum"]
+        """Check and read the rows that the checkpoint with this state covers."""
+        with reading(self.checkpoint_file, self.remedy):
+            size, checksum = state["rows_bytes"], state["rows_checksum"]
         rows = read_rows(self.log, size)  # its errors name a line
         self.log.check(size, checksum, whole=state["finished"])
         return rows
@@ -342,23 +312,14 @@ class RunFolder:
             write_checkpoint(draft, tensors, state)
 
     def state(self) -> State | None:
-        """State of the checkpoint; None if none has been written yet.
-
-        Raises:
-            ConfigError: the checkpoint is damaged.
-        """
+        """State of the checkpoint; None if none has been written yet."""
         if not os.path.lexists(self.checkpoint_file):
             return None
         with reading(self.checkpoint_file, self.remedy):
             return checked_state(read_state(self.checkpoint_file))
 
     def check_version(self) -> State | None:
-        """``state``, after checking that this version of the package can resume from it.
-
-        Raises:
-            ConfigError: the layout or the schema differs, the results would differ, or the
-                checkpoint is damaged.
-        """
+        """``state``, after checking that this version of the package can resume from it."""
         state = self.state()
         if state is None:
             return None
@@ -393,9 +354,6 @@ class RunFolder:
 
         Args:
             selects: which tensors to return, by name.
-
-        Raises:
-            ConfigError: the checkpoint is damaged, or missing although the run has made progress.
         """
         if os.path.lexists(self.checkpoint_file):
             with reading(self.checkpoint_file, self.remedy):
@@ -414,11 +372,7 @@ class RunFolder:
         return None
 
     def snapshot(self) -> tuple[State | None, list[Row]]:
-        """State of the checkpoint and all rows, also of a run that is training; changes nothing.
-
-        Raises:
-            ConfigError: a file is damaged, or another version of the package wrote the rows.
-        """
+        """State of the checkpoint and all rows, also of a run that is training; changes nothing."""
         state = self.state()  # before the rows, which only grow
         if state is None:
             return None, self.rows()
@@ -434,9 +388,6 @@ class RunFolder:
         Args:
             tensors: tensors of the checkpoint.
             titled: whether tasks have tables, and the names of logs those of tasks.
-
-        Raises:
-            ConfigError: a client state is missing or damaged.
         """
         for name in tensors:
             if name.endswith(LOG):
