@@ -55,7 +55,8 @@ def untrained(monkeypatch):
     def read(configs, *args, **kwargs):
         raise ReadError(configs)
 
-    importlib.import_module("wirelessfl.runs.kept")  # it must not import what is replaced here
+    for module in ("runs.kept", "designs.design"):  # they must not import what is replaced here
+        importlib.import_module(f"wirelessfl.{module}")
     for module, name in (
         ("runs.run", "run"),
         ("runs.sweep", "sweep"),
