@@ -77,10 +77,14 @@ def build_resolved(
 def _builder(
     regime: Regime,
 ) -> Callable[[Config, GivenObjects, Shards, Untrained | None], Setup]:
-    if regime.of_tasks:
-        from wirelessfl.runs.build.tasks import build_tasks  # loads PyTorch
+    match regime:
+        case Regime.ROUNDS:
+            return build_rounds
+        case Regime.SESSIONS:
+            return build_sessions
+        case Regime.CELLS:
+            return build_cells
+        case Regime.TASKS:
+            from wirelessfl.runs.build.tasks import build_tasks  # loads PyTorch
 
-        return build_tasks
-    if regime.in_sessions:
-        return build_sessions
-    return build_cells if regime.merges_cells else build_rounds
+            return build_tasks
