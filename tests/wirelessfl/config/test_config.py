@@ -19,6 +19,7 @@ from wirelessfl.config import Config
 from wirelessfl.config.choices import KINDS, Regime
 from wirelessfl.config.kinds import chosen_classes, flag_homes
 from wirelessfl.config.tables import named_tables, tables_from_flags
+from wirelessfl.runs.build.building import BUILDERS
 
 PROMISED = (
     "dataset data_dir model cells clients local_steps edge_rounds rounds lr batch_size split alpha "
@@ -274,6 +275,10 @@ def test_a_table_without_a_value_is_no_table():
     for name in ("netwrok", "seed"):
         with pytest.raises(ConfigError, match=f"unknown setting '{name}' outside a table"):
             Config.of({"algorithm": "hist", name: None})
+
+
+def test_each_regime_has_a_builder():
+    assert set(BUILDERS) == set(Regime)
 
 
 def test_schedule_algorithm_and_sessions_decide():

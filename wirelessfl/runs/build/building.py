@@ -71,20 +71,20 @@ def build_resolved(
     if objects.network is not None:
         guard(type(objects.network.fading), Fading)
     with seeded_generators(Stream(config.run.seed, ("users' code",))):
-        return _builder(config.regime)(config, objects, shards, untrained)
+        return BUILDERS[config.regime](config, objects, shards, untrained)
 
 
-def _builder(
-    regime: Regime,
-) -> Callable[[Config, GivenObjects, Shards, Untrained | None], Setup]:
-    match regime:
-        case Regime.ROUNDS:
-            return build_rounds
-        case Regime.SESSIONS:
-            return build_sessions
-        case Regime.CELLS:
-            return build_cells
-        case Regime.TASKS:
-            from wirelessfl.runs.build.tasks import build_tasks  # loads PyTorch
+def _build_tasks(
+    config: Config, objects: GivenObjects, shards: Shards, untrained: Untrained | None
+) -> Setup:
+    from wirelessfl.runs.build.tasks import build_tasks  # loads PyTorch
 
-            return build_tasks
+    return build_tasks(config, objects, shards, untrained)
+
+
+BUILDERS: Mapping[Regime, Callable[[Config, GivenObjects, Shards, Untrained | None], Setup]] = {
+    Regime.ROUNDS: build_rounds,
+    Regime.SESSIONS: build_sessions,
+    Regime.TASKS: _build_tasks,
+    Regime.CELLS: build_cells,
+}
