@@ -36,16 +36,6 @@ EVERY = [(name, claim) for name in TITLES for claim in claims_of(papers()[name].
 IDS = [claim.id for _, claim in EVERY]
 
 
-@pytest.fixture(scope="module")
-def evidence():
-    return {name: Evidence.of(paper) for name, paper in papers().items()}
-
-
-@pytest.fixture(scope="module")
-def by_paper(evidence):
-    return {name: assess(name, evidence=evidence[name]) for name in TITLES}
-
-
 def test_every_claim_is_listed_once():
     assert len(set(IDS)) == len(IDS)
     assert {int(re.fullmatch(r"(\d+)[a-z]", one)[1]) for one in IDS} == {*range(1, COUNT + 1)}
@@ -105,10 +95,10 @@ def test_claims_without_runs_are_not_tested():
                 assert one.claim.untestable or re.fullmatch(r"runs missing|no runs .*", one.ours)
 
 
-def test_pages_agree_with_the_rows(evidence, by_paper, monkeypatch):
+@pytest.mark.thorough
+def test_pages_agree_with_the_rows():
     """If this fails after new rows: ``python -m experiments pages`` writes the pages."""
-    monkeypatch.setattr("experiments.pages.assess", lambda name, evidence: by_paper[name])
-    texts = files(evidence)
+    texts = files({name: Evidence.of(paper) for name, paper in papers().items()})
     named = ("claims.md", "claims.json", "claims-hist.md", "claims-ra-fed.md", "hist.md")
     assert {blocks.DOCS / "results" / one for one in named} <= texts.keys()
     for file, text in texts.items():
@@ -202,7 +192,10 @@ def test_wrong_values_are_errors(text, message):
         with_values(text, ATOMS, "hist.md")
 
 
-def test_the_command_prints_one_paper_and_writes_the_pages(by_paper, tmp_path, monkeypatch, capsys):
+def test_the_command_prints_one_paper_and_writes_the_pages(tmp_path, monkeypatch, capsys):
+    """With the rows of HIST, and without those of other papers."""
+    by_paper = {name: assess(name, Nothing(papers()[name], None)) for name in TITLES}
+    by_paper["hist"] = assess("hist")
     other = tmp_path / "hist.md"
     other.write_text(value("1a: N = 2"))
     monkeypatch.setattr(claims_page, "DOCS", tmp_path)

@@ -1,5 +1,7 @@
 """The demo with three rounds: its table and its two figures."""
 
+import pytest
+
 from experiments.demo import RUNS, TARGET, cost_of, costs_table, demo, designed
 from tests.drawn import marks, ticks
 
@@ -37,6 +39,7 @@ def test_costs_of_the_demo_are_means_over_the_seeds_that_reach_the_target():
     assert cells[1:] == [["2 of 3", "1 of 1"], ["3", "2"], ["3", "-"], ["6", "4"], ["9", "6"]]
 
 
+@pytest.mark.thorough
 def test_the_demo_designs_a_run_and_trains_it(tmp_path, capsys, monkeypatch):
     """The design's run reaches the target, and its predictions are printed beside it."""
     design, realised = designed(tmp_path, pilots=3, steps=400)

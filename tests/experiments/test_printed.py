@@ -38,6 +38,7 @@ def test_every_number_of_a_paper_has_an_answer(name):
             assert paper.named(one.name, ACTIONS.get(name, [])) in names
 
 
+@pytest.mark.thorough(every=8)
 @pytest.mark.parametrize("name", NUMBERS)
 def test_fidelity_is_stated_exactly_where_runs_of_scale_small_are_planned(name):
     evidence = Evidence.of(papers()[name])

@@ -5,6 +5,7 @@ import pytest
 import wirelessfl
 
 
+@pytest.mark.thorough
 @pytest.mark.realdata
 @pytest.mark.parametrize(
     ("algorithm", "cells", "local_steps", "min_accuracy"),
