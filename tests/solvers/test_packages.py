@@ -43,6 +43,7 @@ def test_lines_for_the_developers_of_highs_are_discarded(capfd, monkeypatch):
         calls.clear()
 
 
+@pytest.mark.thorough
 def test_cvxpy_prints_no_banner():
     """HiGHS prints it once per process, before it reads the option that turns it off."""
     if available_backends()["cvxpy"]:

@@ -272,6 +272,7 @@ def test_a_client_below_the_range_is_not_taken_for_one_that_cannot_send() -> Non
         align_transmitters(np.array([1, 1e-300 + 0j]), 1.0, [1.0, 1e-60], 1.0)
 
 
+@pytest.mark.thorough
 def test_exact_certificates_close_the_gap() -> None:
     """Branch and bound reaches 1e-4, and agrees with many starts."""
     h = rayleigh(0, 30, 5, 3)[23:24]

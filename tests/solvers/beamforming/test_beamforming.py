@@ -97,6 +97,7 @@ def test_the_default_is_close_to_certified_optima(
     assert ratio.min() >= 0.95
 
 
+@pytest.mark.thorough
 def test_ten_antennas_are_close_to_certified_optima() -> None:
     h = rayleigh(8, 2, 5, 10)
     exact = optimize_beamformer(h, certificate=ENDLESS)
@@ -161,6 +162,7 @@ def test_branch_and_bound_may_start_at_a_beamformer_that_nulls_a_client() -> Non
     assert exact.bound >= 0.5 * (1 - 1e-12)
 
 
+@pytest.mark.thorough
 def test_ignored_clients_do_not_loosen_certificates() -> None:
     h = rayleigh(20, 12, 11, 3)
     scales = np.r_[np.ones(10), 0.0]
@@ -207,6 +209,7 @@ def test_bounds_hold_at_the_time_limit(monkeypatch: pytest.MonkeyPatch, readings
     assert better.objective <= solution.bound < (np.abs(h) ** 2).sum(-1).min() * (1 + 1e-9)
 
 
+@pytest.mark.thorough
 @settings(max_examples=25)
 @given(st.integers(1, 6), st.integers(1, 5), st.integers(0, 10**6))
 def test_bounds_hold_for_every_beamformer(clients: int, antennas: int, seed: int) -> None:

@@ -128,6 +128,7 @@ def test_a_user_defined_backend_works() -> None:
     np.testing.assert_allclose(mine.objective, reached, rtol=1e-9)
 
 
+@pytest.mark.thorough
 def test_beamformers_of_a_backend_may_have_any_norm() -> None:
     """Beamformers are normalised; otherwise branch and bound would overstate the gain."""
     h = channels(6, 2, 5, 3)

@@ -281,6 +281,7 @@ def silent_clients(seed):
     return optimize_masks_and_energy(bits, cycles, gain, band, total, weights=weights, **limits)
 
 
+@pytest.mark.thorough
 def test_programs_that_highs_fails_on_at_first_are_closed():
     found = silent_clients(66)
     assert found.gap <= 1e-6

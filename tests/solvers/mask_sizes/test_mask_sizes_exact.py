@@ -177,6 +177,7 @@ def test_optimality_for_large_totals(kind, cells):
         check_certificate(seconds, offset, cap, total, solution)
 
 
+@pytest.mark.thorough
 def test_optimality_for_a_million_cells():
     rng = np.random.default_rng(0)
     seconds = rng.uniform(0.1, 10, 10**6) * 1e-6

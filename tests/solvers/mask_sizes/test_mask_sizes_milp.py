@@ -62,6 +62,7 @@ def compare(backend, seeds):
     return feasible
 
 
+@pytest.mark.thorough
 def test_gurobi_agrees_on_120_problems():
     needs_licence()
     assert compare("gurobi", range(120)) > 90

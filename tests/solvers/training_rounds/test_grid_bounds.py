@@ -62,6 +62,7 @@ def assert_bounds(found, costs):
     assert np.isnan(few.costs).any()
 
 
+@pytest.mark.thorough(every=8)
 @pytest.mark.parametrize("others", UNEQUAL)
 def test_bounds_of_seconds_hold_at_every_point(others):
     """Larger masks, fewer local steps and more edge rounds never make a phase longer."""
@@ -88,6 +89,7 @@ def test_bounds_of_seconds_hold_at_every_point(others):
         assert (costs.max(0) > least * 1.15).any()
 
 
+@pytest.mark.thorough(every=8)
 @pytest.mark.parametrize("others", ["none", "extra per unit", "start"])
 def test_bounds_of_joules_hold_at_every_point_with_a_limit(others):
     """Rounds take max_seconds / R: where uploads cost most, more local steps may cost less."""

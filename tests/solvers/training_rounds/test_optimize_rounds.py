@@ -184,6 +184,7 @@ def with_offsets(network, seed):
     }
 
 
+@pytest.mark.thorough(every=8)
 @pytest.mark.parametrize("seed", range(3))
 @pytest.mark.parametrize("goal", ["seconds", "joules", "both", "limit", "equal"])
 def test_shared_layers_in_other_proportions_agree_with_enumeration(seed, goal):
