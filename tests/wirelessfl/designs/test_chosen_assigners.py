@@ -30,6 +30,7 @@ def both(make, own, other, few, **curve):
     return first, second
 
 
+@pytest.mark.thorough
 def test_sizes_of_cells_are_those_of_hist():
     """Sizes that the settings state are chosen anew."""
     own, other = ("hist", CELLS), ("hfedavg", CELLS | {"assigner": "partition"})

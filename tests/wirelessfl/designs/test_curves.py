@@ -241,6 +241,7 @@ def test_a_first_evaluation_after_the_target_is_an_upper_bound():
 # Doubt
 
 
+@pytest.mark.thorough
 def test_intervals_cover_further_runs(noisy):
     """Over many studies, about nine of ten further runs are within the 90 % interval."""
     within = []

@@ -70,6 +70,7 @@ def test_the_soonest_design_is_that_of_an_enumeration(further):
         assert heat[steps.index(h), edges.index(e)] == pytest.approx(least, rel=1e-6)
 
 
+@pytest.mark.thorough(every=8)
 def test_the_cheapest_design_is_that_of_an_enumeration():
     """Weighted seconds and joules: the bands, powers and clocks of each round serve them."""
     curve, weights = Known(), (1.0, 30.0)
@@ -171,6 +172,7 @@ class Certain(Known):
         return np.full(10, self.rounds(target, **where))
 
 
+@pytest.mark.thorough(every=8)
 @pytest.mark.parametrize("goal", [{"target": 0.1}, {"max_client_joules": 0.2}], ids=str)
 def test_intervals_and_quantiles_cover_the_channels(goal, monkeypatch):
     """Runs with other channels are within; heavy tails of one antenna make them wide."""
@@ -194,6 +196,7 @@ def test_intervals_and_quantiles_cover_the_channels(goal, monkeypatch):
     assert f"50 % {found.predicted.quantiles[1]:.4g}" in found.table()
 
 
+@pytest.mark.thorough
 def test_a_fade_that_dominates_the_mean_is_named():
     """Client 2 in draw 5 of 8: the block that all samples of these channels have."""
     gain_db = np.full((8, 4), -90.0)
@@ -354,6 +357,7 @@ def test_rounds_are_whole_and_evaluated(every):
     assert solution.status is Status.OPTIMAL
 
 
+@pytest.mark.thorough
 def test_both_limits_are_kept():
     limits = {"max_seconds": 0.5, "max_client_joules": 0.01}
     few = FEW | {"local_steps": [2, 5], "edge_rounds": [1], "draws": 2}

@@ -71,6 +71,7 @@ def test_the_least_joules_within_mean_seconds(weights, slack):
     assert found.least < 0.99 * strict
 
 
+@pytest.mark.thorough
 def test_designs_with_a_limit_say_what_other_ends_could_save():
     few = FEW | {"local_steps": [5], "edge_rounds": [1], "uplinks": "ofdma"}
     goal = {"target": 0.5, "objective": (1.0, 500.0), "max_seconds": 0.5}

@@ -122,6 +122,7 @@ def test_pilots_are_the_same_runs_for_all_networks(radio, tmp_path):
     assert folders[0] == folders[1]
 
 
+@pytest.mark.thorough
 def test_other_cells_are_other_pilots(tmp_path):
     """A network whose cells have other clients is kept; training is that of the run."""
     network = Network.from_snr([0, 1, 1, 1], cpu_hz=1e9, snr_db=10)

@@ -66,13 +66,15 @@ def test_mean_reciprocal_is_that_of_dealt_widths():
         assert mean_reciprocal(WIDTHS, clients) == pytest.approx((1 / dealt).mean())
 
 
-def test_stated_widths_are_kept():
-    curve = Known()
-    for flags in ({"capacities": (1.0,)}, {"widths": WIDTHS}, {"min_coverage": 1}, {}):
-        found = wirelessfl.design(config(**flags), target=0.5, curve=curve, **FEW).value
-        assert found.choice.masks == ""
-        for name, value in flags.items():
-            assert found.config.tables["algorithm"][name] == value
+@pytest.mark.thorough(every=8)
+@pytest.mark.parametrize(
+    "flags", [{"capacities": (1.0,)}, {"widths": WIDTHS}, {"min_coverage": 1}, {}]
+)
+def test_stated_widths_are_kept(flags):
+    found = wirelessfl.design(config(**flags), target=0.5, curve=Known(), **FEW).value
+    assert found.choice.masks == ""
+    for name, value in flags.items():
+        assert found.config.tables["algorithm"][name] == value
 
 
 class AsTrained:
