@@ -10,6 +10,8 @@ import pytest
 from wirelessfl.config import Config
 from wirelessfl.runs.folder.identity import settings_hash
 
+pytestmark = pytest.mark.thorough
+
 PACKAGE = """
 from wirelessfl.base.needs import CHANNEL
 from wirelessfl.base.registry import Kind

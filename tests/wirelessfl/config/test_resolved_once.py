@@ -71,6 +71,7 @@ OBJECTS = {
 }
 
 
+@pytest.mark.thorough(every=4)
 @pytest.mark.parametrize("as_tables", [False, True])
 @pytest.mark.parametrize("names", [*((name,) for name in OBJECTS), tuple(OBJECTS)])
 def test_a_run_with_given_objects_resolves_its_settings_once(counted, tmp_path, names, as_tables):

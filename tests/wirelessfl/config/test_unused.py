@@ -111,6 +111,7 @@ def usual_effects() -> dict[str, bool]:
     return effects(Config.from_flags("fedavg"))
 
 
+@pytest.mark.thorough(every=4)
 @pytest.mark.parametrize("name", RUNS)
 def test_flags_are_refused_exactly_where_they_have_no_effect(name: str) -> None:
     """Every flag whose effect differs from that in a run of FedAvg, and a third of the others.
