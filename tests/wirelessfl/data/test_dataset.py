@@ -139,6 +139,7 @@ OPTIONS = {
 }
 
 
+@pytest.mark.thorough(every=8)
 @pytest.mark.realdata
 @pytest.mark.parametrize("name", sorted({*dataset_names()} - {"cifar10-jpeg"}))
 def test_facts_are_those_of_the_files(name):

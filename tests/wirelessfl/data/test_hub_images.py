@@ -326,6 +326,7 @@ def test_missing_parts_and_images_are_named(tmp_path, monkeypatch):
         load_dataset("svhn")
 
 
+@pytest.mark.thorough
 @pytest.mark.realdata
 def test_the_test_part_of_the_real_jpeg_copy(real_data, tmp_path):
     """10,000 images, 1000 of each class; and 50,000 training labels, 5000 of each class."""

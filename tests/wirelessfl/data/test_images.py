@@ -56,6 +56,7 @@ def test_digits_are_equal_if_scikit_learn_keeps_its_file_elsewhere(monkeypatch):
         np.testing.assert_array_equal(one, other)
 
 
+@pytest.mark.thorough(every=8)
 @pytest.mark.realdata
 @pytest.mark.parametrize("name", ["mnist", "fashion-mnist"])
 def test_real_files_are_the_published_ones(name, real_data):
@@ -68,6 +69,7 @@ def test_real_files_are_the_published_ones(name, real_data):
     assert data.train_labels.unique().tolist() == list(range(10))
 
 
+@pytest.mark.thorough
 @pytest.mark.realdata
 def test_the_decompressed_content_is_verified(real_data, tmp_path):
     """Recompressed and plain copies are accepted; one flipped byte in the content is an error."""
