@@ -139,6 +139,7 @@ def test_partition_all_does_not_change_cross_blocks(config, toy):
     assert float(moved[covered].double().mean()) > 0.8
 
 
+@pytest.mark.thorough
 def test_chunks_and_executors_agree_after_three_rounds(config, toy):
     reference = wirelessfl.run(config(dropout=0.2), data=toy)
     for other in ({"chunk": 1}, {"chunk": 4}, {"executor": "loop"}):

@@ -83,6 +83,7 @@ def scaffold(clients, params, lr, steps, arrivals, weights):
     return params
 
 
+@pytest.mark.thorough(every=8)
 @pytest.mark.parametrize("weighting", ["uniform", "samples"])
 @pytest.mark.parametrize("executor", ["loop", "vmap", "stacked"])
 def test_scaffold_divides_by_the_steps_of_each_client(tmp_path, monkeypatch, weighting, executor):

@@ -198,6 +198,7 @@ def test_tracking_algorithms_reach_the_optimum_of_the_mean_loss():
         assert torch.allclose(server["tracking"][0], own["tracking"].mean(0), atol=1e-12)
 
 
+@pytest.mark.thorough
 def test_fadamgc_reaches_the_optimum_and_local_adam_does_not():
     """FAdamGC converges if vhat is carried over; if vhat is reset, a small error remains."""
     carried, _, _ = federate(FAdamGC(lr=0.05, vhat="carried"), 600)

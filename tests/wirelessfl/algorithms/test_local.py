@@ -166,6 +166,7 @@ def test_all_tracking_algorithms_use_the_same_units():
         assert units == {"update": 0.2, "tracking": 0.05}, name
 
 
+@pytest.mark.thorough
 def test_air_errors_are_reported_per_payload(config, toy):
     """With one tracking client, the two cells without one do not count as error-free."""
     flags = {"rounds": 30, "edge_rounds": 1, "lr": 0.01, "uplink": "aircomp"}

@@ -156,15 +156,12 @@ TINY |= {"local_steps": 15}
 def test_the_tiny_model_learns_without_files(settings, monkeypatch):
     """Its base is the same for every seed and is not trained; adapters and head learn the words."""
     monkeypatch.setattr("wirelessfl.data.pretrained.expanded", None)  # no folder is searched
-    results = [wirelessfl.run(settings(**TINY, seed=seed)) for seed in (1, 2)]
-    bases = []
-    for result in results:
-        assert result.config.dataset.tokenizer == "words"
-        assert all("lora_" in name or "score" in name for name in result.params)
-        sizes = {name: value.numel() for name, value in result.params.items()}
-        assert sum(sizes.values()) == 2 * 4 * (32 + 3 * 32) + 2 * 32
-        assert result.rows[-1]["accuracy"] > result.rows[0]["accuracy"]
-        assert result.rows[-1]["loss"] < 0.8 * result.rows[0]["loss"]
-        module = build(result.config).learner.local.executor.objective.module
-        bases.append(module.network.transformer.wte.weight)
-    assert torch.equal(*bases)
+    result = wirelessfl.run(settings(**TINY, seed=1))
+    assert result.config.dataset.tokenizer == "words"
+    assert all("lora_" in name or "score" in name for name in result.params)
+    sizes = {name: value.numel() for name, value in result.params.items()}
+    assert sum(sizes.values()) == 2 * 4 * (32 + 3 * 32) + 2 * 32
+    assert result.rows[-1]["accuracy"] > result.rows[0]["accuracy"]
+    assert result.rows[-1]["loss"] < 0.8 * result.rows[0]["loss"]
+    bases = [build(settings(**TINY, seed=seed)).model.objective.module for seed in (1, 2)]
+    assert torch.equal(*(module.network.transformer.wte.weight for module in bases))

@@ -108,6 +108,7 @@ def test_evaluation_accepts_bytes_and_uses_small_batches():
     assert module.test_batch < 600
 
 
+@pytest.mark.thorough
 def test_it_learns_to_copy_the_last_letter(tmp_path):
     """After training with Adam, its accuracy exceeds 90 %; guessing would give 20 %."""
     x, _ = letters(400)

@@ -138,6 +138,7 @@ def test_executors_agree(dropout):
         torch.testing.assert_close(found, results["loop"], rtol=0, atol=1e-5, msg=name)
 
 
+@pytest.mark.thorough
 def test_runs_with_each_executor_agree(sst2, tmp_path):
     """The tokenizer defaults to words and is stored; steps can be recorded; the model learns."""
     shared = {"dataset": "sst2", "data_dir": sst2, "model": "text-mean", "max_length": 8}

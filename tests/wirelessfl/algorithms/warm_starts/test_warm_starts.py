@@ -295,6 +295,7 @@ def test_teachers_use_the_downlink(config, toy):
     assert more["sim_seconds"] - less["sim_seconds"] == pytest.approx(more["extra_seconds"])
 
 
+@pytest.mark.thorough
 def test_distillation_changes_the_training(config, toy):
     """Both kinds of distillation change the losses of all sessions except the first."""
     ends = {}

@@ -156,6 +156,7 @@ def test_bayes_prefers_fast_clients():
     assert np.mean(taken) < 0.18  # 0.25 for random sets
 
 
+@pytest.mark.thorough
 def test_bayes_with_large_fairness_balances_participation():
     """The participation variance is less than a tenth of that of random sets.
 

@@ -138,6 +138,7 @@ def test_buffers_at_the_limit_are_accepted(buffers, requests, clients, busy):
     check_gathering(buffers, requests, clients, busy)
 
 
+@pytest.mark.thorough
 def test_clients_are_chosen_uniformly_among_idle_ones():
     """With one active request, each of 10 clients gets a tenth of 500 (standard error 0.0134)."""
     _, handler, records = simulated(

@@ -330,6 +330,7 @@ def test_weight_decay_is_part_of_the_gradient(tmp_path, toy):
             assert torch.allclose(value, expected[name], atol=1e-5), key
 
 
+@pytest.mark.thorough
 def test_clients_of_many_tasks_take_little_memory(tmp_path):
     """Four tasks with 20,000 clients share data; only clients with requests have step counts."""
     tasks = [f"digits,name=t{i},step_seconds=0.1" for i in range(4)]
