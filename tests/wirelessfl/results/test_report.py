@@ -210,6 +210,7 @@ def test_curves_have_the_rows(two_algorithms, page):
     np.testing.assert_allclose(mean["round accuracy"], [10, 110 / 3, 60, 70], rtol=1e-6)
 
 
+@pytest.mark.thorough
 def test_twenty_long_runs_have_less_than_two_megabytes(stored, page):
     """Long curves are thinned to even steps with their first and last row; tables use all rows."""
     rng = np.random.default_rng(1)

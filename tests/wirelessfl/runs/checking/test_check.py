@@ -81,6 +81,7 @@ CASES = [
 ]
 
 
+@pytest.mark.thorough(every=4)
 @pytest.mark.parametrize(("thing", "kind", "contract", "reason"), CASES)
 def test_a_contract_catches_what_breaks_it(thing, kind, contract, reason, limited):
     limited(contract)

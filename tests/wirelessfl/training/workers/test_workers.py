@@ -331,6 +331,7 @@ def test_modules_that_the_fork_server_imports_exist():
     assert all(find_spec(name) for name in processes.PRELOADED)
 
 
+@pytest.mark.thorough
 def test_without_a_fork_server_workers_are_spawned(work, one_thread, monkeypatch):
     """Workers are spawned if the path of the fork server's socket is too long."""
 
