@@ -44,11 +44,13 @@ def installed(tmp_path_factory):
 
 
 def test_the_wheel_runs_outside_the_checkout(installed, tmp_path):
+    """Packages are attributes in a new process, where nothing else has imported them."""
     where = "import wirelessfl as w, solvers, channels; print(w.__version__, w.__file__, "
-    where += "solvers.__file__, channels.__file__)"
+    where += "solvers.__file__, channels.__file__, w.results.Runs, w.data.load_dataset)"
     shown = python("-c", where, cwd=tmp_path, path=installed, check=True).stdout
     assert shown.startswith("0.1.0 ")
     assert shown.count(str(installed)) == 3
+    assert "Runs" in shown
     flags = "--rounds 1 --local-steps 1 --clients 4 --cells 2 --threads 1 --out run".split()
     python("-m", "wirelessfl", "run", "hist", *flags, cwd=tmp_path, path=installed, check=True)
     assert (tmp_path / "run" / "rows.jsonl").is_file()
@@ -99,13 +101,6 @@ def test_a_copy_without_metadata_has_an_unknown_version(tmp_path):
     code = "import wirelessfl; print(wirelessfl.__version__, '__version__' in dir(wirelessfl))"
     shown = python("-S", "-c", code, cwd=tmp_path, path=tmp_path, check=True)
     assert shown.stdout == "0+unknown True\n"
-
-
-def test_packages_are_attributes():
-    """In a new process, where nothing else has imported them."""
-    code = "import wirelessfl; print(wirelessfl.results.Runs, wirelessfl.data.load_dataset)"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
-    assert "Runs" in done.stdout, done.stderr
 
 
 def test_a_foreign_package_named_channels_is_reported(tmp_path):
