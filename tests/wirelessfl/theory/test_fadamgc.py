@@ -97,6 +97,7 @@ class Quadratics:
         return np.array(squares), largest, server["params"][0]
 
 
+@pytest.mark.thorough(every=8)
 @pytest.mark.parametrize("beta2", [0.0, 0.99])
 @pytest.mark.parametrize("high", [0.0, 0.3])
 @pytest.mark.parametrize("vhat", ["reset", "carried"])
@@ -207,6 +208,7 @@ def test_the_printed_rate_is_false():
     assert ratios[2] > 9 * ratios[1] > 81 * ratios[0]
 
 
+@pytest.mark.thorough
 def test_fa_nt_converges_where_the_gradient_is_not_zero():
     """Three clients with gradients 2, -1, -1 at the optimum: FA-NT stalls, FAdamGC does not."""
     problem = Quadratics(

@@ -269,6 +269,7 @@ class Quadratics:
         return float(np.mean(norms)), stalest, sent
 
 
+@pytest.mark.thorough(every=8)
 @pytest.mark.parametrize("by_version", [False, True])
 @pytest.mark.parametrize(
     ("buffer", "requests", "tau", "noise", "apart"),
