@@ -159,6 +159,7 @@ def test_the_process_is_left_as_it_was(done, name):
     assert after[name] == before[name]
 
 
+@pytest.mark.thorough(every=4)
 @pytest.mark.parametrize(
     "mode",
     [torch.no_grad, torch.inference_mode, lambda: torch.autocast("cpu", torch.bfloat16)],

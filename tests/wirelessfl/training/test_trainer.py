@@ -69,6 +69,7 @@ REGIMES = {
 }
 
 
+@pytest.mark.thorough(every=8)
 @pytest.mark.parametrize("regime", REGIMES)
 @pytest.mark.parametrize("weighted", [True, False])
 def test_the_model_moves_by_the_mean_that_rows_report(config, toy, regime, weighted):
@@ -145,6 +146,7 @@ def test_trainings_have_numbers_step_sizes_and_seeds(config, toy):
     assert len(trainer.training.calls) == 12, "only updates that are merged are trained"
 
 
+@pytest.mark.thorough(every=8)
 @pytest.mark.parametrize("regime", [name for name in REGIMES if name != "over the air"])
 def test_a_resumed_run_equals_an_uninterrupted_one(config, toy, same, regime):
     """To the bit, with the states of clients, wherever it is interrupted."""

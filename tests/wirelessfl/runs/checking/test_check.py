@@ -190,6 +190,7 @@ def test_wrong_settings_fail_the_first_contract():
     assert str(report).count("\n") == 2  # contracts that need it are only counted
 
 
+@pytest.mark.thorough
 def test_a_model_says_what_cells_need_to_divide_it():
     """Without declared layers, the contract is skipped with the flag that names them."""
     report = wirelessfl.check(undeclared)
