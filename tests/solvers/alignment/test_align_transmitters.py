@@ -118,6 +118,7 @@ def test_the_bound_is_that_of_a_cone_program(
     assert found.status is Status.OPTIMAL or antennas > 1
 
 
+@pytest.mark.thorough(every=8)
 @pytest.mark.parametrize("options", [VARIANTS[0], VARIANTS[4]])
 def test_the_relaxation_is_tight_for_three_clients(options: dict[str, Any]) -> None:
     """It then has a solution of rank one (Huang and Palomar, 2010)."""
@@ -125,6 +126,7 @@ def test_the_relaxation_is_tight_for_three_clients(options: dict[str, Any]) -> N
     assert (found.status == Status.OPTIMAL).all()
 
 
+@pytest.mark.thorough
 def test_sums_with_two_antennas_match_a_grid_search() -> None:
     """All directions of two antennas, (cos u, sin u e^jv), each with its best length."""
     u, v = np.meshgrid(np.linspace(0, np.pi / 2, 60), np.linspace(0, 2 * np.pi, 120))
@@ -184,6 +186,7 @@ def test_the_weights_of_given_limits_are_optimal(clients: int, seed: int) -> Non
     np.testing.assert_allclose(slope, -2 * found.multipliers.numpy(), atol=1e-5)
 
 
+@pytest.mark.thorough(every=8)
 @pytest.mark.parametrize("options", [VARIANTS[0], VARIANTS[4]])
 def test_inversion_is_never_better(options: dict[str, Any]) -> None:
     """It satisfies every variant's constraints and has no error but noise."""

@@ -69,6 +69,7 @@ def test_orthogonal_clients_share_evenly() -> None:
     assert solution.objective == pytest.approx(1 / (1 / norms**2).sum(), rel=1e-6)
 
 
+@pytest.mark.thorough
 def test_branch_and_bound_matches_a_grid_search() -> None:
     """The grid covers all beamformers of two antennas, (cos u, sin u e^jv) up to a phase."""
     u, v = np.meshgrid(np.linspace(0, np.pi / 2, 400), np.linspace(0, 2 * np.pi, 800))

@@ -54,6 +54,7 @@ def check_value(found, error, weights, allowed):
     return len(used)
 
 
+@pytest.mark.thorough
 @given(cells())
 @settings(max_examples=150, deadline=None)
 def test_no_assignment_loses_less(cell):

@@ -138,6 +138,7 @@ def test_a_weighted_sum_with_a_limit_agrees_with_enumeration():
     assert found.objective > free.objective
 
 
+@pytest.mark.thorough
 def test_one_draw_and_point_agrees_with_the_joint_solvers():
     network = drawn(7, draws=1, cells=4, clients=5)
     one = {"local_steps": [3], "edge_rounds": [2]}
@@ -283,6 +284,7 @@ def test_equal_bands_agree_with_enumeration(weights):
     assert best.objective < found.objective
 
 
+@pytest.mark.thorough(every=8)
 @pytest.mark.parametrize("weights", [(1.0, 0.0), (1.0, 20.0)])
 def test_the_largest_mask_counts(weights):
     """R grows with the largest mask: each m is a problem with a cap of its own."""
