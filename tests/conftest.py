@@ -43,7 +43,7 @@ LONG = (*PROCESSES, "experiments")
 """Slow files and folders. They run first, so that all cores are busy until the end."""
 
 settings.register_profile("default", deadline=None, derandomize=True, max_examples=40)
-settings.register_profile("sample", settings.get_profile("default"), max_examples=20)
+settings.register_profile("sample", settings.get_profile("default"), max_examples=10)
 settings.register_profile("fuzz", deadline=None, max_examples=2000)
 
 

@@ -7,7 +7,7 @@ take long and differ in few of the lines that they execute:
 - ``@pytest.mark.thorough``: none. Other tests execute the same code.
 
 A sample is random but always the same: cases are ordered by a hash of their names. Hypothesis tries
-half as many examples in it (tests/conftest.py).
+a quarter of the examples in it (tests/conftest.py).
 """
 
 import zlib

@@ -92,6 +92,7 @@ QNLI = "index\tquestion\tsentence\tlabel\n"
 QQP = "id\tqid1\tqid2\tquestion1\tquestion2\tis_duplicate\n"
 
 
+@pytest.mark.thorough
 def test_sst2_quotes_and_odd_spaces_are_text(tmp_path, words):
     """Quotes are ordinary characters; only line feeds end lines; empty lines are skipped."""
     rows = ["it 's \"not good\t0", "caf\u00e9 , \x85 and \u2028 such\t1", "", "plain \t1"]

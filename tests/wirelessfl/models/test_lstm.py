@@ -81,6 +81,7 @@ def test_number_and_shapes_of_parameters():
     assert narrow(letters(2)[0]).shape == (2, LETTERS)
 
 
+@pytest.mark.thorough
 def test_executors_equal_the_plain_loop():
     """Updates agree for two steps of two clients, a padded batch and one-byte inputs."""
     module = small()

@@ -128,6 +128,7 @@ def test_unsent_elements_are_received_as_zero():
         assert got.metrics["air_error"] == pytest.approx(each.mean().item() / 0.25, rel=1e-5)
 
 
+@pytest.mark.thorough
 def test_predicted_error_equals_the_mean_over_many_uploads():
     """The mean error of 60 uploads with imperfect CSI is predicted within 3 standard errors."""
     uplink = AirComp(

@@ -113,6 +113,7 @@ def test_no_error_of_uncorrelated_updates_is_above_that_of_channel_inversion(snr
         assert errors["mmse"] < 0.2 * errors["physical"]
 
 
+@pytest.mark.thorough
 def test_what_updates_have_in_common_counts_more_if_they_are_correlated():
     """Equal updates: their bias is 0 with ``unbiased_sum``, and falls with the correlation."""
     air, sent = one_antenna(snr_db=-10.0), updates(200)[:1].repeat(9, 1)

@@ -114,6 +114,7 @@ def test_failures_do_not_depend_on_the_other_clients():
     assert np.array_equal(part.arrived, whole.arrived[:, some])
 
 
+@pytest.mark.thorough
 def test_packet_errors_follow_the_snr_in_the_own_band():
     """Loss rates are 1 - exp(-m / SNR) with the SNR of each client at its power in its band."""
     net = network((3, 2), snr_db=np.array([-3.0, 0, 3, 6, -6]))

@@ -190,6 +190,7 @@ def test_allocations_stay_within_the_budget_if_tasks_diverge(sizes):
         assert min(next_sizes) >= 8
 
 
+@pytest.mark.thorough
 def test_a_buffer_fills_in_the_expected_time():
     """With exponential delays and no queues, a buffer fills in b / (R lambda) on average.
 

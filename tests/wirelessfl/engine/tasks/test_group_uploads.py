@@ -140,6 +140,7 @@ def noise_effect(reference, tmp_path, toy, **flags):
     )
 
 
+@pytest.mark.thorough(every=8)
 @pytest.mark.parametrize("convention", ["published", "physical"])
 def test_full_buffers_over_the_air_equal_rounds(tmp_path, toy, convention):
     """With b = R = n, rows and model equal those of synchronous rounds of all n clients."""

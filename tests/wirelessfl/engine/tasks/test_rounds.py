@@ -47,6 +47,7 @@ def rounds(delays, shares, *, first=0, clients=40, available=None, drop_out=0.0,
     return handler, clock
 
 
+@pytest.mark.thorough
 def test_a_round_takes_the_harmonic_sum():
     """If all clients are awaited, the mean round duration is the harmonic sum of Section 4.
 
