@@ -40,7 +40,7 @@ BUDGETS: dict[str, int] = {
     "wirelessfl.designs": 5800,
     "wirelessfl.theory": 2350,
     "wirelessfl.runs": 13550,
-    "wirelessfl.config": 3890,
+    "wirelessfl.config": 3820,
     "wirelessfl.engine": 10760,
     "wirelessfl.air": 4160,
     "wirelessfl.algorithms": 3640,

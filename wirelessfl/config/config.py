@@ -15,10 +15,10 @@ import tomli_w
 from channels.concurrency import cached_property
 from wirelessfl.base.errors import ConfigError
 from wirelessfl.base.wording import shown
-from wirelessfl.config.choices import ENDLESS, task_names
+from wirelessfl.config.choices import ENDLESS, KINDS, task_names
 from wirelessfl.config.kinds import section_homes
 from wirelessfl.config.named import Trust, import_paths
-from wirelessfl.config.resolve import check, filled, kept_tables, refusal, unused
+from wirelessfl.config.resolve import check, filled, refusal, unused
 from wirelessfl.config.sections.section import read_only, refuse_change
 from wirelessfl.config.settings import Place, Settings
 from wirelessfl.config.stored import plain
@@ -98,48 +98,41 @@ class Config(Settings):
             ConfigError: an unknown key, a wrong value, a setting without effect, or settings that
                 conflict.
         """
-        return cls.resolved(Settings.read(tables), None if on_idle == "refuse" else ())
+        return cls._resolved(tables, None if on_idle == "refuse" else ())
 
     @classmethod
-    def resolved(
+    def _resolved(
         cls,
-        settings: Settings,
+        tables: Mapping[str, Any],
         refused: Collection[Place] | None = None,
         *,
         of_task: bool = False,
     ) -> Config:
-        """The configuration with settings that are read, but without dependent defaults.
+        """The configuration in ``tables``, which may be those of one of several tasks.
 
-        Args:
-            settings: the settings as read.
-            refused: settings that are refused if they have no effect; all others are dropped. None
-                for all settings.
-            of_task: whether these are the settings of one of several tasks.
-
-        Raises:
-            ConfigError: a setting without effect, or settings that conflict.
+        Settings in ``refused`` are refused if they have no effect, None for all settings; the
+        others are dropped.
         """
-        places, without_effect = settings.places, unused(settings)
-        idle = {place: why for place, why in without_effect.items() if place in places}
+        settings = Settings.read(tables)
+        without_effect = unused(settings)
+        idle = {place: why for place, why in without_effect.items() if place in settings.places}
         if of_task or settings.task:
             idle = {
                 place: why for place, why in idle.items() if by_tasks(settings, place) == of_task
             }
-        _refuse(settings, idle, refused)
-        done = set(idle)
-        if idle:
-            settings = Settings.read(_without(settings.given_tables(), idle))
-            without_effect = unused(settings)
-        config = cls._made(filled(settings, without_effect))
-        check(config)
-        if not config.regime.of_tasks or of_task:
-            return config
-        config = config._with_tasks()
-        idle = {place: why for place, why in config.unused().items() if place in places - done}
-        _refuse(config, idle, refused)
         if not idle:
-            return config
-        return cls.resolved(Settings.read(_without(settings.given_tables(), idle)), refused)
+            config = cls._made(filled(settings, without_effect), _tasks={})
+            check(config)
+            if not config.regime.of_tasks or of_task:
+                return config
+            settings = config = config._with_tasks()
+            idle = {place: why for place, why in config.unused().items() if place in config.places}
+            if not idle:
+                return config
+        for place, reason in idle.items():
+            if refused is None or place in refused:
+                raise ConfigError(refusal(settings, place, reason))
+        return cls._resolved(_without(tables, idle), refused, of_task=of_task)
 
     def with_known_network(self) -> Config:
         """The resolved settings of a run to which no network is given.
@@ -158,11 +151,11 @@ class Config(Settings):
         }
         if defaults <= self.places:
             return self
-        made = self._with(places=self.places | defaults)
+        made = self._made(self, places=self.places | defaults)
         check(made)
         if self.regime.of_tasks:
             tasks = {name: task.with_known_network() for name, task in self._tasks.items()}
-            made = made._with(_tasks=tasks)
+            made = self._made(made, _tasks=tasks)
             check_tasks(tasks or {made.dataset.title: made})
         return made
 
@@ -177,24 +170,16 @@ class Config(Settings):
         Raises:
             ConfigError: a wrong value, or settings that conflict.
         """
-        old, changes = self.given_tables(), checked_tables(update or {})
-        tables = {name: table for name, table in {**old, **changes}.items() if table is not None}
-        before = settings_in(old)
+        tables, changes = self.given_tables(), checked_tables(update or {})
+        before = settings_in(tables)
         new = {place for place, v in settings_in(changes).items() if before.get(place) != v}
-        return Config.resolved(Settings.read(tables), new if changes else None)
+        return Config._resolved({**tables, **changes}, new)
 
-    @classmethod
-    def _made(cls, settings: Settings) -> Config:
-        """A configuration with these settings, whose tasks are not known yet."""
-        config = cls.__new__(cls)
-        values = {entry.name: getattr(settings, entry.name) for entry in fields(Settings)}
-        vars(config).update(values, _tasks={})
-        return config
-
-    def _with(self, **values: Any) -> Config:
-        """A copy with other values of some attributes."""
+    @staticmethod
+    def _made(settings: Settings, **values: Any) -> Config:
+        """A configuration with these settings, but other values of some attributes."""
         config = Config.__new__(Config)
-        vars(config).update(self.__getstate__() | values)
+        vars(config).update(settings.__getstate__() | values)
         return config
 
     def _with_tasks(self) -> Config:
@@ -207,18 +192,16 @@ class Config(Settings):
         training = self.training
         targets = [task.evaluation.target for task in tasks.values() or [self]]
         ended = self.training.max_seconds is not None or None not in targets
-        if ended and not self.states("training", "rounds"):
+        if ended and ("training", "rounds") not in self.places:
             if not all("rounds" in table for table in tables.values()) or not tables:
                 check_end(self)
             training = replace(training, rounds=ENDLESS)
-            tasks = {
-                name: task if "rounds" in tables[name] else task._endless()
+            tasks |= {
+                name: self._made(task, training=replace(task.training, rounds=ENDLESS))
                 for name, task in tasks.items()
+                if "rounds" not in tables[name]
             }
-        return self._with(task=typed_tables, training=training, _tasks=tasks)
-
-    def _endless(self) -> Config:
-        return self._with(training=replace(self.training, rounds=ENDLESS))
+        return self._made(self, task=typed_tables, training=training, _tasks=tasks)
 
     def with_run(
         self,
@@ -247,7 +230,7 @@ class Config(Settings):
             for table in tables
         }
         run = replace(self.run, **changed)
-        return self._with(run=run, places=places, task=tables, _tasks=by_task)
+        return self._made(self, run=run, places=places, task=tables, _tasks=by_task)
 
     def settled(
         self,
@@ -282,7 +265,7 @@ class Config(Settings):
         tables = with_table(self, table, name)
         refused = table_places(self, tables, table)
         try:
-            return Config.resolved(Settings.read(tables), refused, of_task=True)
+            return Config._resolved(tables, refused, of_task=True)
         except ConfigError as error:
             raise ConfigError(f"task {name!r}: {error}") from error
 
@@ -318,7 +301,10 @@ class Config(Settings):
         """
         if not flags:
             return cls.of(tables)
-        config = cls._merged(tables, flags, on_idle)
+        merged, used = tables_from_flags(tables, flags, on_idle), _used_places(tables)
+        by_flags = {*flag_places(merged, flags).values()}
+        dropped = used - by_flags if on_idle == "refuse" else used | by_flags
+        config = cls._resolved(merged, {*settings_in(merged)} - dropped)
         if config.run.predicted is not None and "predicted" not in flags:
             try:
                 alone = cls.of(tables).given_tables()
@@ -327,20 +313,6 @@ class Config(Settings):
             if _without_run(alone) != _without_run(config.given_tables()):
                 config = config.with_run({"predicted": None})
         return config
-
-    @classmethod
-    def _merged(
-        cls, tables: Mapping[str, Any], flags: Mapping[str, Any], on_idle: OnIdle
-    ) -> Config:
-        merged = tables_from_flags(tables, flags, on_idle)
-        used = _used_places(tables)
-        if on_idle == "refuse" and used == {ALGORITHM}:  # no flag makes it idle
-            return cls.of(merged)
-        by_flags = {*flag_places(merged, flags).values()}
-        refused = {*settings_in(merged)} - used - by_flags
-        if on_idle == "refuse":
-            refused |= by_flags
-        return cls.resolved(Settings.read(merged), refused)
 
     @classmethod
     def from_toml(cls, path: Path, trust: Trust = False) -> Config:
@@ -359,7 +331,7 @@ class Config(Settings):
 
     def used_tables(self) -> dict[str, Any]:
         """The settings that have an effect, by table."""
-        return kept_tables(self, self.unused())
+        return _without(self.all_tables(), self.unused())
 
     def to_toml(self) -> str:
         """The settings that have an effect, as TOML; a run of this file is the same run."""
@@ -375,23 +347,16 @@ class Config(Settings):
 Config.__setattr__ = refuse_change  # type: ignore[method-assign]
 
 
-def _refuse(
-    settings: Settings, idle: Mapping[Place, str], refused: Collection[Place] | None
-) -> None:
-    for place, reason in idle.items():
-        if refused is None or place in refused:
-            raise ConfigError(refusal(settings, place, reason))
-
-
 def _without(tables: Mapping[str, Any], idle: Collection[Place]) -> dict[str, Any]:
-    """Tables without the settings in ``idle``, and without choices whose name is in ``idle``."""
+    """Tables without the settings in ``idle``, and without choices of which nothing is left."""
     kept: dict[str, Any] = {}
-    for section, table in tables.items():
-        if (section, "name") in idle:
-            continue
+    for name, table in tables.items():
         if isinstance(table, Mapping):
-            table = {key: value for key, value in table.items() if (section, key) not in idle}
-        kept[section] = table
+            table = {key: value for key, value in table.items() if (name, key) not in idle}
+        elif (name, "name") in idle:
+            continue
+        if table or name not in KINDS:
+            kept[name] = table
     return kept
 
 

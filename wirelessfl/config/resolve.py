@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -92,19 +92,6 @@ def _stated(settings: Settings, place: Place) -> str:
     return f"{section if key == 'name' and section in KINDS else key}={shown(value)}"
 
 
-def kept_tables(settings: Settings, dropped: Collection[Place]) -> dict[str, Any]:
-    """The tables of all settings that are not in ``dropped``."""
-    tables: dict[str, Any] = {}
-    for section, values in settings.all_tables().items():
-        if isinstance(values, Mapping):
-            kept = {key: v for key, v in values.items() if (section, key) not in dropped}
-            if section not in KINDS or kept:
-                tables[section] = kept
-        elif values is not None:
-            tables[section] = values
-    return tables
-
-
 STAR_CELLS, STAR_EDGE_ROUNDS = 1, 1
 MAX_CELLS, EDGE_ROUNDS = 4, 5
 """Default cells and edge rounds of algorithms with cells."""
@@ -135,7 +122,7 @@ def filled(settings: Settings, dropped: Collection[Place]) -> Settings:
         channel=_absolute(network.channel),
     )
     rounds = training.rounds
-    if not settings.states("training", "rounds"):
+    if ("training", "rounds") not in settings.places:
         senders = cells if settings.regime.merges_cells else network.clients
         rounds = settings.schedule.default_rounds(rounds, senders)
     training = replace(
@@ -235,7 +222,8 @@ def _check_split(settings: Settings) -> None:
     if lists is None:
         return
     if lists != clients:
-        whose = "the network has" if settings.network_replaced else "clients is"
+        replaced = settings.given.network or settings.network.network
+        whose = "the network has" if replaced else "clients is"
         raise ConfigError(
             f"split=... has samples of {lists} clients, but {whose} {clients}: give one list of "
             "indices per client."

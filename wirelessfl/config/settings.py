@@ -69,9 +69,8 @@ class Settings(Choices):
             ConfigError: an unknown key, or a wrong value.
         """
         values = read_tables(tables)
-        choices = build_choices(values)
         return Settings(
-            **vars(choices),
+            **build_choices(values),
             **{name: values[name] for name in ("given", *SECTIONS, "task")},
             tables={k: ChoiceTable(values[k]) for k in CHOSEN if values[k] is not None},
             places=frozenset(settings_in(tables)),
@@ -100,49 +99,33 @@ class Settings(Choices):
 
     def all_tables(self) -> dict[str, Any]:
         """The settings of all sections, choices and tasks, by name."""
-        return {name: self.table(name) for name in ORDER}
+        return {name: table for name in ORDER if (table := self.table(name)) is not None}
 
     def given_tables(self) -> dict[str, Any]:
         """The given settings by table, without defaults."""
         tables: dict[str, Any] = {"algorithm": dict(self.tables["algorithm"])}
-        kinds = self.tables.keys() & {name for name, _ in self.places}  # others are derived again
-        tables |= {kind: self._given_table(kind) for kind in KINDS if kind in kinds}
-        for section in ("given", *SECTIONS):
-            if stated := self.given_settings(section):
-                tables[section] = stated
+        for name in (*KINDS, "given", *SECTIONS):
+            if stated := self.given_settings(name):
+                # The default of some kinds depends on the algorithm.
+                named = name in KINDS and name not in DEFAULTS
+                tables[name] = stated | ({"name": self.named(name)} if named else {})
         if self.task:
             tables["task"] = tuple(dict(table) for table in self.task)
         return tables
 
-    def given_settings(self, section: str) -> dict[str, Any]:
-        """The settings of a section that were given, with their values."""
-        marks = section == "given"  # all of them are
+    def given_settings(self, table: str) -> dict[str, Any]:
+        """The settings of a table that were given, with their values."""
+        marks = table == "given"  # all of them are
         return {
             key: value
-            for key, value in self.table(section).items()
-            if ((section, key) in self.places or marks) and value is not None
+            for key, value in (self.table(table) or {}).items()
+            if ((table, key) in self.places or marks) and value is not None
         }
 
     def replaced_by_network(self) -> dict[str, Any]:
         """The given settings that a network given from Python would replace, with their values."""
         stated, keys = self.given_settings("network"), replaced_by_network(self.frame.radio)
         return {key: stated[key] for key in keys if key in stated}
-
-    def _given_table(self, kind: str) -> dict[str, Any]:
-        table, choice = self.tables[kind], self.choice(kind)
-        filled = {"name": DEFAULTS.get(kind, getattr(choice, "name", None)), **vars(choice)}
-        stated = {
-            key: value
-            for key, value in table.items()
-            if (kind, key) in self.places or value != filled.get(key)
-        }
-        if stated and kind not in DEFAULTS:  # the default depends on the algorithm
-            stated["name"] = table["name"]
-        return stated
-
-    def states(self, section: str, key: str) -> bool:
-        """Whether a setting was given, even if the given value is its default."""
-        return (section, key) in self.places
 
     @property
     def regime(self) -> Regime:
@@ -164,11 +147,6 @@ class Settings(Choices):
             self.network.channel,
             settings=self,
         )
-
-    @property
-    def network_replaced(self) -> bool:
-        """Whether a given or named network replaces the settings of one."""
-        return self.given.network is not None or self.network.network is not None
 
     @property
     def clients_known(self) -> bool:

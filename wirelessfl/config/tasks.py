@@ -46,10 +46,6 @@ def _homes(tables: Mapping[str, Any], per_task: tuple[str, ...]) -> dict[str, Pl
     return homes
 
 
-def _value(settings: Settings, place: Place) -> Any:
-    return settings.table(place[0])[place[1]]
-
-
 def typed_table(table: Mapping[str, Any], name: str, task: Settings) -> dict[str, Any]:
     """A task's table with its name and parsed values, so that equal settings compare equal.
 
@@ -59,7 +55,8 @@ def typed_table(table: Mapping[str, Any], name: str, task: Settings) -> dict[str
         task: settings of the task.
     """
     homes = _homes(task.all_tables(), task.schedule.per_task)
-    return {"name": name} | {key: _value(task, homes[key]) for key in table if key != "name"}
+    places = {key: homes[key] for key in table if key != "name"}
+    return {"name": name} | {key: task.table(home)[entry] for key, (home, entry) in places.items()}
 
 
 def inherited(settings: Settings, table: Mapping[str, Any], task: Settings) -> dict[str, Any]:
@@ -127,8 +124,7 @@ def with_table(settings: Settings, table: Mapping[str, Any], name: str) -> dict[
         ConfigError: the table has a setting that a task cannot override, or sets
             ``cycles_per_step`` although ``step_seconds`` is set.
     """
-    tables: dict[str, Any] = {k: dict(v) for k, v in settings.tables.items()}
-    tables |= {name: settings.table(name) for name in ("given", *SECTIONS)}
+    tables: dict[str, Any] = {k: dict(v) for k, v in settings.all_tables().items() if k != "task"}
     tables["network"] = settings.given_settings("network")
     tables["given"] |= {"model": None, "data": None}
     if "algorithm" in table:

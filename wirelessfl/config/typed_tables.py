@@ -21,7 +21,7 @@ from wirelessfl.base.guard import calling, of_project
 from wirelessfl.base.import_paths import expanded
 from wirelessfl.base.torch_state import seeded_generators
 from wirelessfl.base.wording import explain, shown
-from wirelessfl.config.choices import CHOSEN, Choices
+from wirelessfl.config.choices import CHOSEN
 from wirelessfl.config.kinds import PARTS, chosen_classes, title_of, words
 from wirelessfl.config.named import GivenSection, check_text
 from wirelessfl.config.sections import SECTIONS, Section
@@ -34,8 +34,8 @@ LARGEST = 2**63 - 1
 """Largest whole number that TOML holds; ``LARGE`` matches longer ones."""
 
 
-def build_choices(tables: Mapping[str, Any]) -> Choices:
-    """Build every choice from its table, which must have a ``name``.
+def build_choices(tables: Mapping[str, Any]) -> dict[str, Any]:
+    """Every choice of the run by its kind, built from its table, which must have a ``name``.
 
     The run's seed determines what the constructors of users' choices draw.
 
@@ -50,11 +50,10 @@ def build_choices(tables: Mapping[str, Any]) -> Choices:
     of_users = not all(map(of_project, (*classes.values(), *parts.values())))
     stream = Stream(tables["run"].seed, ("users' choices",))
     with seeded_generators(stream) if of_users else nullcontext():  # ours draw nothing
-        built = {
+        return {
             kind: _built(kind, classes_of_kind, tables[kind], parts.get(kind))
             for kind, classes_of_kind in classes.items()
         }
-    return Choices(**built)
 
 
 @lru_cache(maxsize=256)

@@ -17,7 +17,6 @@ from typing import Any
 
 from wirelessfl.base.errors import DataError
 from wirelessfl.config import Config
-from wirelessfl.config.resolve import kept_tables
 from wirelessfl.config.sections import WITHOUT_RESULTS
 from wirelessfl.runs.folder.about import NUMERICS
 from wirelessfl.runs.folder.run_folder import RunFolder
@@ -174,7 +173,7 @@ def effective(config: Config) -> Tables:
 
     A run of several tasks has the settings of each task below ``tasks`` and its name.
     """
-    tables = _plain(kept_tables(config, config.unused()))
+    tables = _plain(config.used_tables())
     objects = tables.pop("given", None) or {}
     # The other objects replace settings that the run then lacks.
     kept = {name: objects[name] for name in ("redesign", "augment", "trainer") if name in objects}

@@ -26,7 +26,7 @@ def counted(monkeypatch):
     """Number of times that settings are read, choices made, and settings resolved."""
     found = {"read": 0, "chosen": 0, "resolved": 0}
     read, chosen = Settings.read.__func__, build_choices
-    resolved = Config.resolved.__func__
+    resolved = Config._resolved.__func__
 
     def count(what, call):
         def counting(*args, **options):
@@ -37,7 +37,7 @@ def counted(monkeypatch):
 
     monkeypatch.setattr(Settings, "read", classmethod(count("read", read)))
     monkeypatch.setattr(settings, "build_choices", count("chosen", chosen))
-    monkeypatch.setattr(Config, "resolved", classmethod(count("resolved", resolved)))
+    monkeypatch.setattr(Config, "_resolved", classmethod(count("resolved", resolved)))
     return found
 
 

@@ -94,7 +94,7 @@ def _with_objects(settings: Settings, objects: GivenObjects) -> dict[str, Any]:
     if objects.metric_names:
         tables["evaluation"] = {**tables.get("evaluation", {}), "metric": objects.metric_names}
     named = objects.network is not None or settings.network.network is not None
-    if objects.split is not None and not (named or settings.states("network", "clients")):
+    if objects.split is not None and not (named or ("network", "clients") in settings.places):
         tables["network"] = {**tables.get("network", {}), "clients": len(objects.split)}
     return tables
 
@@ -204,7 +204,7 @@ def _stated(settings: Settings, kind: str, but: str = "") -> list[str]:
     return [
         f"{kind if key == 'name' else key}={value}"
         for key, value in settings.tables.get(kind, {}).items()
-        if settings.states(kind, key) and key != but
+        if (kind, key) in settings.places and key != but
     ]
 
 
