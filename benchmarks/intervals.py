@@ -130,9 +130,8 @@ def held(title: str, seed: int, root: Path, **options: Any) -> Held:
     design = wirelessfl.design(config, target=TARGET, **options).value
     assert design is not None
     predicted = design.predicted
-    tables = design.config.given_tables()
-    tables["run"] = {**tables["run"], "out": str(root / f"{title}, seed {seed}")}
-    last = wirelessfl.run(tables).rows[-1]
+    config = design.config.with_run({"out": root / f"{title}, seed {seed}"})
+    last = wirelessfl.run(config).rows[-1]
     ends = last["round"], last["sim_seconds"], last["joules"]
     if last["validation_accuracy"] < TARGET:
         ends = (np.inf,) * 3

@@ -84,13 +84,12 @@ def tune(
             yield done[place]
             continue
         config = over(cases[dataset, algorithm].config(seed), network, uplink)
-        tables = config.given_tables()
-        tables["evaluation"] = dict(tables["evaluation"]) | {"eval_every": 1}
-        tables["evaluation"]["stop_at_target"] = True
+        flags = {"eval_every": 1, "stop_at_target": True, "threads": 1}
         clients = (config.network.clients, config.network.clients)
         with TemporaryDirectory() as folder:
-            tables["run"] = dict(tables["run"]) | {"out": Path(folder, "run"), "threads": 1}
-            result = wirelessfl.run(tables, redesign=FedTune(TIMES, clients, STEPS))
+            flags["out"] = Path(folder, "run")
+            config = wirelessfl.Config.merged(config.given_tables(), flags)
+            result = wirelessfl.run(config, redesign=FedTune(TIMES, clients, STEPS))
         rows = result.rows
         hit = first_round(rows, TARGETS[dataset])
         last = rows[-1]

@@ -273,21 +273,21 @@ def solution_of(
 
 def designed_config(best: DesignChoice, goal: Goal, predicted: Prediction) -> Config:
     """The settings of the algorithm with what is designed, and the prediction."""
-    training: dict[str, Any] = {"local_steps": best.local_steps}
+    flags: dict[str, Any] = {"uplink": best.way.name, **best.way.settings}
+    flags |= {"local_steps": best.local_steps, "predicted": predicted.numbers}
     if best.family.planner.hierarchical:
-        training["edge_rounds"] = best.edge_rounds
+        flags["edge_rounds"] = best.edge_rounds
     if best.clients is not None:
-        training["clients_per_round"] = best.clients
-    evaluation: dict[str, Any] = {}
+        flags["clients_per_round"] = best.clients
     most = predicted.rounds.high if math.isfinite(predicted.rounds.high) else 0.0
     if goal.target is not None:
-        training["rounds"] = math.ceil(LONGER * max(predicted.rounds.value, most))
-        evaluation = {"target": goal.target, "stop_at_target": True}
+        flags |= {"target": goal.target, "stop_at_target": True}
+        flags["rounds"] = math.ceil(LONGER * max(predicted.rounds.value, most))
     elif goal.max_seconds is not None:
-        training["max_seconds"] = goal.max_seconds
-        training["rounds"] = math.ceil(LONGER * predicted.rounds.value)
+        flags["max_seconds"] = goal.max_seconds
+        flags["rounds"] = math.ceil(LONGER * predicted.rounds.value)
     if goal.target is None and goal.max_client_joules is not None:
-        training["rounds"] = max(1, math.floor(predicted.rounds.value))
+        flags["rounds"] = max(1, math.floor(predicted.rounds.value))
     config = best.family.config
     tables = config.given_tables()
     masks: dict[str, Any] = {}
@@ -297,16 +297,8 @@ def designed_config(best: DesignChoice, goal: Goal, predicted: Prediction) -> Co
         masks = {"mask_sizes": "fixed", "mask_shares": list(best.shares)}
     if masks:
         table = submodel_table(config.tables)
-        settings = {"name": config.named(table), **tables.get(table, {})}
-        kept = {key: value for key, value in settings.items() if key not in OF_MASKS}
-        tables[table] = kept | masks
-    run = {"predicted": predicted.numbers}
-    changes = {"training": training, "evaluation": evaluation, "run": run}
-    for section, values in changes.items():
-        if values:
-            tables[section] = {**tables.get(section, {}), **values}
-    tables["uplink"] = {"name": best.way.name, **best.way.settings}
-    return Config.of(tables)
+        tables[table] = {k: v for k, v in tables[table].items() if k not in OF_MASKS}
+    return Config.merged(tables, flags | masks)
 
 
 def _quantiles(prediction: Prediction) -> list[str]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -80,9 +80,11 @@ def _whole(number: Any) -> bool:
 DESIGNED = {
     "algorithm": ("mask_sizes", "mask_shares"),
     "assigner": ("mask_sizes", "mask_shares"),
-    "uplink": ("allocation", "order", "round_deadline", "energy_weight", "late"),
+    "evaluation": ("target", "stop_at_target", "patience", "min_delta"),
+    "training": ("max_seconds", "client_joules"),
+    "run": ("out", "predicted"),
 }
-"""Settings that a design chooses, by table."""
+"""Settings that a design chooses, and those of one run, by table."""
 
 
 def base_config(config: Config) -> Config:
@@ -119,17 +121,9 @@ def base_config(config: Config) -> Config:
         data["validation_fraction"] = VALIDATION
     tables["data"] = data
     for table, names in DESIGNED.items():
-        if isinstance(tables.get(table), Mapping):
+        if table in tables:
             tables[table] = {k: v for k, v in tables[table].items() if k not in names}
     tables["uplink"] = {"name": "tdma"}
-    evaluation = dict(tables.get("evaluation", {}))
-    for name in ("target", "stop_at_target", "patience", "min_delta"):
-        evaluation.pop(name, None)
-    training = dict(tables.get("training", {}))
-    for name in ("max_seconds", "client_joules"):
-        training.pop(name, None)
-    run = {k: v for k, v in tables.get("run", {}).items() if k not in ("out", "predicted")}
-    tables |= {"evaluation": evaluation, "training": training, "run": run}
     return Config.of(tables, on_idle="drop")
 
 
@@ -154,10 +148,7 @@ def with_algorithm(config: Config, name: str) -> Config:
 
 def at_target(config: Config, target: float | None) -> Config:
     """The settings of pilots, which end at the target; None if there is none."""
-    tables = config.given_tables()
-    if target is None:
-        return config
-    return Config.of(tables | {"evaluation": {**tables.get("evaluation", {}), "target": target}})
+    return config if target is None else Config.merged(config.given_tables(), {"target": target})
 
 
 def names_of(among: Any, config: Config) -> list[str]:

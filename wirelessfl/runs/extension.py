@@ -65,13 +65,10 @@ class Later:
         """The configuration with this end."""
         if not self.given:
             return config
-        tables = config.given_tables()
-        for name, value in self.given.items():
-            section = SECTIONS[name]
-            tables[section] = {**tables.get(section, {}), name: value}
+        flags = {**self.given, "predicted": config.run.predicted}  # of the same design
         if self.target is not None:
-            tables["evaluation"]["stop_at_target"] = True
-        return Config.of(tables)
+            flags["stop_at_target"] = True
+        return Config.merged(config.given_tables(), flags)
 
 
 def extended(
