@@ -95,7 +95,6 @@ def test_claims_without_runs_are_not_tested():
                 assert one.claim.untestable or re.fullmatch(r"runs missing|no runs .*", one.ours)
 
 
-@pytest.mark.thorough
 def test_pages_agree_with_the_rows():
     """If this fails after new rows: ``python -m experiments pages`` writes the pages."""
     texts = files({name: Evidence.of(paper) for name, paper in papers().items()})

@@ -116,7 +116,6 @@ def problems(table: list[dict], compared: list[Row]) -> list[str]:
     return [f"{text} ({example})" for text, example in wrong.items()] + unused
 
 
-@pytest.mark.thorough(every=8)
 @pytest.mark.parametrize("paper", sorted(set(PAPERS) - OURS))
 def test_settings_at_scale_paper_are_published_or_have_a_reason(paper):
     table = entries(paper)
