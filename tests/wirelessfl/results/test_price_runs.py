@@ -199,6 +199,17 @@ def test_many_networks_of_settings_without_a_run():
             assert_same(found.rows_of(place), wirelessfl.price(own, network=network).rows)
 
 
+@pytest.mark.parametrize("schedule", ["rounds", "simultaneous"])
+def test_traffic_that_depends_on_the_network_is_that_of_each(schedule):
+    """Clients that are late over one network are not over another."""
+    config = Config.from_flags("fedavg", **SMALL, schedule=schedule, cutoff_seconds=4e-4)
+    some = [channels.umi(cells=1, clients=6, stream=channels.Stream(seed)) for seed in range(3)]
+    prices = wirelessfl.price(config, network=some)
+    for place, network in enumerate(some):
+        assert prices.rows_of(place) == wirelessfl.price(config, network=network).rows
+    assert len(np.unique(prices.fields["uplink_mib"][:, -1])) > 1
+
+
 class Silent(channels.Rayleigh):
     """Fading that leaves nothing of the first client's channel."""
 

@@ -19,10 +19,12 @@ from wirelessfl.runs.build.given import GivenObjects
 from wirelessfl.runs.build.plausible import implausible
 from wirelessfl.runs.pricing.networks import CELL_BY_CELL, RecordedRounds
 from wirelessfl.runs.pricing.price import check_priceable, priced
-from wirelessfl.runs.pricing.radio import COSTS, FIXED, Row, dependences
+from wirelessfl.runs.pricing.radio import COSTS, FIXED, KEYS, Row, dependences
 
 VARYING = tuple(name for name in COSTS if name not in FIXED)
-"""Fields of rows that differ from network to network."""
+"""Fields of rows that differ from network to network; others may, if participants do."""
+NAMES = (*KEYS, "task")
+"""Fields that say which round a row is about."""
 LINKS = ("downlink_mbps", "backhaul_mbps", "coherence", "cycles_per_flop")
 """Settings of the network that are not part of a ``channels.Network``."""
 
@@ -155,13 +157,18 @@ def network_prices(
         rows, fields = _priced(some, numbers, rounds, objects, joules=joules)
         common = common or rows
         _check_same(rows, common, numbers[0])
-        for name, values in fields.items():
+        for name in (name for name in rows[0] if name not in NAMES):
             into = arrays.setdefault(name, np.empty((len(entries), len(rows))))
-            into[numbers] = values
+            into[numbers] = fields[name] if name in fields else [row[name] for row in rows]
     notes = Notes()
     for entry in entries:
         notes(*implausible(entry.config, entry.network))
-    return NetworkPrices([entry.network for entry in entries], common, arrays)
+    differing = {
+        name: values
+        for name, values in arrays.items()
+        if name in VARYING or (values != values[0]).any()
+    }
+    return NetworkPrices([entry.network for entry in entries], common, differing)
 
 
 def _priced(
@@ -183,7 +190,7 @@ def _priced(
         ]
         for rows, number in zip(rows_of_networks, numbers, strict=True):
             _check_same(rows, rows_of_networks[0], number)
-        names = [name for name in VARYING if name in rows_of_networks[0][0]]
+        names = [name for name in rows_of_networks[0][0] if name not in NAMES]
         return rows_of_networks[0], {
             name: np.array([[row[name] for row in rows] for rows in rows_of_networks])
             for name in names
@@ -213,7 +220,7 @@ def _priced(
 
 def _check_same(rows: Sequence[Row], first: Sequence[Row], number: int) -> None:
     """Refuse a network over which the run has other rounds, or tasks in another order."""
-    one, other = ([(row["round"], row.get("task")) for row in some] for some in (rows, first))
+    one, other = ([[row.get(name) for name in NAMES] for row in some] for some in (rows, first))
     if one != other:
         raise ConfigError(
             f"over network[{number}] the run has other rounds or tasks in its {len(one)} rows than "
