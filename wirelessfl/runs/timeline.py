@@ -139,7 +139,7 @@ def timeline(config: Config, seconds: float) -> Timeline:
 
     Args:
         config: settings of the run.
-        seconds: simulated seconds, > 0.
+        seconds: simulated seconds, > 0; ``max_seconds`` of the run ends it, too.
 
     Raises:
         ConfigError: the run has no requests to clients and no rounds of tasks, or ``seconds`` is
@@ -155,6 +155,8 @@ def timeline(config: Config, seconds: float) -> Timeline:
         )
     if not (is_number(seconds) and 0 < seconds < float("inf")):
         raise ConfigError(f"seconds is {shown(seconds)}: give a finite number > 0.")
+    limit = config.training.max_seconds
+    seconds = seconds if limit is None else min(seconds, limit)
     records = Records()
     setup = build_resolved(config, NOTHING, untrained=Untrained(records=records))
     Notes()(*setup.notes)

@@ -1,10 +1,11 @@
-"""Figures of timelines: how many of the clients they show."""
+"""Timelines of tasks: the end of the run, and how many of the clients figures show."""
 
 import pytest
 
 from tests.drawn import recorded
+from wirelessfl import Config
 from wirelessfl.engine.tasks.handler import Span
-from wirelessfl.runs.timeline import ROWS, Timeline
+from wirelessfl.runs.timeline import ROWS, Timeline, timeline
 
 
 @pytest.mark.thorough(every=8)
@@ -24,3 +25,12 @@ def test_the_axis_tells_how_many_clients_are_shown(busy, clients, label, tmp_pat
     (panel,) = figures["timeline"].axes
     assert panel.get_ylabel() == label
     assert len(panel.collections[0].get_paths()) == min(busy, ROWS)
+
+
+@pytest.mark.parametrize("schedule", ["buffered", "simultaneous"])
+def test_a_timeline_ends_with_its_run(schedule):
+    flags = {"clients": 4, "hidden": (4,), "schedule": schedule, "step_seconds": 0.1}
+    flags |= {"dataset": "digits", "local_steps": 1, "rounds": 9}
+    limited = timeline(Config.from_flags("fedavg", **flags, max_seconds=0.25), 3.0)
+    assert limited == timeline(Config.from_flags("fedavg", **flags), 0.25)
+    assert max(span.end for span in limited.spans) <= limited.seconds == 0.25

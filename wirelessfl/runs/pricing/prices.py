@@ -163,6 +163,8 @@ class Prices:
         names |= {"backhaul_mib": "backhaul MiB per edge server"}
         if "joules" not in self.rows[0]:
             del names["joules"]
+        if not len(self):
+            return f"no round ends in {self.rows[-1]['sim_seconds']:.4g} s"
         lines = [f"{f'{len(self)} rounds':28}{'mean':>12}{'min':>12}{'max':>12}{'total':>12}"]
         for name, title in names.items():
             values = getattr(self, name)

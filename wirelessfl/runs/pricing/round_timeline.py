@@ -350,9 +350,12 @@ def round_timeline(
 
     def log(plan: Plan, trial: bool) -> None:
         if len(laps) >= MOST_ROUNDS:
+            length, most = f"seconds is {seconds}", f"at most {clock.now:.3g}"
+            if seconds is None:
+                length, most = f"rounds is {rounds}, with trial rounds and all cells", "fewer"
             raise ConfigError(
-                f"seconds is {seconds}: these are more than {MOST_ROUNDS} rounds, which a "
-                f"timeline does not show. Give at most {clock.now:.3g}."
+                f"{length}: these are more than {MOST_ROUNDS} rounds, which a timeline does not "
+                f"show. Give {most}."
             )
         first[:] = first or [plan]
         costs = ClientCosts.of(plan)

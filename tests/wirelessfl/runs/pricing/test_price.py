@@ -238,6 +238,12 @@ def test_wrong_numbers_of_rounds_are_refused(rounds):
         wirelessfl.price(settings("fedavg"), rounds)
 
 
+@pytest.mark.parametrize("schedule", ["rounds", "buffered", "simultaneous"])
+def test_runs_that_end_before_their_first_round_have_a_summary(schedule):
+    config = settings("fedavg", schedule=schedule, max_seconds=1e-9)
+    assert wirelessfl.price(config).summary() == "no round ends in 1e-09 s"
+
+
 def test_rounds_that_are_not_priced():
     with pytest.raises(ConfigError, match="1 rounds are priced"):
         wirelessfl.price(settings("fedavg"), 1).at_round(2)

@@ -98,6 +98,8 @@ def test_seconds_with_too_many_rounds_are_refused(monkeypatch):
     monkeypatch.setattr("wirelessfl.runs.pricing.round_timeline.MOST_ROUNDS", 3)
     with pytest.raises(ConfigError, match=r"seconds is 1000.0: .* than 3 rounds, .* Give at most"):
         of(seconds=1e3)
+    with pytest.raises(ConfigError, match=r"rounds is 3, with .* than 3 rounds, .* Give fewer"):
+        of(rounds=3, schedule="buffered", buffer=2)
     monkeypatch.setattr("wirelessfl.runs.timeline.MOST_SPANS", 9)
     requests = Config.from_flags("fedast", clients=4, requests=4, buffer=2)
     with pytest.raises(ConfigError, match=r"seconds is 1000.0: in .* more than 9 pieces of work"):
