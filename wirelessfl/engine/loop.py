@@ -144,7 +144,7 @@ class Handler(ABC):
 
     @abstractmethod
     def costs(self) -> dict[str, Any]:
-        """Running sums of the costs, as in rows."""
+        """Costs so far, as in rows."""
 
     def names(self, report: Report) -> dict[str, Any]:
         """What else a row of prices has: the names of what its round belongs to; none."""

@@ -138,6 +138,7 @@ def price(
             requests divided by the spread of updates, and redesigns), or the training of the run
             depends on the radio; or the run needs an object that is not given.
         DataError: the data set must be read, but is missing or damaged.
+        TrainingError: no merge follows, since all updates of requests miss ``cutoff_seconds``.
     """
     check_keywords(price, given, Given.__annotations__)
     if not isinstance(run, RunResult | Config | Mapping | str | PathLike):

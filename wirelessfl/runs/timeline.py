@@ -45,7 +45,7 @@ class Timeline:
     Args:
         tasks: names of the tasks.
         clients: number of clients of the run, including those without work.
-        seconds: simulated duration.
+        seconds: simulated duration, at most that of the run.
         spans: work of clients, in order of completion; work in progress comes last.
         merges: merges of all tasks, in order.
     """
@@ -139,7 +139,7 @@ def timeline(config: Config, seconds: float) -> Timeline:
 
     Args:
         config: settings of the run.
-        seconds: simulated seconds, > 0; ``max_seconds`` of the run ends it, too.
+        seconds: simulated seconds, > 0; those of the run if it ends before.
 
     Raises:
         ConfigError: the run has no requests to clients and no rounds of tasks, or ``seconds`` is
@@ -156,7 +156,6 @@ def timeline(config: Config, seconds: float) -> Timeline:
     if not (is_number(seconds) and 0 < seconds < float("inf")):
         raise ConfigError(f"seconds is {shown(seconds)}: give a finite number > 0.")
     limit = config.training.max_seconds
-    seconds = seconds if limit is None else min(seconds, limit)
     records = Records()
     setup = build_resolved(config, NOTHING, untrained=Untrained(records=records))
     Notes()(*setup.notes)
@@ -168,8 +167,8 @@ def timeline(config: Config, seconds: float) -> Timeline:
                 f"{MOST_SPANS} pieces of work, which a timeline does not show. Give fewer seconds."
             )
 
-    follow(setup, check, seconds)
+    follow(setup, check, seconds if limit is None else min(seconds, limit))
     assert isinstance(setup.handler, TaskHandler)
-    spans = [*records.spans, *setup.handler.under_way(seconds)]
-    names = list(config.tasks)
-    return Timeline(names, setup.network.clients, seconds, spans, records.merges)
+    end = setup.clock.now
+    spans = [*records.spans, *setup.handler.under_way(end)]
+    return Timeline(list(config.tasks), setup.network.clients, end, spans, records.merges)

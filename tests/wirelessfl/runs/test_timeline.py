@@ -34,3 +34,5 @@ def test_a_timeline_ends_with_its_run(schedule):
     limited = timeline(Config.from_flags("fedavg", **flags, max_seconds=0.25), 3.0)
     assert limited == timeline(Config.from_flags("fedavg", **flags), 0.25)
     assert max(span.end for span in limited.spans) <= limited.seconds == 0.25
+    whole = timeline(Config.from_flags("fedavg", **flags), 99.0)
+    assert whole.seconds == whole.merges[-1].seconds < 99.0

@@ -118,8 +118,8 @@ class AsynchronousCells(OneModel):
         for cell in cells:
             self.rounds_done[cell] += 1
             del self.sent[cell]
-        still = set(self.sent.values())
-        self._models = {version: m for version, m in self._models.items() if version in still}
+        versions = set(self.sent.values())
+        self._models = {version: m for version, m in self._models.items() if version in versions}
         self.parts = self.planner.redealt(self.learner.server.version, self.parts, cells)
 
     def _train(self, cells: Sequence[int]) -> None:
@@ -160,11 +160,11 @@ class AsynchronousCells(OneModel):
 
         The server stores the cloud's current model.
         """
-        now = self.learner.server.version
+        current = self.learner.server.version
         models = {
             f"{PREFIX}model.{version}.{name}": value
             for version, model in self._models.items()
-            if version != now
+            if version != current
             for name, value in model.items()
         }
         index = {} if self.parts.index is None else {INDEX: self.parts.index}

@@ -126,13 +126,13 @@ class ModelRounds(OneModel):
 
     def merge(self, number: int, left: Sequence[int] = ()) -> Plan:
         """Train a round with the clients that have not ``left``, merge it, and return its plan."""
-        begun = self.in_progress.pop(number)
-        plan = begun.plan.without(np.array(left, dtype=np.int64)) if left else begun.plan
+        entry = self.in_progress.pop(number)
+        plan = entry.plan.without(np.array(left, dtype=np.int64)) if left else entry.plan
         self.ledger.count(plan, trial=self.trial)
         if len(plan.clients):
-            self.learner.learn(plan, begun.broadcast)
+            self.learner.learn(plan, entry.broadcast)
         self.merged_at, self.delay = self.clock.now, 0.0
-        return begun.plan
+        return entry.plan
 
     def settle(self) -> list[int]:
         """Plan the issued rounds, with the model after all events at this time.

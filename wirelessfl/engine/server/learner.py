@@ -141,10 +141,10 @@ class Learner:
 
         rounds = [self.begin(work, broadcast) for work, broadcast in issued]
         together: dict[float, list[GlobalRound]] = {}
-        for begun in rounds:
-            together.setdefault(begun.planned.lr_share, []).append(begun)
+        for entry in rounds:
+            together.setdefault(entry.planned.lr_share, []).append(entry)
         for group in together.values():
-            numbers = sorted({begun.planned.round + 1 for begun in group})
+            numbers = sorted({entry.planned.round + 1 for entry in group})
             names = ", ".join(map(str, numbers))
             for number in range(group[0].planned.edge_rounds):
                 label = f"{self.title} {names}, edge round {number + 1}"

@@ -25,7 +25,7 @@ Log = Callable[[Plan, bool], None]
 
 @dataclass
 class Totals:
-    """Running sums of the costs of rounds.
+    """Running totals of the costs of rounds.
 
     Args:
         uplink_mib, downlink_mib, backhaul_mib, joules, lost, silent: see ``Price``; ``joules`` is
@@ -49,7 +49,7 @@ class Totals:
 
     @classmethod
     def of(cls, uplink: Uplink, settings: TrainingSettings, *, joules: bool = True) -> Self:
-        """Sums of no rounds; with ``joules``, those of equal shares if the uplink compares them."""
+        """Totals of no rounds; without ``joules``, neither energy nor equal shares are counted."""
         none = 0.0 if joules and uplink.equal_shares is not None else None
         late = None if settings.cutoff_seconds is None else 0
         return cls(
@@ -78,18 +78,18 @@ class Totals:
         self.equal_joules = (self.equal_joules or 0.0) + equal.joules
 
     def row(self) -> dict[str, float]:
-        """The sums that the run has, by name, for rows and checkpoints."""
+        """The totals that the run has, by name, for rows and checkpoints."""
         return {name: value for name, value in asdict(self).items() if value is not None}
 
 
 class Ledger:
-    """Costs of rounds: their sums, and joules, participation and arrivals of each client.
+    """Costs of rounds: their totals, and joules, participation and arrivals of each client.
 
     It covers training and trial rounds. Clients that have not taken part yet need no memory.
 
     Args:
         clients: number of clients of the network.
-        totals: the sums; None for those of all costs.
+        totals: those of no rounds; None to count all costs.
     """
 
     def __init__(self, clients: int, totals: Totals | None = None) -> None:
@@ -142,11 +142,11 @@ class Ledger:
             self.log(plan, trial)
 
     def row(self) -> dict[str, float]:
-        """The sums, and the energy of the client that has used the most, as in rows."""
+        """The totals, and the energy of the client that has used the most, as in rows."""
         return self.totals.row() | {"joules_max": self.most_joules}
 
     def add(self, clients: IntArray, joules: FloatArray | None, arrived: BoolArray) -> None:
-        """Add a round of these clients, without its sums.
+        """Add a round of these clients, without its totals.
 
         Args:
             clients: [senders], the participating clients, in order.
@@ -199,7 +199,7 @@ class Ledger:
 
 @dataclass
 class ExtraCosts:
-    """Running sums of the extra costs of warm starts, and of dropped updates.
+    """Running totals of the extra costs of warm starts, and of dropped updates.
 
     Args:
         extra_rounds: number of trial rounds.

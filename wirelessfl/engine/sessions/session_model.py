@@ -140,7 +140,7 @@ class SessionModel:
 
     @property
     def trial(self) -> Learner:
-        """Copy of the training for trial rounds; it starts from the trial model."""
+        """Copy of the learner for trial rounds; it starts from the trial model."""
         if self._trial is None:
             self._trial = self.learner.branch(self.trial_stream)
             self._trial.server.begin(self.warm_start.trial_model(self.opening()))

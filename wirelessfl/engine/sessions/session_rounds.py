@@ -127,9 +127,9 @@ class SessionRounds(OneModel):
         changes = self.attendance.new_changes()
         gone = [c.client for c in changes if not c.joins and c.client in self.server.present]
         for trial, rounds in self.rounds.items():
-            for begun in rounds.in_progress.values():
-                if gone and self.clock.now < begun.ends:
-                    senders = set(begun.plan.clients.tolist())
+            for entry in rounds.in_progress.values():
+                if gone and self.clock.now < entry.ends:
+                    senders = set(entry.plan.clients.tolist())
                     self.left[trial] += [client for client in gone if client in senders]
         if gone:
             self._departed = True

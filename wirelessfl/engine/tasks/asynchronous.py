@@ -5,12 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-if TYPE_CHECKING:
-    from torch import Tensor
-
-    from wirelessfl.engine.tasks.learner import TaskLearner
-
-
 from wirelessfl.base.errors import TrainingError
 from wirelessfl.engine.events import (
     Aggregate,
@@ -29,6 +23,11 @@ from wirelessfl.engine.events import (
 from wirelessfl.engine.tasks.handler import Merged, Records, Span, TaskHandler
 from wirelessfl.engine.tasks.requests import Requests
 
+if TYPE_CHECKING:
+    from torch import Tensor
+
+    from wirelessfl.engine.tasks.learner import TaskLearner
+
 LATE_IN_A_ROW, LATE_PER_CLIENT = 1000, 20
 """A run ends with an error if more updates in a row than both this number, and this many per
 client, miss the cut-off: no aggregation would follow."""
@@ -38,18 +37,20 @@ class Asynchronous(TaskHandler):
     """Carries out the decisions of ``BufferedScheduler``.
 
     Args:
-        models: model of each task.
+        learners: the learner of each task.
         requests: training requests in progress.
         records: optional lists that receive all merges.
     """
 
+    starts_again = False
+
     def __init__(
         self,
-        models: Sequence[TaskLearner],
+        learners: Sequence[TaskLearner],
         requests: Requests,
         records: Records | None = None,
     ) -> None:
-        super().__init__(models, requests.ledger, records)
+        super().__init__(learners, requests.ledger, records)
         self.requests = requests
         self._late_in_a_row = 0
         self._asked: list[Ask] = []
@@ -62,16 +63,16 @@ class Asynchronous(TaskHandler):
         elif type(event) is Returned:
             self._late_in_a_row = 0
             self.ledger.returned[event.task] += 1
-            self.models[event.task].came_back(event.request)
+            self.learners[event.task].came_back(event.request)
         elif type(event) is Transmitted:
             self.ledger.returned[event.task] += len(event.requests)
             for number in event.requests:
-                self.models[event.task].came_back(number)
+                self.learners[event.task].came_back(number)
         return event
 
     def _gave_up(self, task: int, number: int) -> None:
         self.ledger.late[task] += 1
-        self.models[task].gave_up(number)
+        self.learners[task].gave_up(number)
         self._late_in_a_row += 1
         if self._late_in_a_row > max(LATE_IN_A_ROW, LATE_PER_CLIENT * self.requests.clients):
             raise TrainingError(
@@ -91,22 +92,22 @@ class Asynchronous(TaskHandler):
                 self.ledger.merges[task] += 1
                 transmissions = self.requests.transmissions
                 draw = None if transmissions is None else transmissions.draw
-                self.models[task].merge_updates(numbers, staleness, draw=draw)
+                self.learners[task].merge_updates(numbers, staleness, draw=draw)
                 if self.records is not None:
                     now = self.requests.clock.now
                     self.records.merges.append(Merged(task, now, tuple(staleness)))
             case Drop(task, number):
-                self.models[task].drop(number)
+                self.learners[task].drop(number)
                 if self.records is not None:  # the latest span is that of this update
                     self.records.spans[-1] = self.records.spans[-1]._replace(how="too stale")
             case Cancel(task):
                 self._asked = [ask for ask in self._asked if ask.task != task]
                 self.requests.cancel(task)
-                self.models[task].end()
+                self.learners[task].end()
             case Measure(tasks):
-                spread: list[float | None] = [None] * len(self.models)
+                spread: list[float | None] = [None] * len(self.learners)
                 for task in tasks:
-                    spread[task] = self.models[task].spread()
+                    spread[task] = self.learners[task].spread()
                 return Measured(tuple(spread))
         return None
 
@@ -117,16 +118,16 @@ class Asynchronous(TaskHandler):
         """
         for ask in self._asked:
             task = ask.task
-            model, version = self.models[task], self.ledger.merges[task]
+            learner, version = self.learners[task], self.ledger.merges[task]
             for _ in range(ask.count):
-                request = self.requests.ask(task, version, model.share)
+                request = self.requests.ask(task, version, learner.share)
                 self.ledger.down[task] += request.share
-                model.issue(request)
+                learner.issue(request)
             self.ledger.issued[task] += ask.count
         self._asked = []
         transmissions = self.requests.transmissions
         if transmissions is not None and (due := transmissions.due) is not None:
-            load = self.models[due.task].air_load(due.numbers)
+            load = self.learners[due.task].air_load(due.numbers)
             transmissions.begin(self.ledger.merges[due.task], load)
 
     def under_way(self, now: float) -> list[Span]:
@@ -137,8 +138,6 @@ class Asynchronous(TaskHandler):
             if request.begun is not None
         ]
 
-    starts_again = False
-
     def status(self, task: int) -> dict[str, Any]:
         """Further fields of a task's row: updates that missed the cut-off, if there is one."""
         return {} if self.requests.cutoff is None else {"late": self.ledger.late[task]}
@@ -148,6 +147,6 @@ class Asynchronous(TaskHandler):
         return {"requests": self.requests.snapshot(), **self.ledger.snapshot()}
 
     def restore(self, tensors: Mapping[str, Tensor], state: Mapping[str, Any]) -> None:
-        """Continue from a snapshot; the models restore their own state."""
+        """Continue from a snapshot; the learners restore their own state."""
         self.requests.restore(state["requests"])
         self.ledger.restore(tensors, state)

@@ -54,16 +54,18 @@ class TaskHandler(Handler):
     """Carries out the decisions of a schedule for tasks.
 
     Args:
-        models: model of each task.
+        learners: the learner of each task.
         ledger: costs of the tasks.
         records: optional lists that receive the clients' work and all merges.
     """
 
+    learners: Sequence[TaskLearner]
+
     def __init__(
-        self, models: Sequence[TaskLearner], ledger: TaskLedger, records: Records | None
+        self, learners: Sequence[TaskLearner], ledger: TaskLedger, records: Records | None
     ) -> None:
-        super().__init__(models)
-        self.models, self.ledger, self.records = models, ledger, records
+        super().__init__(learners)
+        self.ledger, self.records = ledger, records
 
     @abstractmethod
     def status(self, task: int) -> dict[str, Any]:
@@ -75,12 +77,12 @@ class TaskHandler(Handler):
 
     def costs(self) -> dict[str, Any]:
         """Traffic and energy of all tasks so far, mean over the registered clients."""
-        ledger, clients = self.ledger, len(self.models[0].server.weights.node_of)
+        ledger, clients = self.ledger, len(self.learners[0].server.weights.node_of)
         sent = received = 0.0
-        for task, model in enumerate(self.models):
-            beside = model.beside * ledger.returned[task]
-            sent += ledger.up[task] * model.elements.up + beside
-            received += ledger.down[task] * model.elements.down
+        for task, learner in enumerate(self.learners):
+            side = learner.side_elements * ledger.returned[task]
+            sent += ledger.up[task] * learner.elements.up + side
+            received += ledger.down[task] * learner.elements.down
         return {
             "uplink_mib": MIB_PER_ELEMENT * sent / clients,
             "downlink_mib": MIB_PER_ELEMENT * received / clients,
@@ -92,7 +94,7 @@ class TaskHandler(Handler):
     def names(self, report: Report) -> dict[str, Any]:
         """Name of the task."""
         assert report.task is not None
-        return {"task": self.models[report.task].name}
+        return {"task": self.learners[report.task].name}
 
     def fields(self, report: Report) -> RowFields:
         """Number of the round and name of the task, its status, and the costs of all tasks."""
@@ -102,5 +104,5 @@ class TaskHandler(Handler):
         return RowFields(head, status | self.costs(), {})
 
     def tensors(self) -> dict[str, Tensor]:
-        """Energy of the clients, for a checkpoint; the models save their own tensors."""
+        """Energy of the clients, for a checkpoint; the learners save their own tensors."""
         return self.ledger.spent.tensors()

@@ -1,4 +1,4 @@
-"""Training of a task: its server, its clients' updates, and the evaluation of its model."""
+"""The learner of a task: its server, the updates of its clients, and their merges."""
 
 from __future__ import annotations
 
@@ -120,7 +120,7 @@ class TaskLearner(Learner):
         return Elements.of(self.server.rule, self.spec, self.compression)
 
     @property
-    def beside(self) -> int:
+    def side_elements(self) -> int:
         """Number of values that each update sends besides its payloads."""
         return self.server.uplink.side_elements * len(self.server.rule.payloads)
 

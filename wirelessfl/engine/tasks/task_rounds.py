@@ -32,7 +32,7 @@ class TaskRounds(TaskHandler):
     """Carries out the decisions of ``SimultaneousScheduler``.
 
     Args:
-        models: model of each task.
+        learners: the learner of each task.
         clock: virtual clock.
         delays: latency model.
         assignment: assigns clients to tasks.
@@ -45,7 +45,7 @@ class TaskRounds(TaskHandler):
 
     def __init__(
         self,
-        models: Sequence[TaskLearner],
+        learners: Sequence[TaskLearner],
         clock: Clock,
         delays: Delays,
         assignment: Assignment,
@@ -54,11 +54,11 @@ class TaskRounds(TaskHandler):
         records: Records | None = None,
         uploads: GroupUploads | None = None,
     ) -> None:
-        super().__init__(models, TaskLedger.none(len(models), settings.clients), records)
+        super().__init__(learners, TaskLedger.none(len(learners), settings.clients), records)
         self.clock, self.delays = clock, delays
         self.assignment, self.settings = assignment, settings
         self.stream, self.uploads = stream, uploads
-        self.running = list(range(len(models)))
+        self.running = list(range(len(learners)))
         self.merged: dict[int, tuple[int, int]] = {}
         self._drop_outs = DropOuts(settings.drop_out, stream.child("drop-outs"))
         self._due: list[int] = []
@@ -100,14 +100,14 @@ class TaskRounds(TaskHandler):
             dice = self.stream.child("available").generator(number)
             pool = pool[dice.choice(len(pool), available, replace=False, shuffle=False)]
             pool.sort()
-        shares = np.zeros(len(self.models), dtype=np.int64)
+        shares = np.zeros(len(self.learners), dtype=np.int64)
         for task, count in allocation.items():
             shares[task] = count
         sets = self.assignment.choose(number, pool, shares)
         chosen = {task: sets[task] for task in allocation}
         first = self.settings.first
         numbered = number * available
-        parts = {task: self.models[task].shares(who) for task, who in chosen.items()}
+        parts = {task: self.learners[task].shares(who) for task, who in chosen.items()}
         upload = None if self.uploads is None else self._upload
         cutoff = self.settings.cutoff or math.inf
         times = round_times(
@@ -119,7 +119,7 @@ class TaskRounds(TaskHandler):
     def _upload(self, task: int, clients: IntArray, chosen: IntArray) -> GroupUpload:
         """Simultaneous upload of these clients of a task, for its next merge."""
         assert self.uploads is not None
-        load = self.models[task].air_load_of_round(clients, chosen)
+        load = self.learners[task].air_load_of_round(clients, chosen)
         return self.uploads.upload(task, self.ledger.merges[task], clients, load)
 
     def _count(self, plan: TaskRound) -> None:
@@ -140,12 +140,12 @@ class TaskRounds(TaskHandler):
         """Train and merge the awaited updates of a round."""
         losses: list[FloatArray] = []
         for place, task in enumerate(plan.tasks):
-            clients, model = plan.chosen[place], self.models[task]
+            clients, learner = plan.chosen[place], self.learners[task]
             awaited = clients[plan.times.awaited[place]]
             if self.assignment.wants_losses:
-                losses.append(model.mean_losses(awaited))
+                losses.append(learner.mean_losses(awaited))
             if len(awaited) and task in self.running:
-                model.train_round(awaited, clients, draw=plan.times.draws[place])
+                learner.train_round(awaited, clients, draw=plan.times.draws[place])
                 self.ledger.merges[task] += 1
                 if self.records is not None:
                     fresh = (0,) * len(awaited)
@@ -159,8 +159,8 @@ class TaskRounds(TaskHandler):
         loss, or with one that is not finite after divergence, are omitted.
         """
         no_clients, empty = np.zeros(0, dtype=np.int64), np.zeros(0)
-        chosen, seconds = [no_clients] * len(self.models), [empty] * len(self.models)
-        losses_of = [empty] * len(self.models)
+        chosen, seconds = [no_clients] * len(self.learners), [empty] * len(self.learners)
+        losses_of = [empty] * len(self.learners)
         for place, task in enumerate(plan.tasks):
             took = np.minimum(plan.times.seconds[place], plan.times.length)
             reported = np.ones(len(took), dtype=np.bool_)

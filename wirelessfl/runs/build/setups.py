@@ -116,12 +116,12 @@ class Setup:
 
     @property
     def learners(self) -> Sequence[Learner]:
-        """The training of each model."""
+        """The learner of each model."""
         return self.handler.learners
 
     @property
     def learner(self) -> Learner:
-        """The training of a run of one model."""
+        """The learner of a run of one model."""
         return self.one_model.learner
 
     @property

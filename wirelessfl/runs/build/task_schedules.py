@@ -42,7 +42,7 @@ def build_times(
     config: Config,
     network: Network,
     delays: Delays,
-    models: Sequence[TaskLearner],
+    learners: Sequence[TaskLearner],
     stream: Stream,
     untrained: Untrained | None = None,
 ) -> Times:
@@ -52,7 +52,7 @@ def build_times(
         config: the run's settings.
         network: cells and clients.
         delays: latency model of the requests, see ``build_delays``.
-        models: model of each task.
+        learners: the learner of each task.
         stream: the run's randomness.
         untrained: how a run is built that is not trained; None to train it.
     """
@@ -91,12 +91,12 @@ def build_times(
             transmissions=None if uploads is None else Transmissions(clock, uploads),
             records=records,
         )
-        return Times(clock, scheduler, Asynchronous(models, requests, records))
+        return Times(clock, scheduler, Asynchronous(learners, requests, records))
     rule = config.assignment
     assert rule is not None, "rounds of tasks have one"
     available = round(settings.availability * network.clients)
     handler = TaskRounds(
-        models,
+        learners,
         clock,
         delays,
         rule.begin(network.clients, len(tasks), stream.child("assignment")),

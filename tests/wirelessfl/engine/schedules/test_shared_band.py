@@ -163,8 +163,8 @@ def test_restored_snapshots_continue_identically():
         state = json.loads(state)
         schedule2.restore(state["schedule"])
         handler2.restore(tensors, state["handler"])
-        handler2.models[0].issue = lambda request: None
-        handler2.models[0].merge_updates = lambda requests, staleness, draw: None
+        handler2.learners[0].issue = lambda request: None
+        handler2.learners[0].merge_updates = lambda requests, staleness, draw: None
         go(clock2, schedule2, handler2, lambda: None)
         assert spans2 == spans[spans_done:]
         assert merges2 == merges[merges_done:]
