@@ -135,7 +135,8 @@ def timeline(config: Config, seconds: float) -> Timeline:
     """Simulate the first ``seconds`` of a run of tasks without training.
 
     Clock and random streams are the run's. Times equal the run's until the first decision that
-    depends on a model: a task reaches its target, or requests are reallocated dynamically.
+    depends on a model: a task reaches its target, requests are reallocated dynamically, or clients
+    are assigned by losses.
 
     Args:
         config: settings of the run.
