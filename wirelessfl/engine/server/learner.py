@@ -50,6 +50,8 @@ class Learner:
         compression: Compression | None = None,
     ) -> None:
         self.server, self._local, self.spec = server, local, spec
+        self.trains = local is not None
+        """Whether clients train."""
         self.stream, self.title, self.compression = stream, title, compression
         self._evaluation = evaluation
         self.steps_done = StepsDone()
@@ -63,11 +65,6 @@ class Learner:
         """[nodes], weights of the nodes in a merge; None for those of their clients."""
         self.client_losses: ClientLosses | None = None
         """Evaluates the server's model on the clients' samples; None if nothing needs it."""
-
-    @property
-    def trains(self) -> bool:
-        """Whether clients train."""
-        return self._local is not None
 
     @property
     def local(self) -> LocalTraining:

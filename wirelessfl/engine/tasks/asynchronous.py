@@ -116,18 +116,19 @@ class Asynchronous(TaskHandler):
 
         If the channel is free, the first waiting transmission starts.
         """
+        down = self.ledger.down
         for ask in self._asked:
             task = ask.task
             learner, version = self.learners[task], self.ledger.merges[task]
             for _ in range(ask.count):
                 request = self.requests.ask(task, version, learner.share)
-                self.ledger.down[task] += request.share
+                down[task] += request.share
                 learner.issue(request)
             self.ledger.issued[task] += ask.count
         self._asked = []
         transmissions = self.requests.transmissions
         if transmissions is not None and (due := transmissions.due) is not None:
-            load = self.learners[due.task].air_load(due.numbers)
+            load = self.learners[due.task].air_load(due.requests)
             transmissions.begin(self.ledger.merges[due.task], load)
 
     def under_way(self, now: float) -> list[Span]:

@@ -93,6 +93,7 @@ class TaskLearner(Learner):
             self._deferred = DeferredTraining(
                 local, server.rule, server.states, submodels, lr_share, title, gives_up
             )
+        self._splits = submodels.assigner.of_clients
         self.node_weights = [1.0]  # of the only node of a star: no product of weights rounds
         self.begun: set[int] = set()
         """Clients that have trained, or will train a pending request."""
@@ -145,6 +146,8 @@ class TaskLearner(Learner):
 
     def share(self, client: int) -> float:
         """Fraction of the model's parameters that a request would train at a client now."""
+        if not self._splits:  # simulations ask for each request
+            return 1.0
         return self.submodels.share(client, self.server.version)
 
     def shares(self, clients: IntArray) -> FloatArray:
@@ -153,17 +156,15 @@ class TaskLearner(Learner):
 
     def issue(self, request: Request) -> None:
         """Send the current model to a client."""
-        client, version = request.client, request.version
-        lost = request.lost_after is not None
-        if not lost:
-            self.issued[request.number] = client, version
         if not self.trains:
             return
+        client, version = request.client, request.version
         if self.sent is not None:
             self.sent[version] = self.sent.get(version, 0) + 1
         first = self.steps_done[client]
         self.steps_done[client] += self.local.steps.of(client)
-        if not lost:  # otherwise the update will be lost: do not train
+        if request.lost_after is None:  # otherwise the update will be lost: do not train
+            self.issued[request.number] = client, version
             if self.deferred.lacks_model(version):
                 self.deferred.keep_model(version, self._broadcast())
             fresh = client not in self.begun
@@ -192,23 +193,24 @@ class TaskLearner(Learner):
         if number not in self.issued:  # its client would have dropped out
             return
         client, _ = self.issued.pop(number)
-        if self.trains and self.deferred.drop(number):
+        if self.deferred.drop(number):
             self.begun.discard(client)
 
     def drop(self, number: int) -> None:
         """Drop an update that has returned; its client keeps the state that its training left."""
-        client, _ = self.issued.pop(number)
         if not self.trains:
             return
         self.back.remove(number)
+        client, _ = self.issued.pop(number)
         if self.deferred.keeps_state:
             self.deferred.take((number,))
         elif self.deferred.drop(number):
             self.begun.discard(client)
 
-    def air_load(self, requests: Sequence[int]) -> Load:
+    def air_load(self, requests: Sequence[Request]) -> Load:
         """Load of a simultaneous transmission by the clients of these requests."""
-        clients, versions = zip(*(self.issued[number] for number in requests), strict=True)
+        clients = [request.client for request in requests]
+        versions = [request.version for request in requests]
         return self._air_load(np.array(clients), self.submodels.of_requests(clients, versions))
 
     def air_load_of_round(self, clients: IntArray, chosen: IntArray) -> Load:
@@ -245,8 +247,6 @@ class TaskLearner(Learner):
                 rows are in the order of ``requests``, which are then sorted by client.
         """
         if not self.trains:
-            for number in requests:
-                del self.issued[number]
             self.server.version += 1
             return
         updates = self.deferred.take(requests)

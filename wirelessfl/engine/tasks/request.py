@@ -223,8 +223,6 @@ class RequestSubmodels:
 
     def share(self, client: int, version: int) -> float:
         """Fraction of the full model's parameters in a request's submodel."""
-        if not self.assigner.of_clients:  # simulations ask for each request
-            return 1.0
         submodels, row = self._one(client, version)
         if submodels is None:
             return 1.0

@@ -94,6 +94,7 @@ class Requests:
             self.busy = BusyClients(clients, busy_clients, idle_first=at_once)
         self.issued = 0
         self.ledger = TaskLedger.none(tasks, clients)
+        self._spent = self.ledger.spent
         self.queues: dict[int, deque[Request]] = {}
         self.out: dict[int, Request] = {}
         self._places = uniform(stream.child("clients"))
@@ -176,7 +177,7 @@ class Requests:
         if number is None:
             return None
         request = self.out[number]
-        self.ledger.spent.add(request.client, uploads.finish(request))
+        self._spent.add(request.client, uploads.finish(request))
         self._over(request, "done")
         uploads.await_next()
         return Returned(request.number, request.task, request.version)
@@ -195,7 +196,7 @@ class Requests:
         if ended is None:
             return None
         transmission, spent = ended
-        self.ledger.spent.include(transmission.clients, spent)
+        self._spent.include(transmission.clients, spent)
         for request in transmission.requests:
             self._over(request, "done")
         versions = [request.version for request in transmission.requests]
@@ -218,7 +219,7 @@ class Requests:
     def _stop(self, request: Request) -> None:
         """Let the client of a dropped request stop its training or upload."""
         if self.uploads is not None and request in self.uploads:
-            self.ledger.spent.add(request.client, self.uploads.cancel(request))
+            self._spent.add(request.client, self.uploads.cancel(request))
         self._over(request, "cancelled")
 
     def _forget(self, request: Request) -> None:
@@ -232,7 +233,7 @@ class Requests:
         if request.begun is not None:
             seconds = self.clock.now - request.begun
             task, client, share = request.task, request.client, request.share
-            self.ledger.spent.add(client, self.delays.compute_joules(task, client, seconds, share))
+            self._spent.add(client, self.delays.compute_joules(task, client, seconds, share))
         if how == "done":
             self.ledger.up[request.task] += request.share
         if self.records is not None and request.begun is not None:
@@ -252,7 +253,7 @@ class Requests:
         stopped = None if self.transmissions is None else self.transmissions.cancel(task)
         if stopped is not None:
             transmission, spent = stopped
-            self.ledger.spent.include(transmission.clients, spent)
+            self._spent.include(transmission.clients, spent)
         dropped = [request for request in self.out.values() if request.task == task]
         for request in dropped:
             request.dropped = True

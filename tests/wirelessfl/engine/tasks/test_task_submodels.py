@@ -1,5 +1,7 @@
 """Submodels of requests: dependence on client and version, masked reference, costs."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 import torch
@@ -174,8 +176,9 @@ def test_clients_load_the_channel_with_the_elements_of_their_submodels(task, kin
         learner.server.version = version
         made.issue(learner, number, client)
     awaited = np.array([0, 3])
+    requests = [SimpleNamespace(client=client, version=version) for client, version in sent]
     loads = {
-        ((1, 0), (3, 0), (2, 1)): learner.air_load([0, 1, 3]),
+        ((1, 0), (3, 0), (2, 1)): learner.air_load([requests[row] for row in (0, 1, 3)]),
         ((0, 1), (3, 1)): learner.air_load_of_round(awaited, np.arange(4)),
     }
     for who, load in loads.items():
