@@ -43,7 +43,7 @@ BUDGETS: dict[str, int] = {
     "wirelessfl.config": 3820,
     "wirelessfl.engine": 10760,
     "wirelessfl.air": 4160,
-    "wirelessfl.algorithms": 3640,
+    "wirelessfl.algorithms": 3630,
     "wirelessfl.training": 5470,
     "wirelessfl.models": 5090,
     "wirelessfl.data": 6020,
