@@ -115,8 +115,8 @@ def price(
         run: a configuration, nested tables of settings, or the path of a TOML file; or a trained
             run or its folder.
         rounds: number of rounds, of all sessions, or of merges of asynchronous cells or of each
-            task; None for all rounds of the run, up to ``max_seconds`` if it is set. Of a trained
-            run, at most those of its rows.
+            task, which then ends; None for all rounds of the run, up to ``max_seconds`` if it is
+            set. Of a trained run, at most those of its rows.
         network: network to use instead of the run's: a network, the import path of one, or settings
             of the network, layout, path loss and fading by the names of their flags, such as
             ``{"bandwidth_hz": 2e6}``; or a sequence of these.

@@ -94,9 +94,9 @@ class Structure:
         """
         shapes = self.model.shapes
         if scheme not in self._found and shapes is not None:
-            known = partition_of(self.spec, shapes.fully_connected, scheme)
-            if known is not None:
-                self._found[scheme] = known
+            partition = partition_of(self.spec, shapes.fully_connected, scheme)
+            if partition is not None:
+                self._found[scheme] = partition
         if scheme not in self._found:
             from wirelessfl.training.trial import check_partition  # loads PyTorch
 

@@ -1,7 +1,9 @@
 """Simulated runs of the buffered schedule, without training."""
 
+import numpy as np
+
+from channels import Load
 from channels.streams import Stream
-from tests.wirelessfl.engine.tasks.silent import Silent
 from wirelessfl.air.delays import Delays
 from wirelessfl.engine.events import Deadline, Started
 from wirelessfl.engine.loop import simulate
@@ -9,6 +11,30 @@ from wirelessfl.engine.schedules import BufferedScheduler, Clock, TaskPlan
 from wirelessfl.engine.tasks.asynchronous import Asynchronous
 from wirelessfl.engine.tasks.handler import Records
 from wirelessfl.engine.tasks.requests import Requests
+
+
+class Silent:
+    """The learner of a task that does nothing; simultaneous updates have ``elements`` values."""
+
+    def __init__(self, elements=0):
+        self.elements = elements
+
+    def nothing(self, *args, **options):
+        """Any other call of a handler."""
+
+    issue = came_back = gave_up = drop = merge_updates = end = spread = train_round = nothing
+
+    def share(self, client):
+        return 1.0
+
+    def shares(self, clients):
+        return np.ones(len(clients))
+
+    def air_load(self, requests):
+        return Load(elements=np.full(len(requests), self.elements))
+
+    def air_load_of_round(self, clients, chosen):
+        return Load(elements=np.full(len(clients), self.elements))
 
 
 class Listed(Delays):

@@ -5,7 +5,7 @@ import numpy as np
 from channels import Load, Network
 from channels.streams import Stream
 from tests.wirelessfl.engine.schedules import buffered
-from tests.wirelessfl.engine.tasks.silent import Silent
+from tests.wirelessfl.engine.schedules.buffered import Silent
 from wirelessfl.air.uplinks.aircomp import AirComp
 from wirelessfl.engine.schedules import BufferedScheduler, Clock, TaskPlan
 from wirelessfl.engine.tasks.asynchronous import Asynchronous

@@ -3,7 +3,7 @@
 from collections import Counter
 
 from channels.streams import Stream
-from tests.wirelessfl.engine.tasks.silent import Silent
+from tests.wirelessfl.engine.schedules.buffered import Silent
 from wirelessfl.air.delays import Delays
 from wirelessfl.engine.events import Ask, Cancel, Deadline, Started
 from wirelessfl.engine.loop import simulate

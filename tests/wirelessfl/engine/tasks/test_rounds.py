@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from channels import section_vi_c
 from channels.streams import Stream
-from tests.wirelessfl.engine.tasks.silent import Silent
+from tests.wirelessfl.engine.schedules.buffered import Silent
 from wirelessfl.air.delays import Delays, Elements, Wireless
 from wirelessfl.air.uplinks import UPLINKS
 from wirelessfl.engine.assignment import RandomAssignment

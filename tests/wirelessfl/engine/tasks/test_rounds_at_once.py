@@ -8,7 +8,7 @@ import pytest
 
 from channels import Load, Network
 from channels.streams import Stream
-from tests.wirelessfl.engine.tasks.silent import Silent
+from tests.wirelessfl.engine.schedules.buffered import Silent
 from wirelessfl.air.delays import Delays
 from wirelessfl.air.uplinks.aircomp import AirComp
 from wirelessfl.engine.assignment import RandomAssignment

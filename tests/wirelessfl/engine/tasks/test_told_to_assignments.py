@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from channels.streams import Stream
-from tests.wirelessfl.engine.tasks.silent import Silent
+from tests.wirelessfl.engine.schedules.buffered import Silent
 from wirelessfl.air.delays import Delays
 from wirelessfl.engine.assignment import RandomAssignment
 from wirelessfl.engine.events import Arrived, Cancel, Give, Merge

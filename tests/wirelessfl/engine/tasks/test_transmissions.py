@@ -7,6 +7,7 @@ import pytest
 
 from channels import Load
 from channels.streams import Stream
+from tests.wirelessfl.engine.schedules.buffered import Silent
 from tests.wirelessfl.engine.tasks.groups import (
     AIRCOMP,
     SYMBOL_SECONDS,
@@ -19,7 +20,6 @@ from tests.wirelessfl.engine.tasks.groups import (
     sent_watts,
     simulated,
 )
-from tests.wirelessfl.engine.tasks.silent import Silent
 from wirelessfl.air.delays import Elements, Wireless
 from wirelessfl.air.links import Links, TrainingSettings
 from wirelessfl.air.participants import Participants

@@ -8,7 +8,7 @@ import pytest
 
 from channels import Network, Rician
 from channels.streams import Stream
-from tests.wirelessfl.engine.tasks.silent import Silent
+from tests.wirelessfl.engine.schedules.buffered import Silent
 from wirelessfl.air.delays import Elements, Wireless
 from wirelessfl.air.uplinks.ofdma import Ofdma
 from wirelessfl.air.uplinks.tdma import Tdma
