@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import cached_property, partial
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from channels.arguments import checked
 from channels.arrays import ComplexArray, FloatArray, IntArray
@@ -61,6 +61,10 @@ class Network(PhysicalNetwork):
     def _root(self) -> ComplexArray:
         return correlation_root(self.antennas, self.antenna_correlation)
 
+    @cached_property
+    def _amplitude(self) -> NDArray[np.float32]:
+        return (10 ** (self.path_gain_db / 20))[:, None].astype(np.float32)
+
     @checked()
     def draw(self, stream: Stream, index: int = 0, clients: ArrayLike | None = None) -> ChannelDraw:
         """The channels of one block.
@@ -76,10 +80,7 @@ class Network(PhysicalNetwork):
         if clients is not None:
             return self.of(clients).draw(stream, index)
         h = self.fading.draw(stream, index, self.numbers, self._root)
-        amplitude = 10 ** (self.path_gain_db / 20)
-        return ChannelDraw(
-            self, h * amplitude[:, None].astype(np.float32), self._noise_rise(stream, index)
-        )
+        return ChannelDraw(self, h * self._amplitude, self._noise_rise(stream, index))
 
     def _noise_rise(self, stream: Stream, index: int) -> FloatArray | None:
         """Noise and interference of a block over noise [cells]; None without interference."""
@@ -157,13 +158,15 @@ class Network(PhysicalNetwork):
             raise TypeError(f"indices is {shown(indices)}: give several blocks, e.g. range(10).")
         if clients is not None:
             return self.of(clients).draws(stream, indices)
-        blocks = [self.draw(stream, index) for index in indices]
+        blocks = [*indices]
         if not blocks:
             return ChannelDraw(self, np.empty((0, self.clients, self.antennas), np.complex64))
-        rises = [block.noise_rise for block in blocks if block.noise_rise is not None]
-        return ChannelDraw(
-            self, np.stack([block.h for block in blocks]), np.stack(rises) if rises else None
+        h = np.stack(
+            [self.fading.draw(stream, index, self.numbers, self._root) for index in blocks]
         )
+        noise = [self._noise_rise(stream, index) for index in blocks]
+        rises = [rise for rise in noise if rise is not None]
+        return ChannelDraw(self, h * self._amplitude, np.stack(rises) if rises else None)
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -24,7 +24,7 @@ from channels.arrays import FloatArray, IntArray
 from solvers import EnergyWithinDeadline, OptimalBands
 from solvers.access.many_bands import ManyBands
 from wirelessfl.air.plan import Plan
-from wirelessfl.air.round_price import cell_seconds
+from wirelessfl.air.round_price import cell_seconds, mean_joules
 from wirelessfl.air.uplinks.checked import checked_access
 from wirelessfl.config import Config
 from wirelessfl.engine.rounds.planner import Planner
@@ -151,16 +151,17 @@ class RecordedRounds:
 
     def _joules(self, service: Service, count: int) -> tuple[FloatArray, FloatArray]:
         """Mean joules up to each round, and those of the client with the most, each as seconds."""
-        clients = self.planner.network.clients
-        rows = self.planner.settings.edge_rounds * service.joules.reshape(count, -1)
+        clients, edge_rounds = self.planner.network.clients, self.planner.settings.edge_rounds
         spent = np.zeros((count, clients))
         joules, most = np.empty((2, count, len(self.plans)))
         ends = np.cumsum([self._blocks * len(plan.clients) for plan in self.plans])[:-1]
-        for number, part in enumerate(np.split(rows, ends, 1)):
+        for number, part in enumerate(np.split(service.joules.reshape(count, -1), ends, 1)):
             senders = self.plans[number].clients
-            by_client = part.reshape(count, -1, len(senders)).mean(1)
-            joules[:, number] = by_client.sum(1) / clients
-            spent[:, slice(None) if len(senders) == clients else senders] += by_client
+            blocks = part.reshape(count, -1, len(senders))
+            joules[:, number] = mean_joules(blocks, edge_rounds, clients)
+            spent[:, slice(None) if len(senders) == clients else senders] += (
+                edge_rounds * blocks.mean(1)
+            )
             most[:, number] = spent.max(1)
         return joules.cumsum(1), most
 
