@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from channels.arrays import FloatArray
 from wirelessfl.air.client_costs import ClientCosts
+from wirelessfl.base.wording import count_of
 from wirelessfl.training.steps import StepCounts
 
 WHOLE = (
@@ -78,8 +79,9 @@ class ClientLog:
         return len(np.unique(self["entry"]))
 
     def __repr__(self) -> str:
-        clients = len(np.unique(self["client"]))
-        return f"<ClientLog: {len(self)} entries of {clients} clients in {self.rounds} rounds>"
+        clients = count_of(len(np.unique(self["client"])), "client")
+        rounds = count_of(self.rounds, "round")
+        return f"<ClientLog: {len(self)} entries of {clients} in {rounds}>"
 
     def to_pandas(self) -> Any:
         """The columns as a ``pandas.DataFrame``.

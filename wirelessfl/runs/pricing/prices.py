@@ -111,8 +111,8 @@ class Prices:
         """
         if number not in self._at:
             raise ConfigError(
-                f"round is {shown(number)}, but {len(self)} rounds are priced: give an integer "
-                f"from 0 to {len(self)}, or price more rounds."
+                f"round is {shown(number)}, but there are prices of {count_of(len(self), 'round')}: "
+                f"give an integer from 0 to {len(self)}, or price more rounds."
             )
         return self._at[number]
 
@@ -165,7 +165,9 @@ class Prices:
             del names["joules"]
         if not len(self):
             return f"no round ends in {self.rows[-1]['sim_seconds']:.4g} s"
-        lines = [f"{f'{len(self)} rounds':28}{'mean':>12}{'min':>12}{'max':>12}{'total':>12}"]
+        lines = [
+            f"{count_of(len(self), 'round'):28}{'mean':>12}{'min':>12}{'max':>12}{'total':>12}"
+        ]
         for name, title in names.items():
             values = getattr(self, name)
             if name == "backhaul_mib" and not values.any():

@@ -245,7 +245,7 @@ def test_runs_that_end_before_their_first_round_have_a_summary(schedule):
 
 
 def test_rounds_that_are_not_priced():
-    with pytest.raises(ConfigError, match="1 rounds are priced"):
+    with pytest.raises(ConfigError, match="prices of 1 round: give"):
         wirelessfl.price(settings("fedavg"), 1).at_round(2)
 
 
