@@ -111,8 +111,9 @@ class Prices:
         """
         if number not in self._at:
             raise ConfigError(
-                f"round is {shown(number)}, but there are prices of {count_of(len(self), 'round')}: "
-                f"give an integer from 0 to {len(self)}, or price more rounds."
+                f"round is {shown(number)}, but there are prices of "
+                f"{count_of(len(self), 'round')}: give an integer from 0 to {len(self)}, or price "
+                "more rounds."
             )
         return self._at[number]
 
