@@ -176,7 +176,7 @@ class ShiftedExponential(Delays):
     def _least(self, task: int, client: int) -> float:
         """tau beta, minimum seconds of a request for the full model."""
         steps = 1 if self.steps is None else self.steps[task].of(client)
-        return steps * self.min_seconds[task] * float(self.speeds[client])
+        return steps * self.min_seconds[task] * self.speeds.item(client)
 
     def seconds(self, task: int, client: int, number: int) -> float:
         """Duration of request ``number`` of ``task`` at ``client``."""

@@ -256,8 +256,9 @@ class Spending:
 
     def add(self, client: int, joules: float) -> None:
         """Add the energy of one client."""
-        self.total += joules
-        self.each[client] += joules
+        if joules:  # an entry of an array is slow to change
+            self.total += joules
+            self.each[client] += joules
 
     def include(self, clients: IntArray, other: Spending) -> None:
         """Add the energy of a group.
