@@ -31,7 +31,7 @@ import channels
 import wirelessfl
 from wirelessfl.base.stored_tensors import read_checkpoint, write_checkpoint
 from wirelessfl.cli import main
-from wirelessfl.runs.extension import Later, extended
+from wirelessfl.runs.extension import extended
 from wirelessfl.runs.folder.identity import fingerprint_of
 from wirelessfl.runs.folder.run_folder import RunFolder
 
@@ -94,7 +94,7 @@ def make_runs():
     shutil.copytree("finished", "good")
     shutil.copytree("halted", EXTENDED)  # and killed before its settings are in config.toml
     directory, config = RunFolder.open(Path(EXTENDED), trust=False)
-    _, store = extended(directory, config, directory.load(), Later(rounds=5))
+    _, store = extended(directory, config, directory.load(), {"rounds": 5})
     store()
 
 

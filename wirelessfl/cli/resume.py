@@ -37,12 +37,11 @@ def add(parser: Parser) -> None:
 def act(arguments: argparse.Namespace) -> int:
     """Resume a run."""
     from wirelessfl.cli.output import watch
-    from wirelessfl.runs.extension import Later
     from wirelessfl.runs.run import resume
     from wirelessfl.training.workers.shards import sharded
 
-    later = Later(arguments.rounds, arguments.target, arguments.max_seconds)
+    end = {name: getattr(arguments, name) for name in ("rounds", "target", "max_seconds")}
     with sharded() as shards:
-        start = partial(resume, arguments.directory, trust=arguments.trust, **later.given)
+        start = partial(resume, arguments.directory, trust=arguments.trust, **end)
         watch(shards, arguments, start)
     return 0

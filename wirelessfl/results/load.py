@@ -64,9 +64,11 @@ def load(path: PathOrName, *, trust: Trust = False) -> RunResult:
             f"{folder} is not a run directory (no config.toml).{more or ' Give a run folder.'}"
         )
     directory = RunFolder(folder)
-    state, rows = directory.snapshot()
+    state = directory.state()  # before the rows, which only grow
+    rows = directory.rows()
+    if state is not None:
+        directory.check_rows(state)
     tables = directory.tables(state)
-    directory.check_settings(tables, state)
     config: Any = partial(_config, folder, trust)
     params: Any = partial(_params, folder, bool(tables.get("task")))
     run = RunResult(
@@ -157,7 +159,7 @@ def _config(folder: Path, trust: Trust) -> Config:
 
 def _params(folder: Path, titled: bool) -> dict[str, torch.Tensor]:
     directory = RunFolder(folder)
-    checkpoint = directory.load(is_server_model) if directory.check_version() else None
+    checkpoint = directory.load(is_server_model)
     if checkpoint is None:
         raise ConfigError(f"the run in {folder} has no checkpoint yet, so no parameters.")
     tensors, state = checkpoint

@@ -22,7 +22,7 @@ from wirelessfl.engine.events import Event, Reached, Report, Stop
 from wirelessfl.engine.loop import simulate
 from wirelessfl.engine.scheduler_checks import refuse
 from wirelessfl.runs.engine import Engine, check_finite, drop_exploded
-from wirelessfl.runs.folder.about import CHECKPOINT_LAYOUT, NUMERICS, ROWS_SCHEMA
+from wirelessfl.runs.folder.about import NUMERICS
 from wirelessfl.runs.folder.identity import check_fingerprint
 from wirelessfl.runs.folder.log import Row
 from wirelessfl.runs.folder.run_folder import CHECKPOINT, RunFolder
@@ -92,7 +92,7 @@ class Execution:
             return None
         _, state = checkpoint
         check_fingerprint(self.directory.path, state, self.fingerprint)
-        self.rows += self.directory.check_rows(state)
+        self.rows += self.directory.rows(state)
         self.covered = len(self.rows)
         self.directory.log.cut(state["rows_bytes"])
         return checkpoint
@@ -188,7 +188,7 @@ class Execution:
 
     def note(self, text: str) -> None:
         """Give a note on the run, and store it."""
-        self.directory.note({}, [text])
+        self.directory.note(text)
         self._notes(text)
 
     def wall_seconds(self) -> float:
@@ -283,9 +283,6 @@ class Execution:
             **({"task_reasons": self.task_reasons} if self.task_reasons else {}),
             "wall_seconds": self.wall_seconds(),
             "finished": self.finished,
-            "schema": ROWS_SCHEMA,
-            "layout": CHECKPOINT_LAYOUT,
-            "numerics": NUMERICS,
             "fingerprint": self.fingerprint,
         }
         self.directory.save(self.engine.tensors(), state)

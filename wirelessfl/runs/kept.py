@@ -25,7 +25,7 @@ from wirelessfl.base.import_paths import short
 from wirelessfl.config import Config
 from wirelessfl.config.choices import TASK_SETTINGS
 from wirelessfl.engine.server.ledger import PREFIX as LEDGER
-from wirelessfl.runs.folder.about import NOTES, NUMERICS
+from wirelessfl.runs.folder.about import NOTES
 from wirelessfl.runs.folder.identity import (
     SETTINGS,
     network_fingerprint,
@@ -33,9 +33,8 @@ from wirelessfl.runs.folder.identity import (
     settings_hash,
 )
 from wirelessfl.runs.folder.log import Row
-from wirelessfl.runs.folder.named_files import NAMED, named_hashes
 from wirelessfl.runs.folder.new_folder import create
-from wirelessfl.runs.folder.run_folder import PARTITION, InUseError, RunFolder
+from wirelessfl.runs.folder.run_folder import LOGS, PARTITION, InUseError, RunFolder
 from wirelessfl.runs.observers import Observer
 from wirelessfl.runs.pricing.price import Priced, priced
 from wirelessfl.runs.pricing.radio import check_independent, of_radio, repriced
@@ -71,37 +70,31 @@ def price_run(config: Config, source: Path, folder: Path) -> list[Row]:
         DataError: data are missing.
     """
     trained, here = RunFolder.open(source, config.code)
-    checkpoint, entries_of_trained = trained.load(), trained.about()
+    checkpoint, about = trained.load(), trained.about()
     if checkpoint is None or not checkpoint[1]["finished"]:
         raise ConfigError(f"the run in {source} has not finished.")
     tensors, state = checkpoint
-    if state["numerics"] != NUMERICS:
-        raise ConfigError(f"the run in {source} has numerics {state['numerics']}.")
+    trained.check_numerics(state)
     there = config.with_run({**vars(here.run), "out": folder})
-    prices = repriced(trained.check_rows(state), here, there)
+    prices = repriced(trained.rows(state), here, there)
     simulated = prices.simulated
-    entries = {
-        "data": entries_of_trained["data"],
-        PRICED: entries_of_trained.get(PRICED, source.name),
-    }
-    entries[SETTINGS] = settings_hash(config)
-    cost, hashes = simulated.model.step_cost, named_hashes(there)
-    if cost is not None:
-        entries["step_costs"] = [asdict(cost)]
-    if hashes:
-        entries[NAMED] = hashes
-    notes = trained.notes()
+    cost, notes = simulated.model.step_cost, trained.notes()
     if notes:  # those on model and data hold here too
         of_radio = priced(here, 1, joules=False).notes
         notes = tuple(note for note in notes if note not in of_radio)
-    if notes or simulated.notes:
-        entries[NOTES] = of_each_kind([*notes, *simulated.notes])
+    entries = {
+        "data": about["data"],
+        PRICED: about.get(PRICED, source.name),
+        SETTINGS: settings_hash(config),
+        "step_costs": cost and [asdict(cost)],
+        NOTES: of_each_kind([*notes, *simulated.notes]),
+    }
     folder.parent.mkdir(parents=True, exist_ok=True)
     draft = Path(tempfile.mkdtemp(prefix=".priced-", dir=folder.parent))
     try:
         draft.chmod(folder.parent.stat().st_mode)
-        directory = create(draft, there, entries=entries)
-        for file in (*trained.logs(), *source.glob(f"{PARTITION}*.npz")):
+        directory = create(draft, there, entries)
+        for file in trained.files(*LOGS, f"{PARTITION}*.npz"):
             copy_stored(file, draft / file.name)
         for row in prices.rows:
             directory.append(row)

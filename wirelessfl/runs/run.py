@@ -21,7 +21,7 @@ from wirelessfl.runs.build.given import Given, GivenObjects, check_objects
 from wirelessfl.runs.build.setups import Setup
 from wirelessfl.runs.engine import Engine
 from wirelessfl.runs.execution import Execution, RowCallback
-from wirelessfl.runs.extension import Later, extended
+from wirelessfl.runs.extension import extended, later_end
 from wirelessfl.runs.folder.about import about
 from wirelessfl.runs.folder.given_files import check_same_names, not_stored, with_stored
 from wirelessfl.runs.folder.identity import (
@@ -153,14 +153,14 @@ def resume(
     directory, config = shards.by_first(partial(RunFolder.open, path, trust))
     checkpoint = shards.by_first(directory.load)
     changed = shards.by_first(partial(changed_files, config, directory.about))
-    later = Later(rounds, target, max_seconds).beyond(config)
+    later = later_end(config, rounds=rounds, target=target, max_seconds=max_seconds)
     notes = Notes(on_note if shards.rank == 0 else lambda note: None)
     if checkpoint is None:
         notes(f"{path} has no checkpoint: the run starts from the beginning")
     else:  # the checks need no data and no device
         tensors, state = checkpoint
-        rows = shards.by_first(lambda: directory.check_rows(state))
-        if state["finished"] and not later.given:
+        rows = shards.by_first(lambda: directory.rows(state))
+        if state["finished"] and not later:
             if changed:
                 notes(f"{changed} has changed since this run; its rows are from the old version.")
             elif on_note is not None and shards.rank == 0:
@@ -172,7 +172,7 @@ def resume(
         shards.by_first(lambda: directory.check_logs(tensors, titled=bool(config.task)))
     watching = _watching(config, observers)
     about_run = shards.by_first(directory.about)
-    if later.given:
+    if later:
         config, store = shards.by_first(partial(extended, directory, config, checkpoint, later))
     if changed:
         raise ConfigError(
@@ -192,7 +192,7 @@ def resume(
     if moved is not None:
         notes(moved)
     with closing(_build(config, objects, shards)) as setup:
-        if later.given:
+        if later:
             shards.by_first(store)
         again = [*setup.notes, *unnoticed(setup.config)]
         notes(*again)
@@ -255,7 +255,7 @@ def _go(
             raise
         if resumed is not None:
             entry = about(setup.config.run.device)
-            shards.by_first(lambda: directory.note_resumed(entry, resumed))
+            shards.by_first(lambda: directory.note(*resumed, resumed=entry))
         if not execution.finished:
             try:
                 execution.run()

@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from wirelessfl.config import Config
-from wirelessfl.runs.folder.about import CHECKPOINT_LAYOUT, NUMERICS, ROWS_SCHEMA
+from wirelessfl.runs.folder.about import NUMERICS
 from wirelessfl.runs.folder.new_folder import create
 
 FLAGS = {"clients": 4, "rounds": 3, "lr": 0.1}
@@ -33,9 +33,11 @@ def stored(tmp_path):
         for row in rows_of(accuracies, step) if rows is None else rows:
             directory.append(row)
         state = {
-            "finished": finished, "schema": ROWS_SCHEMA, "layout": CHECKPOINT_LAYOUT,
-            "numerics": NUMERICS, "learners": [{"shapes": {"w": [2]}, "ties": {}}], "tasks": None,
-        }  # fmt: skip
+            "finished": finished,
+            "fingerprint": directory.fingerprint(),
+            "learners": [{"shapes": {"w": [2]}, "ties": {}}],
+            "tasks": None,
+        }
         directory.save({"server.cloud.params": torch.tensor([1.0, 2.0])}, state)
         return path
 

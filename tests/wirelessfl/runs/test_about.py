@@ -13,7 +13,7 @@ import pytest
 import torch
 
 import wirelessfl
-from wirelessfl.runs.folder.about import NUMERICS, ROWS_SCHEMA, commit
+from wirelessfl.runs.folder.about import NUMERICS, commit
 from wirelessfl.runs.folder.new_folder import create
 
 
@@ -57,7 +57,6 @@ def test_a_folder_records_versions_commit_date_and_device(config, toy):
         "python": platform.python_version(),
         "torch": torch.__version__,
         "numpy": np.__version__,
-        "rows_schema": ROWS_SCHEMA,
         "numerics": NUMERICS,
         "data": {"toy": "not checksummed"},
     }
@@ -112,7 +111,7 @@ def test_a_damaged_about_json_is_named(tmp_path, config, junk):
     file = directory.path / "about.json"
     file.write_text(junk, errors="surrogateescape")
     with pytest.raises(wirelessfl.ConfigError, match=r"about\.json is damaged: .*Restore it, or"):
-        directory.note_resumed({}, [])
+        directory.note(resumed={})
     assert file.read_bytes() == junk.encode(errors="surrogateescape")
 
 

@@ -39,7 +39,7 @@ def test_every_flipped_bit_of_a_checkpoint_is_noticed(tmp_path, config):
     directory = create(tmp_path / "run", config())
     file = directory.path / CHECKPOINT
     tensors = {"params": torch.arange(3.0), "who": torch.tensor([4]), "on": torch.tensor(True)}
-    directory.save(tensors, {"layout": 5, "rounds": 2})
+    directory.save(tensors, {"finished": False, "fingerprint": {}, "rounds": 2})
     whole = file.read_bytes()
     assert directory.load()[1]["rounds"] == 2
     for place in range(len(whole)):

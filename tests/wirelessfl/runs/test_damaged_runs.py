@@ -60,12 +60,12 @@ def test_a_full_disk_is_reported_with_the_way_to_go_on(tmp_path, config, monkeyp
     directory.append({"round": 0, "accuracy": 0.5})
     monkeypatch.setattr("safetensors.torch.save_file", full)
     with pytest.raises(ConfigError, match=r"safetensors cannot be written: No space .* resume"):
-        directory.save({}, {})
+        directory.save({}, {"finished": False})
     names = {file.name for file in directory.path.iterdir()}
     assert names == {"config.toml", "about.json", "rows.jsonl"}
     (directory.path / "rows.jsonl").unlink()
     (directory.path / "rows.jsonl").mkdir()
-    with pytest.raises(ConfigError, match=r"rows\.jsonl cannot be written: Is a directory"):
+    with pytest.raises(ConfigError, match=r"rows\.jsonl is damaged: Is a directory"):
         RunFolder(directory.path).append({})
 
 
@@ -99,8 +99,10 @@ def test_missing_rows_of_a_finished_run_are_reported(config, toy):
     remedy = (
         r".*\. Restore it, or start a new run: wirelessfl run --config .*config\.toml --out NEW"
     )
-    rows.write_bytes(b"\xff" * len(whole))
-    with pytest.raises(ConfigError, match=rf"rows\.jsonl is damaged: 'utf-8' codec{remedy}"):
+    rows.write_bytes(b"\xff" * (len(whole) - 1) + b"\n")
+    with pytest.raises(
+        ConfigError, match=rf"rows\.jsonl, line 1 is damaged: 'utf-8' codec{remedy}"
+    ):
         wirelessfl.resume(settings.run.out)
 
 

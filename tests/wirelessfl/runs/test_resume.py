@@ -9,11 +9,12 @@ import torch
 
 import wirelessfl
 from wirelessfl.base.errors import ConfigError
+from wirelessfl.base.stored_tensors import write_checkpoint
 from wirelessfl.config import Config
 from wirelessfl.models import FCNN
 from wirelessfl.runs.build import build
 from wirelessfl.runs.build.computing import Computing, without_gpu
-from wirelessfl.runs.folder.about import CHECKPOINT_LAYOUT, ROWS_SCHEMA
+from wirelessfl.runs.folder.about import LAYOUT
 from wirelessfl.runs.folder.new_folder import create
 from wirelessfl.runs.folder.run_folder import RunFolder
 from wirelessfl.runs.kept import is_finished, kept_run
@@ -101,15 +102,15 @@ def test_resuming_a_finished_run_changes_nothing(config, toy, same):
 
 def test_a_failed_checkpoint_keeps_the_old_one(config, toy, monkeypatch):
     settings = config(rounds=2)
-    directory = create(settings.run.out, settings)
-    directory.save({"x": torch.ones(3)}, {"note": 1})
+    directory, state = create(settings.run.out, settings), {"finished": False, "fingerprint": {}}
+    directory.save({"x": torch.ones(3)}, state | {"note": 1})
 
     def fail(*args):
         raise OSError("no space left")
 
     monkeypatch.setattr(os, "fsync", fail)
     with pytest.raises(ConfigError, match="cannot be written: no space left"):
-        directory.save({"x": torch.zeros(3)}, {"note": 2})
+        directory.save({"x": torch.zeros(3)}, state | {"note": 2})
     monkeypatch.undo()
     tensors, state = directory.load()
     assert torch.equal(tensors["x"], torch.ones(3))
@@ -273,33 +274,25 @@ def test_a_folder_of_another_layout_or_numerics_is_refused(config, toy, finished
         wirelessfl.run(settings, data=toy, on_row=halt)
     directory = RunFolder(settings.run.out)
     tensors, state = directory.load()
-    del state["schema"]
-    directory.save(tensors, state)
-    with pytest.raises(ConfigError, match=r"rows of schema None.* --out NEW"):
-        wirelessfl.resume(settings.run.out, data=toy)
-    state |= {"schema": ROWS_SCHEMA}
-    earlier = {name: value for name, value in state.items() if name != "layout"}
-    later = CHECKPOINT_LAYOUT + 1
-    cases = (earlier, "an earlier", 1), (state | {"layout": later}, "a later", later)
-    for other, age, layout in cases:
-        directory.save(tensors, other)
-        read = f"layout {layout}, this version reads {CHECKPOINT_LAYOUT}"
-        message = f"started with {age} version of wirelessfl .*{read}.* NEW"
-        with pytest.raises(ConfigError, match=message):
-            wirelessfl.resume(settings.run.out, data=toy)
+    for layout in (None, "x", LAYOUT - 1, LAYOUT + 1):
+        write_checkpoint(directory.checkpoint_file, tensors, state | {"layout": layout})
+        message = rf"another version of wirelessfl \(layout {layout!r}, this .* {LAYOUT}\).* NEW"
+        for act in (wirelessfl.resume, wirelessfl.load):
+            with pytest.raises(ConfigError, match=message):
+                act(settings.run.out)
     file = directory.path / "config.toml"
     text = file.read_text()
     assert '[split]\nname = "noniid"' in text
     file.write_text(text.replace("[split]", "[gone]"))  # as if another version had other settings
-    with pytest.raises(ConfigError, match=r"started with a later version of wirelessfl") as caught:
+    with pytest.raises(ConfigError, match=r"written by another version of wirelessfl") as caught:
         wirelessfl.resume(settings.run.out, data=toy)
     assert "\n" not in str(caught.value)
     file.write_text(text)
-    directory.save(tensors, state | {"numerics": 0})
+    write_checkpoint(directory.checkpoint_file, tensors, state | {"numerics": 0})
     if finished:
         assert wirelessfl.resume(settings.run.out).rows
         return
-    with pytest.raises(ConfigError, match=r"started with numerics 0, but this version"):
+    with pytest.raises(ConfigError, match=r"has numerics 0, but this version"):
         wirelessfl.resume(settings.run.out, data=toy)
 
 
@@ -309,9 +302,11 @@ def test_unknown_settings_in_a_stored_file_are_refused(tmp_path):
     made = kept_run(config, tmp_path)
     file = made.directory / "config.toml"
     file.write_text(file.read_text().replace("momentum", "inertia"))
+    (made.directory / "checkpoint.safetensors").unlink()
+    (made.directory / "rows.jsonl").unlink()
     for act in (lambda: wirelessfl.resume(made.directory), lambda: kept_run(config, tmp_path)):
         with pytest.raises(ConfigError, match=r"config.toml: unknown setting 'inertia'") as caught:
             act()
-        assert str(caught.value).endswith("wrote it, start a new run.")
+        assert str(caught.value).endswith("Restore it, or start a new run.")
         assert "\n" not in str(caught.value)
     assert not is_finished(config, tmp_path)

@@ -1,32 +1,34 @@
-"""The file ``about.json`` of a run: versions, commit, date, device, notes and hashes."""
+"""The file ``about.json`` of a run: versions, commit, date, device, notes and hashes.
+
+Also the versions and formats of what the folder of a run stores.
+"""
 
 from __future__ import annotations
 
 import json
 import os
 import platform
+import re
 import subprocess
 import zlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from datetime import UTC, datetime
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 import torch
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, create_model
 
 from channels.concurrency import ignored_warnings
-from channels.notes import of_each_kind
 from wirelessfl.base.files import TEXT_BYTES, read_stored, reading, replacing
 from wirelessfl.base.packages import version
 from wirelessfl.base.wording import shown
 
-ROWS_SCHEMA = 1
-"""Version of the row format; incremented when a field is removed or its meaning changes."""
-CHECKPOINT_LAYOUT = 9
-"""Version of checkpoints and ``config.toml``; incremented when their entries are renamed or moved.
-"""
+LAYOUT = 10
+"""Version of checkpoints, rows and ``config.toml``; incremented when entries change their names,
+places or meanings."""
 NUMERICS = 1
 """Version of the results; incremented whenever the results of a run are changed on purpose.
 
@@ -36,34 +38,68 @@ all versions of the package. With different ``numerics``, any value may differ.
 NOTES = "notes"
 """Entry of ``about.json``: the notes on the run, if there are any."""
 PACKAGE = Path(__file__).parents[2]
-ENTRIES: dict[str, tuple[type, ...]] = {
-    **dict.fromkeys(("wirelessfl", "date", "device", "device_name"), (str,)),
-    **dict.fromkeys(("python", "torch", "numpy"), (str,)),
-    **dict.fromkeys(("settings", "priced_from"), (str,)),
-    "commit": (str, type(None)),
-    "dirty": (bool, type(None)),
-    **dict.fromkeys(("rows_schema", "numerics"), (int,)),
-    **dict.fromkeys(("data", "named", "given"), (dict,)),
-    **dict.fromkeys(("step_costs", "resumed", "extended", NOTES), (list,)),
-}
-"""Entries of ``about.json`` and their types; others are ignored, and lost when it is written."""
-EACH = {"data": str, "named": dict, "resumed": dict, "extended": dict, NOTES: str}
-"""Types in entries that are lists or tables."""
 CHECKSUM = "checksum"
 """Entry that has the checksum of the others."""
-NUMBER, TEXT = (int, float), (str, type(None))
-STATE: dict[str, tuple[type, ...]] = {
-    **dict.fromkeys(("schedule", "handler", "fingerprint", "extends"), (dict,)),
-    **dict.fromkeys(("learners", "reached"), (list,)),
-    **dict.fromkeys(("tasks", "client_log"), (list, type(None))),
-    **dict.fromkeys(("sim_seconds", "wall_seconds"), NUMBER),
-    "ended": TEXT,
-    "finished": (bool,),
-    **dict.fromkeys(("numerics", "rows_bytes", "rows_checksum"), (int,)),
-}
-"""Entries of the states of checkpoints and their types."""
-EXTENDS = {"began": dict, "text": str, "entry": dict}
-"""Entries of an extension, see ``RunFolder.extend``, and their types."""
+
+
+def _format(*needed: str, **kinds: Any) -> type[BaseModel]:
+    """Entries by name and type, and which of them are needed; further entries are ignored."""
+    fields: dict[str, Any] = {n: (kind, ... if n in needed else None) for n, kind in kinds.items()}
+    return create_model("Format", __config__=ConfigDict(strict=True), **fields)
+
+
+Whole = Annotated[int, Field(ge=0, lt=1 << 63)]
+Number = Annotated[float, Field(gt=-(2.0**63), lt=2.0**63)]
+Table = dict[str, Any]
+Hashes = dict[str, str]
+ENTRIES = _format(
+    **dict.fromkeys(("wirelessfl", "date", "device", "device_name", "python", "torch"), str),
+    **dict.fromkeys(("numpy", "settings", "priced_from"), str),
+    commit=str | None,
+    dirty=bool | None,
+    numerics=Whole,
+    data=Hashes,
+    named=dict[str, Hashes],
+    given=Hashes,
+    step_costs=list[Table | None],
+    resumed=list[Table],
+    extended=list[Table],
+    notes=list[str],
+)
+"""Entries of ``about.json``; others are lost when it is written."""
+STATE = _format(
+    *("finished", "fingerprint", "numerics", "rows_bytes", "rows_checksum"),
+    **dict.fromkeys(("schedule", "handler"), Table),
+    fingerprint=Hashes,
+    extends=_format("began", "text", "entry", began=Hashes, text=str, entry=Table) | None,
+    learners=list[Table],
+    tasks=list[str] | None,
+    reached=list[Whole],
+    client_log=Annotated[list[Whole], Field(min_length=3, max_length=3)] | None,
+    **dict.fromkeys(("sim_seconds", "wall_seconds"), Number),
+    ended=str | None,
+    task_reasons=Hashes,
+    finished=bool,
+    **dict.fromkeys(("numerics", "rows_bytes", "rows_checksum"), Whole),
+)
+"""Entries of the state of a checkpoint."""
+
+
+def checked(content: Any, kind: type[BaseModel]) -> dict[str, Any]:
+    """The entries of a format.
+
+    Raises:
+        ValueError: an entry is missing, or has another type.
+    """
+    try:
+        kind.model_validate(content)
+    except ValidationError as error:
+        first = error.errors(include_url=False)[0]
+        name = ".".join(map(str, first["loc"])) or "it"
+        if first["type"] == "missing":
+            raise ValueError(f"it has no {name}") from None
+        raise ValueError(f"{name} is {shown(first['input'])}, which a run does not store") from None
+    return {name: value for name, value in content.items() if name in kind.model_fields}
 
 
 def about(device: str) -> dict[str, Any]:
@@ -75,7 +111,7 @@ def about(device: str) -> dict[str, Any]:
     Returns:
         ``wirelessfl``, ``python``, ``torch`` and ``numpy``: versions; ``commit`` of the package and
         whether its files are ``dirty``, both None outside a git work tree; ``date`` in UTC, ISO
-        8601; ``device`` and ``device_name``; ``rows_schema`` and ``numerics``.
+        8601; ``device`` and ``device_name``; and ``numerics``.
     """
     return {
         "wirelessfl": version(),
@@ -86,55 +122,8 @@ def about(device: str) -> dict[str, Any]:
         "python": platform.python_version(),
         "torch": torch.__version__,
         "numpy": np.__version__,
-        "rows_schema": ROWS_SCHEMA,
         "numerics": NUMERICS,
     }
-
-
-def checked_entries(content: Any) -> dict[str, Any]:
-    """The known entries among those that were read from ``about.json``.
-
-    Raises:
-        ValueError: they are not those of a run.
-    """
-    if not isinstance(content, dict):
-        raise ValueError("it has no entries of a run")
-    entries = {name: value for name, value in content.items() if name in ENTRIES}
-    for name, value in entries.items():
-        items = value.values() if isinstance(value, dict) else value
-        of = EACH.get(name)
-        if not isinstance(value, ENTRIES[name]) or (
-            of is not None and not all(isinstance(one, of) for one in items)
-        ):
-            raise ValueError(f"{name} is {shown(value)}, which is not an entry of a run")
-    return entries
-
-
-def checked_state(state: dict[str, Any]) -> dict[str, Any]:
-    """The state of a checkpoint, if it can be one of this layout.
-
-    Raises:
-        ValueError: it cannot.
-    """
-    if not isinstance(state.get("layout", 1), int):
-        raise ValueError(f"layout is {shown(state['layout'])}")
-    if state.get("layout") != CHECKPOINT_LAYOUT:
-        return state  # refused by ``check_version``
-    for name, kinds in STATE.items():
-        value = state.get(name, kinds)
-        if value is kinds:
-            continue
-        large = isinstance(value, int | float) and not abs(value) < 1 << 63
-        if not isinstance(value, kinds) or large:
-            raise ValueError(f"{name} is {shown(value)} in its state")
-    if state.get("client_log") and [*map(type, state["client_log"])] != [int] * 3:
-        raise ValueError(f"client_log is {shown(state['client_log'])} in its state")
-    extends = state.get("extends")
-    if extends is not None and {name: type(v) for name, v in extends.items()} != EXTENDS:
-        raise ValueError(f"extends is {shown(extends)} in its state")
-    if "finished" not in state:
-        raise ValueError("it has no state of a run")
-    return state
 
 
 @cache
@@ -150,9 +139,9 @@ def commit(package: Path) -> dict[str, Any]:
     Returns:
         ``commit`` and ``dirty``; None if unknown.
     """
-    packages = ("channels", "solvers", package.name)
     revision, changed = None, None
     if _git(package, "ls-files", "--error-unmatch", "__init__.py") is not None:
+        packages = ("channels", "solvers", package.name)
         revision = _git(package, "rev-parse", "HEAD")
         changed = _git(package.parent, "status", "--porcelain", "--", *packages)
     return {"commit": revision, "dirty": None if changed is None else bool(changed)}
@@ -162,11 +151,10 @@ def _git(folder: Path, *words: str) -> str | None:
     """Output of a git command; None if git fails or is not installed."""
     # In a git hook of another repository, variables would redirect git to that repository.
     environment = {key: value for key, value in os.environ.items() if not key.startswith("GIT_")}
-    environment["GIT_OPTIONAL_LOCKS"] = "0"
     try:
         with ignored_warnings(category=BytesWarning):  # as subprocess does, but not in turn
             done = subprocess.run(
-                ["git", "-C", str(folder), *words],
+                ["git", "--no-optional-locks", "-C", str(folder), *words],
                 env=environment,
                 stdin=subprocess.DEVNULL,
                 capture_output=True,
@@ -183,13 +171,11 @@ def _device_name(device: str) -> str:
     if device.startswith("cuda"):
         return torch.cuda.get_device_name(device)
     try:
-        for line in Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines():
-            key, _, value = line.partition(":")
-            if key.strip() == "model name" and value.strip():
-                return value.strip()
-    except (OSError, UnicodeDecodeError):
-        pass  # not Linux
-    return platform.processor() or platform.machine()
+        text = Path("/proc/cpuinfo").read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError):  # not Linux
+        text = ""
+    model = re.search(r"^model name\s*:[ \t]*(\S.*)", text, re.MULTILINE)
+    return model[1].strip() if model else platform.processor() or platform.machine()
 
 
 def read_about(file: Path, remedy: str) -> dict[str, Any]:
@@ -205,7 +191,7 @@ def read_about(file: Path, remedy: str) -> dict[str, Any]:
             before = entries.pop(CHECKSUM, None)  # none after an edit
             if before is not None and before != _checksum(entries):
                 raise ValueError(f"it differs from its {CHECKSUM!r}; after an edit, remove it")
-        return checked_entries(entries)
+        return checked(entries, ENTRIES)
 
 
 def write_about(file: Path, entries: Mapping[str, Any]) -> None:
@@ -213,12 +199,6 @@ def write_about(file: Path, entries: Mapping[str, Any]) -> None:
     text = json.dumps({**entries, CHECKSUM: _checksum(entries)}, indent=2)
     with replacing(file) as draft:
         draft.write_text(text + "\n", encoding="utf-8")
-
-
-def with_notes(entries: dict[str, Any], notes: Sequence[str]) -> dict[str, Any]:
-    """The entries with further notes, of each kind one."""
-    notes_of_run = of_each_kind([*entries.get(NOTES, []), *notes])
-    return entries | {NOTES: notes_of_run} if notes_of_run else entries
 
 
 def _checksum(entries: Mapping[str, Any]) -> int:

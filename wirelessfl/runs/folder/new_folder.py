@@ -24,7 +24,7 @@ from wirelessfl.runs.folder.about import NOTES, about, write_about
 from wirelessfl.runs.folder.given_files import stored_arrays
 from wirelessfl.runs.folder.identity import GIVEN, SETTINGS, settings_hash
 from wirelessfl.runs.folder.named_files import NAMED, named_hashes
-from wirelessfl.runs.folder.run_folder import InUseError, RunFolder, alone_in, array_files
+from wirelessfl.runs.folder.run_folder import ABOUT, BEGUN, InUseError, RunFolder, alone_in
 
 
 def new_folder(
@@ -43,59 +43,33 @@ def new_folder(
         hashes: their hashes, see ``given_hashes``.
         notes: the notes on the run.
     """
-    entries = _about_setup(setup, hashes)
-    if not config.given.names:
-        entries[SETTINGS] = settings_hash(config)
-    if notes:
-        entries[NOTES] = of_each_kind(notes)
+    data = (model.data.verification for model in setup.models)
+    costs = [model.step_cost for model in setup.models]
+    entries = {
+        "data": dict(zip(setup.config.tasks, data, strict=True)),
+        "step_costs": any(costs) and [None if cost is None else asdict(cost) for cost in costs],
+        GIVEN: dict(hashes),
+        SETTINGS: None if config.given.names else settings_hash(config),
+        NOTES: of_each_kind(notes),
+    }
     arrays = stored_arrays(setup, objects)
     if config.run.out is not None:
-        return create(config.run.out, setup.config, entries=entries, arrays=arrays)
-    return _stamped_directory(setup.config, entries, arrays)
-
-
-def _about_setup(setup: Setup, hashes_of_objects: Mapping[str, Any]) -> dict[str, Any]:
-    """Entries of ``about.json``: how the data of each task were verified, and further ones.
-
-    Step costs have one entry per model, null if not counted; without any, they are left out, and so
-    are hashes if the settings name no code and no files.
-    """
-    entries: dict[str, Any] = {
-        "data": {
-            task: model.data.verification
-            for task, model in zip(setup.config.tasks, setup.models, strict=True)
-        }
-    }
-    costs = [model.step_cost for model in setup.models]
-    if any(costs):
-        entries["step_costs"] = [None if cost is None else asdict(cost) for cost in costs]
-    hashes = named_hashes(setup.config)
-    if hashes:
-        entries[NAMED] = hashes
-    if hashes_of_objects:
-        entries[GIVEN] = dict(hashes_of_objects)
-    return entries
-
-
-def _stamped_directory(
-    config: Config, entries: Mapping[str, Any], arrays: Mapping[str, Mapping[str, Any]]
-) -> RunFolder:
-    """Create a new folder below ``runs/`` that no other process uses."""
+        return create(config.run.out, setup.config, entries, arrays)
     stamp = datetime.now().strftime("%Y%m%d-%H%M%S")
-    data = "+".join(dict.fromkeys(task.dataset.title for task in config.tasks.values()))
-    name = re.sub(r"[^\w.+-]", ".", f"{short(config.named('algorithm'))}-{data}-{stamp}")
+    titles = "+".join(dict.fromkeys(task.dataset.title for task in setup.config.tasks.values()))
+    name = re.sub(r"[^\w.+-]", ".", f"{short(config.named('algorithm'))}-{titles}-{stamp}")
     for number in itertools.count(1):
         path = Path("runs", name if number == 1 else f"{name}-{number}")
         with suppress(FileExistsError):
-            return create(path, config, new=True, entries=entries, arrays=arrays)
+            return create(path, setup.config, entries, arrays, new=True)
     raise AssertionError("unreachable: the loop over names does not end")
 
 
 def check_free(path: Path) -> None:
     """Check that a folder is empty or missing, and writable.
 
-    ``about.json`` and drafts are ignored without ``config.toml``, which is written last: the
-    process that wrote them was killed before the run began.
+    Drafts, ``about.json`` and files of arrays are ignored without ``config.toml``, which is written
+    last: the process that wrote them was killed before the run began.
     """
     check_writable(path)
     if RunFolder.holds_run(path):
@@ -103,8 +77,7 @@ def check_free(path: Path) -> None:
             f"out is {path}, which contains a run. Choose another folder, or resume this run: "
             f"wirelessfl resume {path}"
         )
-    about = path / "about.json"
-    begun = {about, *(array_files(path) if about.exists() else [])}
+    begun = RunFolder(path).files(*BEGUN) if (path / ABOUT).exists() else []
     if path.exists() and not all(f in begun or is_draft(f.name) for f in path.iterdir()):
         raise ConfigError(
             f"out is {path}: it is not an empty folder. Choose another folder, or empty it."
@@ -114,25 +87,26 @@ def check_free(path: Path) -> None:
 def create(
     path: Path,
     config: Config,
+    entries: Mapping[str, Any] = {},
+    arrays: Mapping[str, Mapping[str, Any]] = {},
     *,
     new: bool = False,
-    entries: Mapping[str, Any] | None = None,
-    arrays: Mapping[str, Mapping[str, Any]] | None = None,
 ) -> RunFolder:
     """Create the folder of a new run, with ``config.toml`` and ``about.json``.
 
     Args:
         path: the folder; created if it is missing.
         config: the configuration to store.
-        new: whether the folder must not exist yet.
-        entries: further entries of ``about.json``, such as counted step costs.
+        entries: further entries of ``about.json``; empty ones are left out.
         arrays: arrays to store in further files, by stem of the file and name.
+        new: whether the folder must not exist yet.
 
     Raises:
         ConfigError: the folder is not empty, or cannot be created.
         FileExistsError: ``new`` is set, and the folder exists.
     """
-    text, content = config.to_toml(), about(config.run.device) | dict(entries or {})
+    text, entries = config.to_toml(), {NAMED: named_hashes(config), **entries}
+    content = about(config.run.device) | {name: v for name, v in entries.items() if v}
     check_writable(path)
     directory = RunFolder(path)
     directory.new = not path.exists()
@@ -141,7 +115,7 @@ def create(
         with alone_in(path):
             check_free(path)
             write_about(directory.about_file, content)
-            for stem, named in (arrays or {}).items():
+            for stem, named in arrays.items():
                 with replacing(path / f"{stem}.npz") as draft, draft.open("wb") as file:
                     np.savez_compressed(file, **named)
             with replacing(path / "config.toml") as draft:

@@ -9,13 +9,14 @@ import json
 import os
 import shutil
 import tomllib
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
 import torch
 
+from channels.notes import of_each_kind
 from wirelessfl.base.errors import ConfigError
 from wirelessfl.base.files import (
     NotWrittenError,
@@ -23,27 +24,26 @@ from wirelessfl.base.files import (
     reading,
     remove_drafts,
     replacing,
-    stored_size,
     writing,
 )
 from wirelessfl.base.stored_tensors import read_checkpoint, read_state, write_checkpoint
+from wirelessfl.base.wording import shown
 from wirelessfl.config import Config
 from wirelessfl.config.named import Trust, check_trust
 from wirelessfl.config.stored import check_stored
 from wirelessfl.config.tables import read_toml
 from wirelessfl.engine.server.client_states import LOG, check_log
 from wirelessfl.runs.folder.about import (
-    CHECKPOINT_LAYOUT,
+    LAYOUT,
     NOTES,
     NUMERICS,
-    ROWS_SCHEMA,
-    checked_state,
+    STATE,
+    checked,
     read_about,
-    with_notes,
     write_about,
 )
 from wirelessfl.runs.folder.identity import check_fingerprint, fingerprint_of
-from wirelessfl.runs.folder.log import Log, Row, read_rows
+from wirelessfl.runs.folder.log import Log, Row
 from wirelessfl.runs.folder.named_files import with_code_here
 
 try:
@@ -59,6 +59,11 @@ TRACKER_IDS = "trackers.json"
 """What trackers call the run, by package."""
 CLIENT_LOG = "clients.csv"
 """The client log, if ``client_log`` is set."""
+BEGUN = (ABOUT, f"{NETWORK}.npz*", f"{PARTITION}*.npz*")
+"""Files that are written before ``config.toml``, with which a run begins."""
+LOGS = ("*clients-*.log", CLIENT_LOG)
+"""Files of client states, and the client log."""
+FILES = (CONFIG, *BEGUN, ROWS, CHECKPOINT, *LOGS, TRACKER_IDS, "*best.safetensors")
 Tensors = dict[str, torch.Tensor]
 State = dict[str, Any]
 
@@ -77,11 +82,6 @@ def alone_in(path: Path) -> Iterator[None]:
                 stack.callback(os.close, folder)
                 fcntl.flock(folder, fcntl.LOCK_EX)
         yield
-
-
-def array_files(path: Path) -> list[Path]:
-    """Files of arrays in a folder, also unfinished ones."""
-    return [*path.glob(f"{NETWORK}.npz*"), *path.glob(f"{PARTITION}*.npz*")]
 
 
 class RunFolder:
@@ -114,9 +114,7 @@ class RunFolder:
 
     def remove(self) -> None:
         """Remove the files of a run that has failed at its start, and its folder if it was new."""
-        names = (CONFIG, ABOUT, ROWS, CHECKPOINT, TRACKER_IDS)
-        best = self.path.glob("*best.safetensors")
-        for file in (*map(self.path.joinpath, names), *array_files(self.path), *self.logs(), *best):
+        for file in self.files(*FILES):
             file.unlink(missing_ok=True)
         for folder in ("tensorboard", "wandb"):
             shutil.rmtree(self.path / folder, ignore_errors=True)
@@ -124,10 +122,9 @@ class RunFolder:
             with suppress(OSError):  # another program has written into it
                 self.path.rmdir()
 
-    def logs(self) -> list[Path]:
-        """The files of client states, and the client log."""
-        log = self.path / CLIENT_LOG
-        return [*sorted(self.path.glob("*clients-*.log")), *([log] if os.path.lexists(log) else [])]
+    def files(self, *patterns: str) -> list[Path]:
+        """Its files with names of these patterns."""
+        return [file for pattern in patterns for file in sorted(self.path.glob(pattern))]
 
     @contextmanager
     def at_work(self) -> Iterator[None]:
@@ -170,21 +167,23 @@ class RunFolder:
                 f"{path} is not a run directory (no config.toml). Give the folder of a run, as "
                 "printed at its end."
             )
-        state = folder.check_version()  # other versions may have other settings
+        state = folder.state()  # another version may have other settings
+        if state is not None and not state["finished"]:
+            folder.check_numerics(state)
         tables = folder.tables(state, trust)
         with_code = with_code_here(tables, folder.about, folder.config_file)
         try:
             config = Config.of(with_code)
         except ConfigError as error:
             raise ConfigError(
-                f"{folder.config_file}: {error} If another version of wirelessfl wrote it, start a "
-                "new run."
+                f"{folder.config_file}: {error} Restore it, or start a new run."
             ) from error
-        folder.check_settings(tables, state)
         return folder, config
 
     def tables(self, state: State | None, trust: Trust = True) -> dict[str, Any]:
         """The settings in ``config.toml``, or those of an extension that will replace them.
+
+        They must be those that the checkpoint knows.
 
         Args:
             state: state of the checkpoint; None if there is none.
@@ -198,21 +197,20 @@ class RunFolder:
                 tables = tomllib.loads(extends["text"])
             check_trust(tables, self.config_file, trust)
         check_stored(tables, self.config_file)
+        if state is not None:
+            check_fingerprint(self.path, state, fingerprint_of(tables))
         return tables
 
     def fingerprint(self) -> dict[str, str]:
         """Hash of the settings in ``config.toml``."""
         return fingerprint_of(read_toml(self.config_file, trust=True, stored=True))
 
-    def check_settings(self, tables: dict[str, Any], state: State | None) -> None:
-        """Check that settings, from ``tables``, are those that the checkpoint knows."""
-        if state is not None and "fingerprint" in state:  # not in early versions
-            check_fingerprint(self.path, state, fingerprint_of(tables))
-
     def extend(
         self, checkpoint: tuple[Tensors, State] | None, config: Config, entry: dict[str, Any]
     ) -> None:
         """Store settings with a later end, which are in force once a checkpoint has them.
+
+        The folder is locked meanwhile.
 
         Args:
             checkpoint: what the extended run continues from; None to start from the beginning.
@@ -223,13 +221,13 @@ class RunFolder:
             NotWrittenError: they cannot be stored; the run is as before.
         """
         text = config.to_toml()
-        if checkpoint is None:
-            self._replace_settings(text, entry)
-            return
-        tensors, state = checkpoint
-        fingerprint = state["fingerprint"] | fingerprint_of(tomllib.loads(text))
-        extends = {"began": self.fingerprint(), "text": text, "entry": entry}
-        with writing(self.checkpoint_file, self.path):
+        with self.at_work():
+            if checkpoint is None:
+                self._replace_settings(text, entry)
+                return
+            tensors, state = checkpoint
+            fingerprint = state["fingerprint"] | fingerprint_of(tomllib.loads(text))
+            extends = {"began": self.fingerprint(), "text": text, "entry": entry}
             self._write(tensors, {**state, "fingerprint": fingerprint, "extends": extends})
 
     def _extends(self, state: State | None) -> dict[str, Any] | None:
@@ -239,9 +237,8 @@ class RunFolder:
 
     def _replace_settings(self, text: str, entry: dict[str, Any]) -> None:
         """Replace ``config.toml``, and note the extension; can be repeated if it was killed."""
-        extended = self.about().get("extended", [])
-        if entry not in extended:
-            self.note({"extended": [*extended, entry]})
+        if entry not in self.about().get("extended", []):
+            self.note(extended=entry)
         with writing(self.config_file, self.path), replacing(self.config_file) as draft:
             draft.write_text(text, encoding="utf-8")
 
@@ -249,13 +246,13 @@ class RunFolder:
         """The entries of ``about.json``."""
         return read_about(self.about_file, self.remedy)
 
-    def note(self, entries: Mapping[str, Any], notes: Sequence[str] = ()) -> None:
-        """Replace entries of ``about.json``, and add notes of which it has none of their kind."""
-        write_about(self.about_file, with_notes(self.about() | dict(entries), notes))
-
-    def note_resumed(self, entry: dict[str, Any], notes: Sequence[str]) -> None:
-        """Add an entry of ``about`` to the list ``resumed``, and the notes of the resumed run."""
-        self.note({"resumed": [*self.about().get("resumed", []), entry]}, notes)
+    def note(self, *notes: str, **entries: dict[str, Any]) -> None:
+        """Add notes of a new kind to ``about.json``, and entries to its lists of these names."""
+        about = self.about()
+        lists = {name: [*about.get(name, []), entry] for name, entry in entries.items()}
+        if notes:
+            lists[NOTES] = of_each_kind([*about.get(NOTES, []), *notes])
+        write_about(self.about_file, about | lists)
 
     def notes(self) -> tuple[str, ...]:
         """The notes on the run, or that ``about.json`` is missing or damaged."""
@@ -282,17 +279,20 @@ class RunFolder:
                 "training. Restore the folder and resume the run, or start a new run."
             )
 
-    def rows(self) -> list[Row]:
-        """All rows, without an incomplete last line."""
-        return read_rows(self.log)
+    def rows(self, state: State | None = None) -> list[Row]:
+        """The rows that the checkpoint with this state covers, after checking them.
 
-    def check_rows(self, state: Mapping[str, Any]) -> list[Row]:
-        """Check and read the rows that the checkpoint with this state covers."""
-        with reading(self.checkpoint_file, self.remedy):
-            size, checksum = state["rows_bytes"], state["rows_checksum"]
-        rows = read_rows(self.log, size)  # its errors name a line
-        self.log.check(size, checksum, whole=state["finished"])
+        Without a state all of them, without an incomplete last line.
+        """
+        if state is None:
+            return self.log.rows()
+        rows = self.log.rows(state["rows_bytes"])  # its errors name a line
+        self.check_rows(state)
         return rows
+
+    def check_rows(self, state: State) -> None:
+        """Check the rows that the checkpoint with this state covers."""
+        self.log.check(state["rows_bytes"], state["rows_checksum"], whole=state["finished"])
 
     def save(self, tensors: Tensors, state: State) -> None:
         """Write a checkpoint that covers all current rows.
@@ -304,11 +304,12 @@ class RunFolder:
         with writing(self.checkpoint_file, self.path):
             self._check_kept()
             self.log.to_disk()
-            size, checksum = self.log.covered
-            self._write(tensors, {**state, "rows_bytes": size, "rows_checksum": checksum})
+        size, checksum = self.log.covered
+        state = {**state, "rows_bytes": size, "rows_checksum": checksum}
+        self._write(tensors, {**state, "layout": LAYOUT, "numerics": NUMERICS})
 
     def _write(self, tensors: Tensors, state: State) -> None:
-        with replacing(self.checkpoint_file) as draft:
+        with writing(self.checkpoint_file, self.path), replacing(self.checkpoint_file) as draft:
             write_checkpoint(draft, tensors, state)
 
     def state(self) -> State | None:
@@ -316,36 +317,7 @@ class RunFolder:
         if not os.path.lexists(self.checkpoint_file):
             return None
         with reading(self.checkpoint_file, self.remedy):
-            return checked_state(read_state(self.checkpoint_file))
-
-    def check_version(self) -> State | None:
-        """``state``, after checking that this version of the package can resume from it."""
-        state = self.state()
-        if state is None:
-            return None
-        remedy = f"Start a new run: {self.command}"
-        layout = state.get("layout", 1)  # layout 1 has no such entry
-        if layout != CHECKPOINT_LAYOUT:
-            age = "an earlier" if layout < CHECKPOINT_LAYOUT else "a later"
-            raise ConfigError(
-                f"the run in {self.path} was started with {age} version of wirelessfl "
-                f"(checkpoint layout {layout}, this version reads {CHECKPOINT_LAYOUT}). {remedy}. "
-                "That command names the settings that this version does not have."
-            )
-        self._check_schema(state, "writes", remedy)
-        if not state["finished"] and state["numerics"] != NUMERICS:
-            raise ConfigError(
-                f"the run in {self.path} was started with numerics {state['numerics']}, but this "
-                f"version of wirelessfl has {NUMERICS}: its results would differ. {remedy}"
-            )
-        return state
-
-    def _check_schema(self, state: State, does: str, remedy: str) -> None:
-        if state.get("schema") != ROWS_SCHEMA:
-            raise ConfigError(
-                f"{self.path} has rows of schema {state.get('schema')}, but this version of "
-                f"wirelessfl {does} {ROWS_SCHEMA}. {remedy}"
-            )
+            return self._checked(read_state(self.checkpoint_file))
 
     def load(
         self, selects: Callable[[str], bool] = lambda name: True
@@ -358,29 +330,34 @@ class RunFolder:
         if os.path.lexists(self.checkpoint_file):
             with reading(self.checkpoint_file, self.remedy):
                 tensors, state = read_checkpoint(self.checkpoint_file, selects)
-                return tensors, checked_state(state)
-        for file in (self.log.path, *self.logs()):
-            if not os.path.lexists(file):
-                continue
-            with reading(file, self.remedy):
-                size = stored_size(file)
-            if size:
+                return tensors, self._checked(state)
+        for file in self.files(ROWS, *LOGS):
+            if Log(file, self.remedy).length:
                 raise ConfigError(
                     f"{self.checkpoint_file} is missing, but there is {file.name}, which cannot be "
                     f"continued without it. {self.remedy}"
                 )
         return None
 
-    def snapshot(self) -> tuple[State | None, list[Row]]:
-        """State of the checkpoint and all rows, also of a run that is training; changes nothing."""
-        state = self.state()  # before the rows, which only grow
-        if state is None:
-            return None, self.rows()
-        self._check_schema(state, "reads", self.remedy)
-        rows, covered = self.rows(), (state.get("rows_bytes"), state.get("rows_checksum"))
-        if covered[0] is not None and covered[1] is not None:  # not in early versions
-            self.log.check(covered[0], covered[1], whole=state["finished"])
-        return state, rows
+    def _checked(self, state: State) -> State:
+        """The state of a checkpoint of this version."""
+        if state.get("layout") != LAYOUT:
+            raise ConfigError(
+                f"the run in {self.path} was written by another version of wirelessfl (layout "
+                f"{shown(state.get('layout'))}, this version has {LAYOUT}). Start a new run: "
+                f"{self.command}"
+            )
+        checked(state, STATE)
+        return state
+
+    def check_numerics(self, state: State) -> None:
+        """Check that this version of the package has the same results as that of a checkpoint."""
+        if state["numerics"] != NUMERICS:
+            raise ConfigError(
+                f"the run in {self.path} has numerics {state['numerics']}, but this version of "
+                f"wirelessfl has {NUMERICS}: its results would differ. Start a new run: "
+                f"{self.command}"
+            )
 
     def check_logs(self, tensors: Mapping[str, torch.Tensor], *, titled: bool) -> None:
         """Check the client states on disk that a checkpoint refers to.
