@@ -13,7 +13,7 @@ from typing import Any
 import torch
 
 from wirelessfl.base.errors import ConfigError
-from wirelessfl.base.files import DAMAGE, reading, why
+from wirelessfl.base.files import DAMAGE, why
 from wirelessfl.base.import_paths import expanded
 from wirelessfl.base.wording import shown
 from wirelessfl.config import Config
@@ -21,7 +21,7 @@ from wirelessfl.config.named import Trust
 from wirelessfl.results.runs import Runs
 from wirelessfl.runs.build.configured import path_of_run
 from wirelessfl.runs.folder.parameters import is_server_model, stored_params
-from wirelessfl.runs.folder.run_folder import CHECKPOINT, RunFolder
+from wirelessfl.runs.folder.run_folder import RunFolder
 from wirelessfl.runs.result import RunResult
 
 RUN_FILES = frozenset(("config.toml", "about.json"))
@@ -162,6 +162,4 @@ def _params(folder: Path, titled: bool) -> dict[str, torch.Tensor]:
     checkpoint = directory.load(is_server_model)
     if checkpoint is None:
         raise ConfigError(f"the run in {folder} has no checkpoint yet, so no parameters.")
-    tensors, state = checkpoint
-    with reading(folder / CHECKPOINT, "Restore it, or start a new run."):
-        return stored_params(tensors, state, titled=titled)
+    return stored_params(directory, *checkpoint, titled=titled)

@@ -25,7 +25,7 @@ from wirelessfl.runs.engine import Engine, check_finite, drop_exploded
 from wirelessfl.runs.folder.about import NUMERICS
 from wirelessfl.runs.folder.identity import check_fingerprint
 from wirelessfl.runs.folder.log import Row
-from wirelessfl.runs.folder.run_folder import CHECKPOINT, RunFolder
+from wirelessfl.runs.folder.run_folder import RunFolder
 from wirelessfl.runs.observers import EndOfTask, Observer, Running
 from wirelessfl.runs.observers.watching import Observers, monitor_of
 from wirelessfl.runs.targets import Monitor
@@ -101,8 +101,7 @@ class Execution:
         self.resumable = True
         self.wall_before, self.finished = state["wall_seconds"], state["finished"]
         self.task_reasons = dict(state.get("task_reasons", {}))
-        file = self.directory.path / CHECKPOINT
-        with reading(file, "Restore it, or start a new run."):
+        with reading(self.directory.checkpoint_file, self.directory.remedy):
             self.engine.restore(tensors, state)
         self.saved_at = self.engine.setup.clock.now
 

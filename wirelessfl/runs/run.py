@@ -10,7 +10,7 @@ from typing import Any, Unpack
 
 from channels.notes import Notes
 from wirelessfl.base.errors import ConfigError, DataError, TrainingError
-from wirelessfl.base.files import NotWrittenError, reading
+from wirelessfl.base.files import NotWrittenError
 from wirelessfl.base.torch_state import own_modes, torch_settings
 from wirelessfl.config import Config
 from wirelessfl.config.named import Trust
@@ -31,7 +31,7 @@ from wirelessfl.runs.folder.identity import (
 from wirelessfl.runs.folder.named_files import changed_files, unnoticed
 from wirelessfl.runs.folder.new_folder import check_free, new_folder
 from wirelessfl.runs.folder.parameters import stored_params
-from wirelessfl.runs.folder.run_folder import CHECKPOINT, RunFolder
+from wirelessfl.runs.folder.run_folder import RunFolder
 from wirelessfl.runs.observers import Observer, default_observers
 from wirelessfl.runs.observers.watching import check_observers, configured_observers
 from wirelessfl.runs.result import RunResult
@@ -165,8 +165,7 @@ def resume(
                 notes(f"{changed} has changed since this run; its rows are from the old version.")
             elif on_note is not None and shards.rank == 0:
                 on_note(f"the run in {path} has finished: nothing is left to do")
-            with reading(directory.path / CHECKPOINT, "Restore it, or start a new run."):
-                params = stored_params(tensors, state, titled=bool(config.task))
+            params = stored_params(directory, tensors, state, titled=bool(config.task))
             ended, stored = state.get("ended"), directory.notes()
             return RunResult(config, rows, params, directory.path, ended, notes=stored)
         shards.by_first(lambda: directory.check_logs(tensors, titled=bool(config.task)))

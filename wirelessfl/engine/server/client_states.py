@@ -292,24 +292,24 @@ class OnDisk(ClientStates):
             file.truncate(length)
 
 
-def check_log(folder: Path, mark: str, tensors: Mapping[str, torch.Tensor]) -> None:
-    """Check that a log has all client states of a checkpoint.
+def check_logs(folder: Path, tensors: Mapping[str, torch.Tensor], *, titled: bool) -> None:
+    """Check that logs have all client states of a checkpoint.
 
     Args:
         folder: the run's folder.
-        mark: prefix of the log's file name.
-        tensors: the checkpoint's tensors of the log's ``ClientStates``.
+        tensors: the checkpoint's tensors.
+        titled: whether tasks have tables, and the names of logs those of tasks.
     """
-    number, records, size = tensors[LOG].tolist()
-    path = folder / f"{mark}clients-{number}.log"
-    _check_length(path, 4 * size * records)
-    if not records:
-        return
-    with open_stored(path) as file:
-        for name, stored in tensors.items():
-            if name.startswith("clients.") and name.endswith(ENTRY):
-                for client, kept in _kept(stored).items():
-                    _read(file, size, client, kept)
+    for prefix in [name.removesuffix(LOG) for name in tensors if name.endswith(LOG)]:
+        number, records, size = tensors[prefix + LOG].tolist()
+        mark = f"{prefix.partition('.')[0]}-" if titled else ""
+        path = folder / f"{mark}clients-{number}.log"
+        _check_length(path, 4 * size * records)
+        for name, stored in tensors.items() if records else ():
+            if name.startswith(f"{prefix}clients.") and name.endswith(ENTRY):
+                with open_stored(path) as file:
+                    for client, kept in _kept(stored).items():
+                        _read(file, size, client, kept)
 
 
 def _entry(name: str) -> str:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
-from io import StringIO
 from pathlib import Path
 
 import numpy as np
@@ -12,13 +11,14 @@ import numpy as np
 from wirelessfl.air.client_costs import ClientCosts
 from wirelessfl.air.plan import Plan
 from wirelessfl.base.errors import ConfigError
-from wirelessfl.base.files import read_stored, reading, writing
+from wirelessfl.base.files import reading, writing
 from wirelessfl.base.import_paths import expanded
 from wirelessfl.engine.rounds.client_log import COLUMNS, WHOLE, ClientLog, entries
 from wirelessfl.runs.folder.log import Log
 from wirelessfl.runs.folder.run_folder import CLIENT_LOG, RunFolder
 from wirelessfl.training.steps import StepCounts
 
+HEAD = ",".join(COLUMNS)
 FORMAT = ",".join("%d" if name in WHOLE else "%.12g" for name in COLUMNS) + "\n"
 """A line; 12 digits keep sums over thousands of rounds exact to 9 digits."""
 
@@ -37,7 +37,7 @@ class ClientLogFile:
     def __init__(self, path: Path, radio: bool, steps: Callable[[], StepCounts]) -> None:
         self.radio, self.steps = radio, steps
         self.entries = 0
-        self._file = Log(path, _remedy(path))
+        self._file = Log(path, RunFolder(path.parent).remedy)
 
     def add(self, plan: Plan, trial: bool) -> None:
         """Append the entries of a round.
@@ -55,7 +55,7 @@ class ClientLogFile:
         lines = [FORMAT % row for row in zip(*(table[n].tolist() for n in COLUMNS), strict=True)]
         with writing(self._file.path, self._file.path.parent):
             if not self._file.length:
-                lines.insert(0, ",".join(COLUMNS) + "\n")
+                lines.insert(0, HEAD + "\n")
             self._file.append("".join(lines).encode())
 
     def snapshot(self) -> list[int]:
@@ -72,10 +72,6 @@ class ClientLogFile:
         size, checksum, self.entries = covered
         self._file.check(size, checksum)
         self._file.cut(size)
-
-
-def _remedy(path: Path) -> str:
-    return f"Restore it, or start a new run in another folder than {path.parent}."
 
 
 def read_client_log(folder: str | Path) -> ClientLog:
@@ -103,22 +99,22 @@ def read_client_log(folder: str | Path) -> ClientLog:
         raise ConfigError(
             f"{folder} has no {CLIENT_LOG}: give the folder of a run with --client-log."
         )
-    with reading(path, _remedy(path)):
-        text = read_stored(path).decode()
-        head, _, body = text[: text.rfind("\n") + 1].partition("\n")  # without an unfinished line
-        if text and head.split(",") != list(COLUMNS):
+    log = Log(path, RunFolder(path.parent).remedy)
+    with reading(path, log.remedy):
+        head, *lines = log.read().decode().split("\n")[:-1] or [HEAD]
+        if head != HEAD:
             raise ValueError("it has other columns")
-        values = np.loadtxt(StringIO(body), delimiter=",", ndmin=2) if body else np.empty((0, 0))
-        if body and values.shape[1] != len(COLUMNS):
+        shape = len(lines), len(COLUMNS)
+        values = np.loadtxt(lines, delimiter=",", ndmin=2) if lines else np.empty(shape)
+        if values.shape != shape:
             raise ValueError("a line is incomplete")
     state = RunFolder(path.parent).state()
     if state is not None and state.get("client_log") is not None:
         size, checksum, _ = state["client_log"]
-        Log(path, _remedy(path)).check(size, checksum, whole=state["finished"])
-    columns = values.T if body else np.empty((len(COLUMNS), 0))
+        log.check(size, checksum, whole=state["finished"])
     return ClientLog(
         {
-            name: column.astype(np.int64) if name in WHOLE else column.copy()
-            for name, column in zip(COLUMNS, columns, strict=True)
+            name: column.astype(np.int64 if name in WHOLE else float)
+            for name, column in zip(COLUMNS, values.T, strict=True)
         }
     )

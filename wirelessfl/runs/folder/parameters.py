@@ -9,11 +9,13 @@ import torch
 
 from channels.streams import Stream
 from wirelessfl.base.errors import ConfigError
+from wirelessfl.base.files import reading
 from wirelessfl.base.wording import shown, suggestion
 from wirelessfl.config import Config
 from wirelessfl.models.submodels import ParamSpec
 from wirelessfl.runs.build.planners import data_facts
 from wirelessfl.runs.build.samples import configured_model
+from wirelessfl.runs.folder.run_folder import RunFolder
 
 
 def tensor_mark(task: int | None) -> str:
@@ -27,26 +29,30 @@ def is_server_model(name: str) -> bool:
 
 
 def stored_params(
-    tensors: Mapping[str, torch.Tensor], state: Mapping[str, Any], *, titled: bool
+    directory: RunFolder,
+    tensors: Mapping[str, torch.Tensor],
+    state: Mapping[str, Any],
+    *,
+    titled: bool,
 ) -> dict[str, torch.Tensor]:
     """Parameters in a checkpoint, by name.
 
     Args:
+        directory: folder of the run.
         tensors: tensors of the checkpoint, at least those of ``is_server_model``.
         state: its state.
         titled: whether tasks have tables, and the names of parameters those of tasks.
-
-    Raises:
-        ValueError, LookupError, TypeError: they are not those of the model.
     """
-    tasks, values = state["tasks"], dict[str, torch.Tensor]()
-    for number, learner in enumerate(state["learners"]):
-        shapes = {name: tuple(shape) for name, shape in learner["shapes"].items()}
-        mark = tensor_mark(None if tasks is None else number)
-        spec, params = ParamSpec(shapes, learner["ties"]), tensors[f"{mark}server.cloud.params"]
-        if params.dtype != torch.float32 or params.shape != (spec.size,):
-            raise ValueError(f"its parameters are {params.dtype} {list(params.shape)}")
-        values |= named_params(spec.named(params), tasks[number] if titled else None)
+    values: dict[str, torch.Tensor] = {}
+    with reading(directory.checkpoint_file, directory.remedy):
+        tasks = state["tasks"]
+        for number, learner in enumerate(state["learners"]):
+            shapes = {name: tuple(shape) for name, shape in learner["shapes"].items()}
+            mark = tensor_mark(None if tasks is None else number)
+            spec, params = ParamSpec(shapes, learner["ties"]), tensors[f"{mark}server.cloud.params"]
+            if params.dtype != torch.float32 or params.shape != (spec.size,):
+                raise ValueError(f"its parameters are {params.dtype} {list(params.shape)}")
+            values |= named_params(spec.named(params), tasks[number] if titled else None)
     return values
 
 
@@ -91,24 +97,17 @@ def stored_model(
         module = configured_model(config.model, data_facts(config), weights)
     if not isinstance(module, torch.nn.Module):
         raise ConfigError(f"module is {shown(module)}: give an nn.Module, such as MyModel().")
-    module_shapes = {name: tuple(value.shape) for name, value in module.named_parameters()}
     trained = {name for name, value in module.named_parameters() if value.requires_grad}
-    shapes = {name: tuple(value.shape) for name, value in params.items()}
-    wrong = sorted(
-        name for name, shape in shapes.items() if module_shapes.get(name, shape) != shape
-    )
-    tied = dict(module.named_parameters(remove_duplicate=False)).keys()
-    absent = sorted((trained - shapes.keys()) | (shapes.keys() - tied))
-    if wrong or absent:
-        name = [*wrong, *absent][0]
-        raise ConfigError(
-            f"the run's parameters do not fit the module: {name} is {list(shapes.get(name, ()))} "
-            f"in the run and {list(module_shapes.get(name, ()))} in the module. Give the run's "
-            "model."
-            if name in shapes and name in module_shapes
-            else f"the run's parameters do not fit the module: only the "
-            f"{'run' if name in shapes else 'module'} has {name}. Give the run's model."
-        )
+    shapes = {n: list(v.shape) for n, v in module.named_parameters(remove_duplicate=False)}
+    for name in sorted(trained | params.keys()):
+        of_run = list(params[name].shape) if name in params else None
+        if of_run != shapes.get(name):
+            difference = f"{name} is {of_run} in the run and {shapes.get(name)} in the module"
+            if of_run is None or name not in shapes:
+                difference = f"only the {'module' if of_run is None else 'run'} has {name}"
+            raise ConfigError(
+                f"the run's parameters do not fit the module: {difference}. Give the run's model."
+            )
     module.load_state_dict(dict(params), strict=False)
     return module.eval()
 
@@ -120,9 +119,9 @@ def checked_task(task: str | None, tasks: list[str]) -> str | None:
         task: the given name.
         tasks: names of the tasks with tables.
     """
-    if task is None and len(tasks) == 1:
-        return tasks[0]
-    if (task is None) == (not tasks) and (task in tasks or not tasks):
+    if task is None and len(tasks) < 2:
+        return tasks[0] if tasks else None
+    if task in tasks:
         return task
     if not tasks:
         raise ConfigError(f"task is {shown(task)}, but the run has no tables of tasks: omit it.")

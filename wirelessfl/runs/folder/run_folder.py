@@ -32,7 +32,7 @@ from wirelessfl.config import Config
 from wirelessfl.config.named import Trust, check_trust
 from wirelessfl.config.stored import check_stored
 from wirelessfl.config.tables import read_toml
-from wirelessfl.engine.server.client_states import LOG, check_log
+from wirelessfl.engine.server.client_states import check_logs
 from wirelessfl.runs.folder.about import (
     LAYOUT,
     NOTES,
@@ -366,12 +366,5 @@ class RunFolder:
             tensors: tensors of the checkpoint.
             titled: whether tasks have tables, and the names of logs those of tasks.
         """
-        for name in tensors:
-            if name.endswith(LOG):
-                prefix = name.removesuffix(LOG)
-                mark = f"{prefix.partition('.')[0]}-" if titled else ""
-                part = {
-                    n.removeprefix(prefix): v for n, v in tensors.items() if n.startswith(prefix)
-                }
-                with reading(self.checkpoint_file, self.remedy):  # or else of the log
-                    check_log(self.path, mark, part)
+        with reading(self.checkpoint_file, self.remedy):  # or else of the log
+            check_logs(self.path, tensors, titled=titled)
