@@ -60,6 +60,7 @@ def extended(
     stop = {"stop_at_target": True} if "target" in later else {}
     flags = {**later, **stop, "predicted": config.run.predicted}  # of the same design
     changed = Config.merged(config.given_tables(), flags)
+    later = {name: v for name, v in _ends(changed).items() if v is not None and name in later}
     for reason in _refusals(directory.path, config, later):
         raise ConfigError(reason)
     if checkpoint is not None:
@@ -79,7 +80,7 @@ def extended(
         checkpoint = tensors, state
     old = {name: _ends(config)[name] for name in later}
     date = datetime.now(UTC).isoformat(timespec="seconds")
-    entry = {"date": date, "old": old, "new": {**later}}
+    entry = {"date": date, "old": old, "new": later}
     return changed, partial(directory.extend, checkpoint, changed, entry)
 
 

@@ -3,6 +3,7 @@
 import json
 import shutil
 
+import numpy as np
 import pytest
 import torch
 
@@ -52,7 +53,7 @@ def test_more_rounds_equal_those_of_a_longer_run(config, toy, same, algorithm, f
     """With eval_every=2, the row of the last of 3 rounds is not in the longer run."""
     first = wirelessfl.run(config(algorithm, rounds=3, **flags), data=toy)
     longer = wirelessfl.run(config(algorithm, rounds=5, **flags), data=toy)
-    equal(wirelessfl.resume(first.directory, rounds=5, data=toy), longer, same)
+    equal(wirelessfl.resume(first.directory, rounds=np.int64(5), data=toy), longer, same)
     told = json.loads((first.directory / "about.json").read_text())
     (entry,) = told["extended"]
     assert (entry["old"], entry["new"]) == ({"rounds": 3}, {"rounds": 5})
@@ -209,7 +210,7 @@ def test_a_killed_extension_is_extended_and_its_settings_are_compared(
     with pytest.raises(ConfigError, match=r"settings in config\.toml are not those"):
         wirelessfl.resume(first.directory, data=toy)
     file.write_text(text)
-    equal(wirelessfl.resume(first.directory, rounds=5, data=toy), longer, same)
+    equal(wirelessfl.resume(first.directory, rounds=np.int64(5), data=toy), longer, same)
     told = json.loads((first.directory / "about.json").read_text())
     assert [entry["new"] for entry in told["extended"]] == [{"rounds": 4}, {"rounds": 5}]
 
