@@ -196,7 +196,7 @@ def hostile(folder, draw):
             text = "rounds = 1e400"
         file.write_text(text)
         with contextlib.suppress(Exception):
-            state["fingerprint"] |= fingerprint_of(tomllib.loads(text))
+            state["fingerprint"] = fingerprint_of(tomllib.loads(text))
     elif kind == "about":
         file = folder / "about.json"
         told, what = changed(json.loads(file.read_text()), draw)

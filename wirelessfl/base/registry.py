@@ -229,7 +229,7 @@ def import_path(kind: str, path: str) -> Any:
         missing = f"{what} has no {name!r}.{suggestion(name, names)}"
     raise ConfigError(
         f"{problem}: {missing} Write it as module:name, with the module's folder on PYTHONPATH, "
-        "or as file.py:name."
+        "or as file.py:name; of a stored run, the file may be in the current folder."
     )
 
 

@@ -23,9 +23,10 @@ from wirelessfl.runs.build.configured import check_given, configured
 from wirelessfl.runs.build.given import Given, GivenObjects
 from wirelessfl.runs.build.planners import planner_without_data
 from wirelessfl.runs.folder.identity import (
+    code_hashes,
+    data_hash,
     digest,
-    given_hashes,
-    network_fingerprint,
+    network_hash,
     non_defaults,
 )
 from wirelessfl.runs.folder.log import Row
@@ -91,12 +92,14 @@ def by_objects(
 
 def object_hash(objects: GivenObjects, config: Config) -> str:
     """Hash of given objects: of their code, data, initial weights, and the network's values."""
-    parts: list[object] = [sorted(given_hashes(objects).items())]
+    parts: list[object] = [sorted(code_hashes(objects).items())]
     if objects.model is not None:
         for name, tensor in sorted(objects.model.state_dict().items()):
             parts += [name, tensor.detach().cpu().contiguous().numpy()]
+    if objects.data is not None:
+        parts.append(data_hash(objects.data))
     if objects.network is not None:
-        parts.append(network_fingerprint(objects.network, Stream(config.run.seed)))
+        parts.append(network_hash(objects.network, Stream(config.run.seed)))
     parts += [tuple(map(int, lists)) for lists in objects.split or ()]
     return digest(*parts)
 

@@ -2,10 +2,18 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
+from functools import lru_cache
+from pathlib import Path
 from typing import Any
 
-from wirelessfl.runs.folder.given_files import network_values
+import numpy as np
+from numpy.typing import NDArray
+
+from channels.npz import read_npz
+from channels.stored import SETTINGS
+from wirelessfl.base.files import open_stored, reading
 from wirelessfl.runs.folder.identity import digest
 from wirelessfl.runs.folder.run_folder import NETWORK
 from wirelessfl.runs.result import RunResult
@@ -60,7 +68,25 @@ def stored_values(run: RunResult) -> Values:
         stat = file.stat()
     except OSError:  # its fading is the user's own, or the folder has been deleted
         return {}
-    return dict(network_values(file, stat.st_mtime_ns, stat.st_size))
+    return dict(_values(file, stat.st_mtime_ns, stat.st_size))
+
+
+@lru_cache(maxsize=1024)
+def _values(file: Path, changed: int, size: int) -> tuple[tuple[str, Any], ...]:
+    with reading(file, "Restore it."), open_stored(file) as content:
+        arrays = read_npz(content)
+        settings = json.loads(str(arrays.pop(SETTINGS)))
+    values = {key: _value(array) for key, array in arrays.items()}
+    for name, value in settings.items():
+        parts = value if isinstance(value, Mapping) else {"": value}
+        values |= {f"{name}.{key}".removesuffix("."): part for key, part in parts.items()}
+    return tuple(values.items())
+
+
+def _value(array: NDArray[Any]) -> Any:
+    if array.size and array.dtype.kind in "fiu" and (array == array.flat[0]).all():
+        return array.flat[0].item()
+    return digest(array.shape, np.ascontiguousarray(array))
 
 
 def _has_network(run: RunResult) -> bool:

@@ -20,12 +20,6 @@ from wirelessfl.models.metrics import Measures
 from wirelessfl.models.metrics.built_in import VALIDATION as HELD
 from wirelessfl.runs.build.setups import Goal, Setup
 from wirelessfl.runs.folder.client_log import ClientLogFile
-from wirelessfl.runs.folder.identity import (
-    data_hash,
-    digest,
-    model_fingerprint,
-    network_fingerprint,
-)
 from wirelessfl.runs.folder.log import Row
 from wirelessfl.runs.folder.parameters import named_params, tensor_mark
 from wirelessfl.runs.folder.run_folder import CLIENT_LOG
@@ -215,25 +209,6 @@ class Engine:
         """Mark the client states on disk as covered by a checkpoint."""
         for learner in self.setup.learners:
             learner.saved()
-
-    def fingerprint(self) -> dict[str, str]:
-        """Short hashes of models, data and network, keyed by their names in error messages."""
-        models = self.setup.trained
-        layers = [model_fingerprint(model.objective) for model in models]
-        data = [data_hash(model.data, *model.client_samples.identity) for model in models]
-        network = network_fingerprint(self.setup.network, self.setup.stream)
-        if self.setup.tasks is None:
-            [of_model], [of_data] = layers, data
-            hashes = {
-                "the model's layers and frozen parameters are": of_model,
-                "the data are": of_data,
-            }
-        else:
-            hashes = {
-                "the models' layers and frozen parameters are": digest(*layers),
-                "the data are": digest(*data),
-            }
-        return hashes | {"the network's values are": network}
 
     def ended(self) -> str | None:
         """Why the run ends before its last round; None if it does not."""

@@ -23,7 +23,6 @@ from wirelessfl.engine.loop import simulate
 from wirelessfl.engine.scheduler_checks import refuse
 from wirelessfl.runs.engine import Engine, check_finite, drop_exploded
 from wirelessfl.runs.folder.about import NUMERICS
-from wirelessfl.runs.folder.identity import check_fingerprint
 from wirelessfl.runs.folder.log import Row
 from wirelessfl.runs.folder.run_folder import RunFolder
 from wirelessfl.runs.observers import EndOfTask, Observer, Running
@@ -75,7 +74,7 @@ class Execution:
         ends = ends or bool(self.observers.of_rows)
         self.rows_end_runs = self.shards.from_first(ends)
         engine.attach(directory.path, self.rows)
-        self.fingerprint = directory.fingerprint() | engine.fingerprint() if self.leads else {}
+        self.fingerprint = directory.fingerprint() if self.leads else ""
         checkpoint = self.shards.by_first(self._load)
         if checkpoint is not None:
             self._restore(*checkpoint)
@@ -85,13 +84,12 @@ class Execution:
                 self.write_checkpoint()
 
     def _load(self) -> tuple[dict[str, Tensor], dict[str, Any]] | None:
-        """Load the checkpoint, check that it belongs to this run, and remove later rows."""
+        """Load the checkpoint, and remove later rows."""
         checkpoint = self.directory.load()
         if checkpoint is None:
             self.directory.log.cut(0)
             return None
         _, state = checkpoint
-        check_fingerprint(self.directory.path, state, self.fingerprint)
         self.rows += self.directory.rows(state)
         self.covered = len(self.rows)
         self.directory.log.cut(state["rows_bytes"])

@@ -28,11 +28,12 @@ from wirelessfl.engine.server.ledger import PREFIX as LEDGER
 from wirelessfl.runs.folder.about import NOTES
 from wirelessfl.runs.folder.identity import (
     SETTINGS,
-    network_fingerprint,
+    network_hash,
     non_defaults,
     settings_hash,
 )
 from wirelessfl.runs.folder.log import Row
+from wirelessfl.runs.folder.named_files import HASHES
 from wirelessfl.runs.folder.new_folder import create
 from wirelessfl.runs.folder.run_folder import LOGS, PARTITION, InUseError, RunFolder
 from wirelessfl.runs.observers import Observer
@@ -82,8 +83,10 @@ def price_run(config: Config, source: Path, folder: Path) -> list[Row]:
     if notes:  # those on model and data hold here too
         of_radio = priced(here, 1, joules=False).notes
         notes = tuple(note for note in notes if note not in of_radio)
+    network = network_hash(simulated.setup.network, Stream(config.run.seed))
     entries = {
         "data": about["data"],
+        HASHES: about.get(HASHES, {}) | {"the network": network},
         PRICED: about.get(PRICED, source.name),
         SETTINGS: settings_hash(config),
         "step_costs": cost and [asdict(cost)],
@@ -99,7 +102,7 @@ def price_run(config: Config, source: Path, folder: Path) -> list[Row]:
         for row in prices.rows:
             directory.append(row)
         directory.save(
-            _tensors(tensors, simulated), _state(state, directory, there, prices.rows, simulated)
+            _tensors(tensors, simulated), _state(state, directory, prices.rows, simulated)
         )
         os.replace(draft, folder)
     except BaseException:
@@ -117,18 +120,9 @@ def _tensors(tensors: dict[str, torch.Tensor], simulated: Priced) -> dict[str, t
 
 
 def _state(
-    state: dict[str, Any],
-    directory: RunFolder,
-    config: Config,
-    rows: list[Row],
-    simulated: Priced,
+    state: dict[str, Any], directory: RunFolder, rows: list[Row], simulated: Priced
 ) -> dict[str, Any]:
     """The state of the trained run, with the costs of the other radio."""
-    network = simulated.setup.network
-    fingerprint = state["fingerprint"] | {
-        "the network's values are": network_fingerprint(network, Stream(config.run.seed)),
-        **directory.fingerprint(),
-    }
     handler, costs = dict(state["handler"]), simulated.setup.handler.snapshot()
     handler |= {name: costs[name] for name in ("totals", "merged_at") if name in costs}
     if "extras" in handler:
@@ -136,7 +130,7 @@ def _state(
     return state | {
         "handler": handler,
         "sim_seconds": simulated.setup.clock.now,
-        "fingerprint": fingerprint,
+        "fingerprint": directory.fingerprint(),
     }
 
 

@@ -25,7 +25,7 @@ from wirelessfl.config.stored import dataset_of, settings_by_flag
 from wirelessfl.data.partition import ClientPartition
 from wirelessfl.runs.folder.given_files import read_partition
 from wirelessfl.runs.folder.log import Row
-from wirelessfl.runs.folder.named_files import changed_files
+from wirelessfl.runs.folder.named_files import difference, named_hashes
 from wirelessfl.runs.folder.parameters import checked_task, stored_model, task_params
 from wirelessfl.runs.folder.run_folder import RunFolder
 from wirelessfl.runs.plots import Log, plotted
@@ -232,7 +232,8 @@ class RunResult:
         settings = config if name is None else config.tasks[name]
         stream = Stream(config.run.seed)
         stream = stream if name is None else task_stream(config, name, stream)
-        if module is None and (changed := changed_files(config, RunFolder(self.directory).about)):
+        named = {} if module is not None else named_hashes(config)
+        if named and (changed := difference(RunFolder(self.directory).about(), named)):
             Notes()(f"{changed} has changed since this run.")
         return stored_model(settings, task_params(self.params, name), stream, module)
 

@@ -16,19 +16,21 @@ from wirelessfl.config import Config
 from wirelessfl.config.named import Trust
 from wirelessfl.runs.build.building import build_resolved
 from wirelessfl.runs.build.computing import default_threads, fewer_workers, without_gpu
-from wirelessfl.runs.build.configured import configured_call, naming_network, path_of_run
+from wirelessfl.runs.build.configured import (
+    check_given,
+    configured_call,
+    naming_network,
+    path_of_run,
+)
 from wirelessfl.runs.build.given import Given, GivenObjects, check_objects
 from wirelessfl.runs.build.setups import Setup
 from wirelessfl.runs.engine import Engine
 from wirelessfl.runs.execution import Execution, RowCallback
 from wirelessfl.runs.extension import extended, later_end
 from wirelessfl.runs.folder.about import about
-from wirelessfl.runs.folder.given_files import check_same_names, not_stored, with_stored
-from wirelessfl.runs.folder.identity import (
-    changed_object,
-    given_hashes,
-)
-from wirelessfl.runs.folder.named_files import changed_files, unnoticed
+from wirelessfl.runs.folder.given_files import not_stored, with_stored
+from wirelessfl.runs.folder.identity import code_hashes, setup_hashes
+from wirelessfl.runs.folder.named_files import difference, named_hashes, unnoticed
 from wirelessfl.runs.folder.new_folder import check_free, new_folder
 from wirelessfl.runs.folder.parameters import stored_params
 from wirelessfl.runs.folder.run_folder import RunFolder
@@ -91,7 +93,7 @@ def run(
     out = settings.run.out
     if out is not None:
         shards.by_first(partial(check_free, out))
-    hashes = given_hashes(objects)  # before anything is called
+    hashes = code_hashes(objects)  # before anything is called
     with closing(_build(settings, objects, shards)) as setup:
         notes = [*setup.notes, *unnoticed(setup.config), *not_stored(objects)]
         shards.by_first(lambda: Notes(on_note)(*notes))  # before anything is written
@@ -152,7 +154,7 @@ def resume(
     objects = GivenObjects.of(resume, given)
     directory, config = shards.by_first(partial(RunFolder.open, path, trust))
     checkpoint = shards.by_first(directory.load)
-    changed = shards.by_first(partial(changed_files, config, directory.about))
+    named = shards.by_first(partial(named_hashes, config))
     later = later_end(config, rounds=rounds, target=target, max_seconds=max_seconds)
     notes = Notes(on_note if shards.rank == 0 else lambda note: None)
     if checkpoint is None:
@@ -161,6 +163,7 @@ def resume(
         tensors, state = checkpoint
         rows = shards.by_first(lambda: directory.rows(state))
         if state["finished"] and not later:
+            changed = shards.by_first(lambda: difference(directory.about(), named)) if named else ""
             if changed:
                 notes(f"{changed} has changed since this run; its rows are from the old version.")
             elif on_note is not None and shards.rank == 0:
@@ -170,32 +173,41 @@ def resume(
             return RunResult(config, rows, params, directory.path, ended, notes=stored)
         shards.by_first(lambda: directory.check_logs(tensors, titled=bool(config.task)))
     watching = _watching(config, observers)
-    about_run = shards.by_first(directory.about)
+    began = shards.by_first(directory.about)
     if later:
         config, store = shards.by_first(partial(extended, directory, config, checkpoint, later))
-    if changed:
-        raise ConfigError(
-            f"{path}: {changed} has changed since the run began. Restore it, or start a new run: "
-            f"{directory.command}{_trusting(config)}"
-        )
-    asked = objects.marks.names
     naming_network(config, given.get("network"))  # refuses the name of another network
     objects = with_stored(directory, config, objects, shards)
-    check_same_names(path, config.given.names, objects.marks.names, asked)
-    what = changed_object(objects, about_run, code_only=checkpoint is not None)
-    if what:
+    check_given(config.given, objects)
+    others = [f"{name}=..." for name in objects.marks.names if name not in config.given.names]
+    if others:
         raise ConfigError(
-            f"{path}: {what} has changed since the run began. Restore it, or start a new run."
+            f"resume got {', '.join(others)}, without which the run in {path} was started: leave "
+            f"{'it' if len(others) == 1 else 'them'} out."
         )
+    _check_same(directory, config, began, {**named, **code_hashes(objects)})
     config, moved = without_gpu(fewer_workers(config))
     if moved is not None:
         notes(moved)
     with closing(_build(config, objects, shards)) as setup:
+        shards.by_first(lambda: _check_same(directory, config, began, setup_hashes(setup)))
         if later:
             shards.by_first(store)
         again = [*setup.notes, *unnoticed(setup.config)]
         notes(*again)
         return _go(setup, directory, on_row, on_note, watching, resumed=again)
+
+
+def _check_same(
+    directory: RunFolder, config: Config, began: Mapping[str, Any], now: Mapping[str, Any]
+) -> None:
+    """Check that hashes are those of the time when the run began."""
+    what = difference(began, now)
+    if what:
+        raise ConfigError(
+            f"{directory.path}: {what} has changed since the run began. {directory.remedy}"
+            f"{_trusting(config)}"
+        )
 
 
 def _watching(config: Config, observers: Sequence[Observer]) -> list[Observer]:

@@ -245,7 +245,7 @@ def test_given_objects_train_and_are_kept(tmp_path):
     assert [r.rows for r in again.results] == [r.rows for r in first.results]
     marked = configured(own, GivenObjects.of(wirelessfl.run, {"model": model, "data": data}))
     assert wirelessfl.pilot(marked, model=model, data=data, **star).trained == 0
-    with pytest.raises(ConfigError, match="give the same objects from Python"):
+    with pytest.raises(ConfigError, match=r"give model=\.\.\., data=\.\.\. again from Python"):
         wirelessfl.pilot(marked, **star)
     other = (inputs[:48] * 2, *data[1:])
     assert wirelessfl.pilot(own, model=model, data=other, **star).trained == 3

@@ -21,7 +21,6 @@ def stored(path):
     tensors, state = RunFolder(path).load()
     for name in ("wall_seconds", "rows_checksum", "rows_bytes", "tensors_checksum"):
         state.pop(name)
-    state["fingerprint"] = list(state["fingerprint"])
     return tensors, state
 
 

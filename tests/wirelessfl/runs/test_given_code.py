@@ -74,6 +74,10 @@ def test_values_count(make):
     assert code_hash(make(1.0)) != code_hash(make(2.0))
 
 
+def test_functions_of_one_file_differ():
+    assert code_hash(weighted) != code_hash(cross_entropy)
+
+
 @pytest.mark.parametrize("make", [Weighted, around])
 def test_what_a_function_counts_itself_does_not_count(make):
     loss = make(1.0)

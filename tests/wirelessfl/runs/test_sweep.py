@@ -477,7 +477,7 @@ def test_a_run_with_other_defaults_is_not_reused(tmp_path):
         assert "server_lr = 1.0\n" in settings
         directory.config_file.write_text(settings.replace("server_lr = 1.0\n", line))
         tensors, state = directory.load()
-        state["fingerprint"] |= directory.fingerprint()
+        state["fingerprint"] = directory.fingerprint()
         directory.save(tensors, state)
 
     store("")

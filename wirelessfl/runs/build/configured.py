@@ -164,9 +164,7 @@ def check_given(marks: GivenSection, supplied: GivenObjects = NOTHING) -> None:
         objects = ", ".join(f"{name}=..." for name in absent)
         raise ConfigError(
             f"the settings belong to a run with {objects} given to wirelessfl.run, and do not "
-            f"describe {'it' if len(absent) == 1 else 'them'}: give the same "
-            f"{'object' if len(absent) == 1 else 'objects'} from Python, "
-            f"wirelessfl.run(config, {objects})."
+            f"describe {'it' if len(absent) == 1 else 'them'}: give {objects} again from Python."
         )
     if marks.network is None or there.network is None or marks.network == there.network:
         return

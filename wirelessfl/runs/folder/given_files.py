@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import json
 import os
-from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from functools import lru_cache, partial
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,13 +13,12 @@ from numpy.typing import NDArray
 
 from channels import Network
 from channels.npz import read_npz
-from channels.stored import SETTINGS, load_network, network_arrays, why_not_stored
+from channels.stored import load_network, network_arrays, why_not_stored
 from wirelessfl.base.errors import ConfigError
 from wirelessfl.base.files import open_stored, reading
 from wirelessfl.config import Config
 from wirelessfl.data.partition import ClientPartition
 from wirelessfl.runs.build.given import GivenObjects
-from wirelessfl.runs.folder.identity import digest
 from wirelessfl.runs.folder.run_folder import NETWORK, PARTITION, RunFolder
 from wirelessfl.training.workers.shards import Shards
 
@@ -73,25 +70,6 @@ def stored_network(folder: Path) -> Network | None:
         return load_network(content)
 
 
-@lru_cache(maxsize=1024)
-def network_values(file: Path, changed: int, size: int) -> tuple[tuple[str, Any], ...]:
-    """Values of the network in a file, by name; of an array the one of all elements, or a hash."""
-    with reading(file, "Restore it."), open_stored(file) as content:
-        arrays = read_npz(content)
-        settings = json.loads(str(arrays.pop(SETTINGS)))
-    values = {key: _value(array) for key, array in arrays.items()}
-    for name, value in settings.items():
-        parts = value if isinstance(value, Mapping) else {"": value}
-        values |= {f"{name}.{key}".removesuffix("."): part for key, part in parts.items()}
-    return tuple(values.items())
-
-
-def _value(array: NDArray[Any]) -> Any:
-    if array.size and array.dtype.kind in "fiu" and (array == array.flat[0]).all():
-        return array.flat[0].item()
-    return digest(array.shape, np.ascontiguousarray(array))
-
-
 def read_partition(folder: str | Path) -> ClientPartition | dict[str, ClientPartition]:
     """Which client has which training samples in a stored run.
 
@@ -126,31 +104,6 @@ def _partition(file: Path) -> tuple[str, ClientPartition]:
     with reading(file, "Restore it."), open_stored(file) as content:
         arrays = read_npz(content)
         return str(arrays.get("task", "")), ClientPartition.of_arrays(arrays)
-
-
-def check_same_names(
-    path: str | Path, began: Sequence[str], names: Sequence[str], asked: Sequence[str]
-) -> None:
-    """Check that a run has the same objects as before.
-
-    Args:
-        path: folder of the run.
-        began: names of the objects that the run began with.
-        names: names of those that it has now, with those that its folder keeps.
-        asked: names of those that were given now.
-    """
-    missing = [f"{name}=..." for name in began if name not in names]
-    extra = [f"{name}=..." for name in names if name not in began]
-    if not (missing or extra):
-        return
-    first = ", ".join(f"{name}=..." for name in began) or "no objects"
-    now = ", ".join(f"{name}=..." for name in asked) or "no objects"
-    remedy = [f"give {', '.join(missing)} again"] if missing else []
-    remedy += [f"leave out {', '.join(extra)}"] if extra else []
-    raise ConfigError(
-        f"the run in {path} was started by wirelessfl.run with {first}, but resume got {now}: "
-        f"{', and '.join(remedy)}."
-    )
 
 
 def with_stored(

@@ -1,6 +1,7 @@
-"""Identity of a run: hashes of its settings, of code and files that they name, and of objects.
+"""Identity of a run: hashes of its settings, of what they name, of given code, and of its parts.
 
-``resume`` compares them with those of the start; sweeps name folders by that of the settings.
+Sweeps name folders by the hash of the settings. ``about.json`` keeps the others, by what they are
+of, and ``resume`` compares them.
 """
 
 from __future__ import annotations
@@ -9,11 +10,10 @@ import dis
 import hashlib
 import inspect
 import json
-import textwrap
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from dataclasses import MISSING, fields
 from functools import partial
-from pathlib import Path
 from types import FunctionType
 from typing import TYPE_CHECKING, Any
 
@@ -24,8 +24,6 @@ from channels import Network
 from channels.concurrency import parsing
 from channels.streams import Stream
 from wirelessfl.algorithms import LOCAL
-from wirelessfl.base.errors import ConfigError
-from wirelessfl.base.guard import of_project
 from wirelessfl.base.import_paths import path_of
 from wirelessfl.base.sources import NO_SOURCE, is_installed, source_hashes
 from wirelessfl.config import Config
@@ -38,16 +36,16 @@ from wirelessfl.runs.build.given import GivenObjects
 from wirelessfl.runs.folder.named_files import NAMED, named_hashes
 
 if TYPE_CHECKING:
+    from wirelessfl.runs.build.setups import Setup
     from wirelessfl.training.objective import Objective
 
-SETTINGS, GIVEN = "settings", "given"
-"""Entries of ``about.json``: hashes of the settings at the start, and of given objects."""
+SETTINGS = "settings"
+"""Entry of ``about.json``: the hash of the settings at the start."""
 DRAWN = 1000
 """Maximum number of clients whose channels are part of the network's hash."""
 PLAIN = (type(None), bool, int, float, complex, str, bytes)
 AROUND = (*PLAIN, tuple, np.ndarray, torch.Tensor, torch.nn.Module, partial, FunctionType, type)
 """Types of values outside of a function that count; others may change while it runs."""
-SHAPES, DATA = "the shapes of model=...", "data=..."
 
 
 def digest(*things: Any) -> str:
@@ -59,20 +57,10 @@ def digest(*things: Any) -> str:
     return digest.hexdigest()
 
 
-def fingerprint_of(tables: dict[str, Any]) -> dict[str, str]:
+def fingerprint_of(tables: dict[str, Any]) -> str:
     """Hash of the tables of a ``config.toml``, independent of the folder's location."""
     run = {name: value for name, value in tables.get("run", {}).items() if name != "out"}
-    tables = tables | ({"run": run} if "run" in tables else {})
-    return {"the settings in config.toml are": digest(tables)}
-
-
-def check_fingerprint(path: Path, state: Mapping[str, Any], fingerprint: Mapping[str, str]) -> None:
-    """Check that settings and objects are those of the run that wrote the checkpoint."""
-    for name, value in fingerprint.items():
-        if state["fingerprint"].get(name) != value:
-            raise ConfigError(
-                f"{path}: {name} not those of the original run. Restore them, or start a new run."
-            )
+    return digest(tables | ({"run": run} if "run" in tables else {}))
 
 
 def settings_hash(config: Config) -> str:
@@ -130,7 +118,17 @@ def _task_non_defaults(config: Config, table: Mapping[str, Any]) -> dict[str, An
     }
 
 
-def model_fingerprint(objective: Objective) -> str:
+def setup_hashes(setup: Setup) -> dict[str, str]:
+    """Hashes of the models, data and network of a run that is built."""
+    hashes = {"the network": network_hash(setup.network, setup.stream)}
+    for name, model in zip(setup.tasks or ("",), setup.trained, strict=True):
+        of, split = f" of task {name!r}" if name else "", model.client_samples.identity
+        hashes[f"the model{of} (layers, frozen parameters, buffers)"] = model_hash(model.objective)
+        hashes[f"the data{of} (samples, split)"] = data_hash(model.data, *split)
+    return hashes
+
+
+def model_hash(objective: Objective) -> str:
     """Hash of a model's layers, frozen parameters and buffers."""
     module = objective.module
     frozen = [p for p in module.parameters() if not p.requires_grad]
@@ -148,70 +146,47 @@ def data_hash(data: Dataset, *split: Any) -> str:
     return digest(*map(_array, some), data.train_labels.numpy(), data.test_labels.numpy(), *split)
 
 
-def _array(tensor: torch.Tensor) -> np.ndarray:
-    return tensor.detach().cpu().contiguous().numpy()
-
-
-def network_fingerprint(network: Network, stream: Stream) -> str:
+def network_hash(network: Network, stream: Stream) -> str:
     """Hash of a network's values and of a channel draw for some clients."""
     plain = [getattr(network, f.name) for f in fields(network) if f.name != "fading"]
     some = network.numbers[:DRAWN]
     return digest(*plain, network.draw(stream.child("fingerprint"), clients=some).h)
 
 
-def given_hashes(objects: GivenObjects) -> dict[str, str]:
-    """Hashes of the given objects but network and split, by what differs if they differ."""
-    hashes: dict[str, str] = {}
+def _array(tensor: torch.Tensor) -> np.ndarray:
+    return tensor.detach().cpu().contiguous().numpy()
+
+
+def code_hashes(objects: GivenObjects) -> dict[str, str]:
+    """Hashes of the code of given objects and of its arguments."""
     model, trainer = objects.model, objects.trainer
-    if model is not None:
-        shapes = {  # parameters without a shape are refused later, by name
-            name: None if torch.nn.parameter.is_lazy(p) else tuple(p.shape)
-            for name, p in model.named_parameters()
-        }
-        hashes["the class of model=..."] = path_of(type(model))
-        hashes[SHAPES] = digest(shapes)
-        hashes["the code of model=..."] = digest(*_sources(*map(type, model.modules())))
-    if objects.data is not None:
-        hashes[DATA] = data_hash(objects.data)
     code = {
+        "model=...": None if model is None else [*map(type, model.modules())],
         "loss=...": objects.loss if callable(objects.loss) else None,
         **{f"metric {name!r}": function for name, function in objects.functions.items()},
         "redesign=...": objects.redesign,
         "augment=...": objects.augment,
         "trainer=...": None if trainer is None else trainer.code,
     }
-    values = {name: code_hash(thing) for name, thing in code.items() if thing is not None}
-    return hashes | {f"the code or a value of {name}": value for name, value in values.items()}
-
-
-def changed_object(objects: GivenObjects, about: Mapping[str, Any], *, code_only: bool) -> str:
-    """What of the given objects differs from those of the run, in words; empty if nothing does.
-
-    Args:
-        objects: the objects.
-        about: entries of ``about.json``.
-        code_only: whether only code is compared, because a checkpoint knows the values.
-    """
-    began = about.get(GIVEN, {})
-    for name, now in given_hashes(objects).items():
-        if began.get(name, now) != now and not (code_only and name in (SHAPES, DATA)):
-            return name
-    return ""
+    given = {name: thing for name, thing in code.items() if thing is not None}
+    return {f"the code or a value of {name}": code_hash(thing) for name, thing in given.items()}
 
 
 def code_hash(thing: object) -> str:
     """Hash of a function or a callable object: of its source files and of its arguments.
 
     It covers the source files of the user's functions and classes, with the user's modules that
-    they import; of the main program, whose file may also start the run, only the source of the
-    functions and classes themselves. Values are the arguments of a partial; the attributes of an
-    object that are arguments of its class; and numbers, strings, tuples, tensors and functions
-    outside of a function that it reads and does not set itself.
+    they import. Arguments are those of a partial; the defaults of a function, and the values of the
+    function around it; and the attributes of an object that are arguments of its class. Lists and
+    dicts around a function, and what it sets there itself, do not count: they change as it runs.
+
+    The file of the main program may also start the run. Of it only the source of the functions and
+    classes themselves counts, and the global values and functions that they read.
     """
-    return digest(*_parts(thing, set()))
+    return digest(*_parts(thing, {}))
 
 
-def _parts(thing: Any, seen: set[int]) -> Iterator[Any]:
+def _parts(thing: Any, seen: dict[int, Any]) -> Iterator[Any]:
     """What is hashed of a function, a class, an object or a value."""
     if isinstance(thing, PLAIN):
         yield thing
@@ -222,66 +197,58 @@ def _parts(thing: Any, seen: set[int]) -> Iterator[Any]:
         for item in thing:
             yield from ("item", *_parts(item, seen))
     elif isinstance(thing, dict):
-        for key in sorted(thing, key=repr):
-            yield from (repr(key), *_parts(thing[key], seen))
+        yield from _parts(sorted(thing.items(), key=repr), seen)
     elif id(thing) not in seen:
-        seen.add(id(thing))
-        if isinstance(thing, type):
-            yield from _sources(thing)
-        elif isinstance(thing, partial):
-            yield from _parts([thing.func, thing.args, thing.keywords], seen)
-        elif inspect.ismethod(thing):
-            yield from _parts([thing.__self__, thing.__func__], seen)
-        elif isinstance(thing, FunctionType) and _of_user(thing):
-            yield from (_source(thing), *_parts(_around(thing), seen))
-        elif inspect.isroutine(thing):
-            yield getattr(thing, "__module__", ""), getattr(thing, "__qualname__", "")
-        else:
-            yield from _parts(_arguments(thing), seen)
+        seen[id(thing)] = thing  # kept, so that its id stays its own
+        yield from _parts(_within(thing), seen)
 
 
-def _around(function: FunctionType) -> dict[str, Any]:
-    """The values outside of a function that it reads, also its defaults."""
-    stored = {
-        step.argval
-        for step in dis.get_instructions(function)
-        if step.opname in ("STORE_DEREF", "STORE_GLOBAL")
-    }
-    defaults = {f"default {n}": v for n, v in enumerate(function.__defaults__ or ())}
-    values = defaults | (function.__kwdefaults__ or {})
-    try:
-        variables = inspect.getclosurevars(function)
-        values |= {**variables.globals, **variables.nonlocals}
-    except ValueError:  # a name that is not set yet
-        pass
-    return {n: v for n, v in values.items() if n not in stored and isinstance(v, AROUND)}
-
-
-def _arguments(thing: Any) -> list[Any]:
-    """Of an object and the modules in it, the classes and the attributes that are arguments."""
+def _within(thing: Any) -> list[Any]:
+    """What a function, a class or an object consists of."""
+    if isinstance(thing, type):
+        bases = filter(_of_user, thing.__mro__)
+        return [path_of(thing), *((path_of(base), _source(base)) for base in bases)]
+    if isinstance(thing, partial):
+        return [thing.func, thing.args, thing.keywords]
+    if inspect.ismethod(thing):
+        return [thing.__self__, thing.__func__]
+    if isinstance(thing, FunctionType) and _of_user(thing):
+        return [thing.__qualname__, _source(thing), _around(thing)]
+    if inspect.isroutine(thing):
+        return [getattr(thing, "__module__", ""), getattr(thing, "__qualname__", "")]
     parts: list[Any] = []
     for part in thing.modules() if isinstance(thing, torch.nn.Module) else [thing]:
-        parts += [path_of(type(part)), *_sources(type(part))]
-        try:
-            names = inspect.signature(type(part)).parameters
-        except (ValueError, TypeError):
-            continue
-        for name in names:
-            value = getattr(part, name, getattr(part, f"_{name}", None))
-            if not isinstance(value, torch.nn.Module):
-                parts += [name, value]
+        parts.append(type(part))
+        with suppress(ValueError, TypeError):  # a class without a signature
+            for name in inspect.signature(type(part)).parameters:
+                value = getattr(part, name, getattr(part, f"_{name}", None))
+                if not isinstance(value, torch.nn.Module):
+                    parts.append((name, value))
     return parts
+
+
+def _around(function: FunctionType) -> dict[Any, Any]:
+    """Defaults of a function, and the values outside of it that it reads and does not set."""
+    stores = ("STORE_DEREF", "STORE_GLOBAL")
+    stored = {step.argval for step in dis.get_instructions(function) if step.opname in stores}
+    values: dict[Any, Any] = dict(enumerate(function.__defaults__ or ()))
+    values |= function.__kwdefaults__ or {}
+    with suppress(ValueError):  # a name that is not set yet
+        variables = inspect.getclosurevars(function)
+        values |= dict(variables.nonlocals)
+        values |= {} if _files(function) else dict(variables.globals)
+    return {n: v for n, v in values.items() if n not in stored and isinstance(v, AROUND)}
 
 
 def _of_user(thing: Any) -> bool:
     module = getattr(thing, "__module__", None)
-    return module is not None and not of_project(thing) and not is_installed(module)
+    return module is not None and not is_installed(module)
 
 
-def _sources(*classes: type) -> list[tuple[str, str]]:
-    """Paths and sources of the user's classes among some classes and their bases."""
-    bases = {base for cls in classes for base in cls.__mro__ if _of_user(base)}
-    return sorted((path_of(base), _source(base)) for base in bases)
+def _files(thing: Any) -> dict[str, str]:
+    """Hashes of the source files of a class or a function; none if its file does not count."""
+    hashes = {} if thing.__module__ == "__main__" else source_hashes(thing.__module__)
+    return {} if NO_SOURCE in hashes.values() else hashes
 
 
 def _source(thing: Any) -> str:
@@ -289,14 +256,11 @@ def _source(thing: Any) -> str:
 
     A line may have several lambdas: the names and constants of a lambda are added.
     """
-    hashes = source_hashes(thing.__module__)
-    text = repr(hashes)
-    if thing.__module__ == "__main__" or not hashes or NO_SOURCE in hashes.values():
-        try:
-            with parsing:
-                text = textwrap.dedent(inspect.getsource(thing))
-        except (OSError, TypeError):
-            text = NO_SOURCE
+    hashes = _files(thing)
+    text = repr(hashes) if hashes else NO_SOURCE
+    if not hashes:
+        with suppress(OSError, TypeError), parsing:
+            text = inspect.getsource(thing)
     code = getattr(thing, "__code__", None)
     if code is not None and (text == NO_SOURCE or code.co_name == "<lambda>"):
         text += repr((code.co_names, [c for c in code.co_consts if isinstance(c, PLAIN)]))

@@ -1,27 +1,24 @@
-"""Code and files that the settings of a run name: their hashes, and whether they have changed."""
+"""Hashes of the code and files that the settings of a run name, and what differs at a resume."""
 
 from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from wirelessfl.base.errors import ConfigError
-from wirelessfl.base.import_paths import SUFFIX, absolute, module_and_name, module_of, short
+from wirelessfl.base.import_paths import SUFFIX, module_and_name, short
 from wirelessfl.base.sources import NO_SOURCE, source_hashes
 from wirelessfl.config import Config
 from wirelessfl.config.named import import_paths, named_files
 
-NAMED = "named"
-"""Entry of ``about.json``: hashes of the code and files that settings name."""
+NAMED, HASHES = "named", "hashes"
+"""Entries of ``about.json``: hashes of the code and files that settings name, and of objects."""
 WHOLE_BYTES = 64 << 20
 """Size up to which the whole content of a file is hashed; of larger files, parts are."""
 PARTS, PART_BYTES = 64, 1 << 16
-About = Callable[[], Mapping[str, Any]]
-"""Reads the entries of ``about.json``."""
 
 
 def named_hashes(config: Config) -> dict[str, dict[str, str]]:
@@ -89,72 +86,38 @@ def unnoticed(config: Config) -> list[str]:
     ]
 
 
-def changed_files(config: Config, about: About) -> str:
-    """The first setting whose code or files differ from those of the run, and the file.
+def difference(began: Mapping[str, Any], now: Mapping[str, Any]) -> str:
+    """The first thing that is another one than when the run began, among those with hashes then.
 
-    Only settings that have hashes now and had them when the run began are compared.
+    Args:
+        began: entries of ``about.json``.
+        now: hashes by what they are of; of what has several files, by file.
 
     Returns:
-        For example "model m:make: m.py"; empty if nothing differs.
+        For example "model m.py:make: m.py"; empty if nothing differs.
     """
-    current = named_hashes(config)
-    began = about() if current else {}
-    for setting, hashes in current.items():
-        before = _hashes_at_start(began, setting) or hashes
-        for file in sorted({*before, *hashes}):
-            if before.get(file) != hashes.get(file):
-                return f"{setting}: {file}"
+    hashes = began.get(NAMED, {}) | began.get(HASHES, {})
+    moved = {short(name): value for name, value in hashes.items()}  # to another folder
+    for name, value in now.items():
+        before = hashes.get(name, moved.get(short(name), value))
+        if before != value and isinstance(value, str):
+            return name
+        for file in sorted({*before, *value}) if before != value else ():
+            if before.get(file) != value.get(file):
+                return f"{name}: {file}"
     return ""
 
 
-def with_code_here(tables: dict[str, Any], about: About, file: Path) -> dict[str, Any]:
-    """Settings in which equal files of the current folder replace missing ones of code.
+def with_code_here(value: Any) -> Any:
+    """Stored settings, in which files of the current folder replace missing files of code.
 
-    The folder may be on another machine, where the paths of files differ.
-
-    Args:
-        tables: the settings.
-        about: reads the hashes at the start.
-        file: the file of the settings, for messages.
+    The run may have begun on another machine, where the files have other paths.
     """
-    for setting, path in import_paths(tables):
-        place, _, name = path.rpartition(":")
-        if not place.endswith(SUFFIX) or os.path.exists(place):
-            continue
-        here = Path(place).name
-        before = _hashes_at_start(about(), f"{setting} {path}")
-        if not os.path.isfile(here) or before not in (None, source_hashes(module_of(here))):
-            differs = ", and that in the current folder differs" if os.path.isfile(here) else ""
-            raise ConfigError(
-                f"{file}: {setting} is {path!r}: there is no such file{differs}. Copy {here} as it "
-                "was when the run began into the current folder, with the modules that it imports."
-            )
-        tables = _replaced(tables, path, absolute(f"{here}:{name}"))
-    return tables
-
-
-def _replaced(value: Any, old: str, new: str) -> Any:
-    """A value of TOML, in which one string replaces another."""
     if isinstance(value, dict):
-        return {key: _replaced(one, old, new) for key, one in value.items()}
+        return {key: with_code_here(one) for key, one in value.items()}
     if isinstance(value, list):
-        return [_replaced(one, old, new) for one in value]
-    return new if value == old else value
-
-
-def _hashes_at_start(entries: Mapping[str, Any], named: str) -> Mapping[str, str] | None:
-    """The hashes of code or files when the run began, from the entries; None if there are none.
-
-    Args:
-        entries: those of ``about.json``.
-        named: the setting and its value, e.g. "model /home/me/m.py:make". A file of code may have
-            had another folder, see ``RunFolder.open``.
-    """
-    began: Mapping[str, Mapping[str, str]] = entries.get(NAMED, {})
-    alike = (name for name in began if _without_folder(name) == _without_folder(named))
-    return began.get(named) or began.get(next(alike, ""))
-
-
-def _without_folder(named: str) -> str:
-    setting, _, path = named.partition(" ")
-    return f"{setting} {short(path)}"
+        return [with_code_here(one) for one in value]
+    place, _, name = value.rpartition(":") if isinstance(value, str) else ("", "", "")
+    here = os.path.abspath(os.path.basename(place))
+    moved = place.endswith(SUFFIX) and not os.path.exists(place) and os.path.isfile(here)
+    return f"{here}:{name}" if moved else value

@@ -22,8 +22,8 @@ from wirelessfl.runs.build.given import GivenObjects
 from wirelessfl.runs.build.setups import Setup
 from wirelessfl.runs.folder.about import NOTES, about, write_about
 from wirelessfl.runs.folder.given_files import stored_arrays
-from wirelessfl.runs.folder.identity import GIVEN, SETTINGS, settings_hash
-from wirelessfl.runs.folder.named_files import NAMED, named_hashes
+from wirelessfl.runs.folder.identity import SETTINGS, settings_hash, setup_hashes
+from wirelessfl.runs.folder.named_files import HASHES, NAMED, named_hashes
 from wirelessfl.runs.folder.run_folder import ABOUT, BEGUN, InUseError, RunFolder, alone_in
 
 
@@ -40,7 +40,7 @@ def new_folder(
         config: its settings, before the setup has resolved automatic values.
         setup: parts of the run.
         objects: the objects that replace settings.
-        hashes: their hashes, see ``given_hashes``.
+        hashes: their hashes, see ``code_hashes``.
         notes: the notes on the run.
     """
     data = (model.data.verification for model in setup.models)
@@ -48,7 +48,7 @@ def new_folder(
     entries = {
         "data": dict(zip(setup.config.tasks, data, strict=True)),
         "step_costs": any(costs) and [None if cost is None else asdict(cost) for cost in costs],
-        GIVEN: dict(hashes),
+        HASHES: {**hashes, **setup_hashes(setup)},
         SETTINGS: None if config.given.names else settings_hash(config),
         NOTES: of_each_kind(notes),
     }

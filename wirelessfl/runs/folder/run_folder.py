@@ -42,7 +42,7 @@ from wirelessfl.runs.folder.about import (
     read_about,
     write_about,
 )
-from wirelessfl.runs.folder.identity import check_fingerprint, fingerprint_of
+from wirelessfl.runs.folder.identity import fingerprint_of
 from wirelessfl.runs.folder.log import Log, Row
 from wirelessfl.runs.folder.named_files import with_code_here
 
@@ -171,9 +171,8 @@ class RunFolder:
         if state is not None and not state["finished"]:
             folder.check_numerics(state)
         tables = folder.tables(state, trust)
-        with_code = with_code_here(tables, folder.about, folder.config_file)
         try:
-            config = Config.of(with_code)
+            config = Config.of(with_code_here(tables))
         except ConfigError as error:
             raise ConfigError(
                 f"{folder.config_file}: {error} Restore it, or start a new run."
@@ -197,11 +196,14 @@ class RunFolder:
                 tables = tomllib.loads(extends["text"])
             check_trust(tables, self.config_file, trust)
         check_stored(tables, self.config_file)
-        if state is not None:
-            check_fingerprint(self.path, state, fingerprint_of(tables))
+        if state is not None and state["fingerprint"] != fingerprint_of(tables):
+            raise ConfigError(
+                f"{self.path}: the settings in config.toml are not those of the original run. "
+                "Restore them, or start a new run."
+            )
         return tables
 
-    def fingerprint(self) -> dict[str, str]:
+    def fingerprint(self) -> str:
         """Hash of the settings in ``config.toml``."""
         return fingerprint_of(read_toml(self.config_file, trust=True, stored=True))
 
@@ -226,7 +228,7 @@ class RunFolder:
                 self._replace_settings(text, entry)
                 return
             tensors, state = checkpoint
-            fingerprint = state["fingerprint"] | fingerprint_of(tomllib.loads(text))
+            fingerprint = fingerprint_of(tomllib.loads(text))
             extends = {"began": self.fingerprint(), "text": text, "entry": entry}
             self._write(tensors, {**state, "fingerprint": fingerprint, "extends": extends})
 

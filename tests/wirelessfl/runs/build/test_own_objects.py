@@ -321,11 +321,11 @@ def test_a_resumed_run_needs_neither_network_nor_split(config, toy, same, halt_a
     whole = wirelessfl.run(config("fedavg", **LONG), **given)
     folder = halted(config("fedavg", **LONG), halt_at, **given)
     assert np.array_equal(load_network(folder / "network.npz").gain_db, network.gain_db)
-    with pytest.raises(ConfigError, match="the network's values are not those"):
+    with pytest.raises(ConfigError, match="the network has changed"):
         wirelessfl.resume(folder, data=toy, network=replace(network, cpu_hz=2e9))
-    with pytest.raises(ConfigError, match="the data are not those"):
+    with pytest.raises(ConfigError, match=r"the data \(samples, split\) has changed"):
         wirelessfl.resume(folder, data=toy, split=[*LISTS[:3], [239, 1]])
-    with pytest.raises(ConfigError, match=r"leave out model=\.\.\."):
+    with pytest.raises(ConfigError, match=r"resume got model=\.\.\."):
         wirelessfl.resume(folder, data=toy, model=nn.Linear(2, 2))
     same(wirelessfl.resume(folder, data=toy), whole)
 
@@ -391,12 +391,13 @@ def test_edited_code_of_a_given_model_is_noticed(config, toy, halt_at, tmp_path,
     monkeypatch.setattr(sys, "dont_write_bytecode", True)
     net = own_net(tmp_path, monkeypatch, MODEL)
     folder = halted(config("fedavg", **LONG), halt_at, data=toy, model=net, network=one_cell())
-    told = json.loads((folder / "about.json").read_text())["given"]
-    assert told["the class of model=..."] == "own_net_module:Net"
-    assert {len(told[f"the {what} of model=..."]) for what in ("shapes", "code")} == {16}
+    told = json.loads((folder / "about.json").read_text())["hashes"]
+    model, data = "the model (layers, frozen parameters, buffers)", "the data (samples, split)"
+    assert told.keys() == {"the code or a value of model=...", "the network", model, data}
+    assert {len(value) for value in told.values()} == {16}
     for text in (MODEL.replace("1.0 *", "2.0 *"), MODEL + "\nOTHER = 3\n"):
         edited = own_net(tmp_path, monkeypatch, text)
-        with pytest.raises(ConfigError, match=r"the code of model=\.\.\. has changed since"):
+        with pytest.raises(ConfigError, match=r"the code or a value of model=\.\.\. has changed"):
             wirelessfl.resume(folder, data=toy, model=edited)
     same_code = own_net(tmp_path, monkeypatch, MODEL)
     assert wirelessfl.resume(folder, data=toy, model=same_code).rows[-1]["round"] == 4
