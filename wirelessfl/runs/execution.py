@@ -97,9 +97,9 @@ class Execution:
 
     def _restore(self, tensors: dict[str, Tensor], state: dict[str, Any]) -> None:
         self.resumable = True
-        self.wall_before, self.finished = state["wall_seconds"], state["finished"]
         self.task_reasons = dict(state.get("task_reasons", {}))
         with reading(self.directory.checkpoint_file, self.directory.remedy):
+            self.wall_before, self.finished = state["wall_seconds"], state["finished"]
             self.engine.restore(tensors, state)
         self.saved_at = self.engine.setup.clock.now
 
