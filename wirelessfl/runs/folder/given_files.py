@@ -80,15 +80,13 @@ def read_partition(folder: str | Path) -> ClientPartition | dict[str, ClientPart
         The partition; for a run with tables of tasks, that of each task by name.
     """
     whole = Path(folder, f"{PARTITION}.npz")
-    files = [whole] if os.path.lexists(whole) else sorted(whole.parent.glob(f"{PARTITION}-*.npz"))
-    if not files:
-        raise ConfigError(f"{folder} has no {whole.name}: give the folder of a run.")
-    if files == [whole]:
+    if os.path.lexists(whole):
         return _partition(whole)[1]
-    files = [file for file in files if file.stem.rpartition("-")[2].isdecimal()]
-    return dict(
-        _partition(file) for file in sorted(files, key=lambda f: int(f.stem.rpartition("-")[2]))
-    )
+    files = {file.stem.rpartition("-")[2]: file for file in whole.parent.glob(f"{PARTITION}-*.npz")}
+    numbers = sorted(filter(str.isdecimal, files), key=int)
+    if not numbers:
+        raise ConfigError(f"{folder} has no {whole.name}: give the folder of a run.")
+    return dict(_partition(files[number]) for number in numbers)
 
 
 def stored_split(folder: Path) -> ClientPartition:
