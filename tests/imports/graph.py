@@ -39,7 +39,7 @@ BUDGETS: dict[str, int] = {
     "wirelessfl.results": 4420,
     "wirelessfl.designs": 5800,
     "wirelessfl.theory": 2350,
-    "wirelessfl.runs": 13310,
+    "wirelessfl.runs": 13270,
     "wirelessfl.config": 3820,
     "wirelessfl.engine": 10760,
     "wirelessfl.air": 4160,

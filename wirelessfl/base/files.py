@@ -244,7 +244,6 @@ def check_writable(path: Path, name: str = "out") -> None:
         there = next(p for p in (path, *path.absolute().parents) if p.exists())
     except OSError as error:  # such as a name that is too long
         raise ConfigError(f"{name} is {path}: {error.strerror}. Choose another folder.") from error
-    if there.is_dir() and not os.access(there, os.W_OK):
-        raise ConfigError(f"{name} is {path}: {there} is not writable. Choose another folder.")
-    if not there.is_dir():
-        raise ConfigError(f"{name} is {path}: {there} is not a folder. Choose another folder.")
+    if not (there.is_dir() and os.access(there, os.W_OK)):
+        need = "writable" if there.is_dir() else "a folder"
+        raise ConfigError(f"{name} is {path}: {there} is not {need}. Choose another folder.")

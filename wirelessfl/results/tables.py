@@ -136,7 +136,7 @@ def accuracy_text(value: float) -> str:
 
 def number_text(value: float) -> str:
     """A number in a table, with about three digits and no exponent if it is not tiny."""
-    if value == int(value) and abs(value) < 1e15:
+    if abs(value) < 1e15 and value == int(value):
         return f"{value:.0f}"
     for least, digits in ((100, 0), (10, 1), (1, 2)):
         if abs(value) >= least:

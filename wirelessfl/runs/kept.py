@@ -180,11 +180,10 @@ def is_finished(config: Config, root: Path) -> bool:
     folder = kept_folder(config, root)
     try:
         checkpoint = RunFolder(folder).load()
-        if checkpoint is None or not _same_settings(config, folder):
-            return False
+        finished = checkpoint is not None and checkpoint[1]["finished"]
+        return finished and _same_settings(config, folder)
     except ConfigError:
         return False
-    return bool(checkpoint[1]["finished"])
 
 
 def kept_run(

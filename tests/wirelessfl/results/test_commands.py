@@ -75,6 +75,8 @@ def test_show_says_what_differs_from_defaults(command, stored):
     assert "accuracy 0.600, best 0.700" in text
     assert "target 0.6: round 1, 2 s, 0.500 MiB per client" in text
     assert "no rows yet" in command("show", stored("fedavg", [], finished=False))
+    endless = stored("fedavg", None, rows=rows_of([0.1], equal_seconds=float("inf")))
+    assert "equal_seconds inf" in command("show", endless)
     assert "is not a run directory" in command("show", "runs", status=2)
 
 

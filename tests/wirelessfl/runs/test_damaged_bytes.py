@@ -288,6 +288,7 @@ HOSTILE = [
     {"rows": {"sim_seconds": None}},
     {"rows": {"joules": float("inf")}},
     {"rows": {"backhaul_mib": 10**100}},
+    {"rows": {"silent": []}},
     {"settings": ("rounds = 5", "rounds = 1e400")},
     {"settings": ("rounds = 5", 'rounds = "x"')},
     {"settings": ("rounds = 5", "rounds = 99999999999999999999")},
@@ -322,6 +323,12 @@ def test_wrong_values_with_valid_checksums_are_one_line(stored, tmp_path, toy, c
             act()
         assert "\n" not in str(caught.value)
     assert content(folder) == before
+
+
+def test_a_fraction_of_a_round_is_one_line(halted, toy):
+    with_checksums(halted, schedule={"rounds_done": -0.5})
+    message = refused(lambda: wirelessfl.resume(halted, data=toy), halted / CHECKPOINT)
+    assert f"{CHECKPOINT} is damaged" in message
 
 
 REQUESTS = {

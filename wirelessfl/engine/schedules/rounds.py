@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from operator import index
 from typing import Any, ClassVar, Self
 
 from wirelessfl.engine.events import (
@@ -90,7 +91,7 @@ class RoundsScheduler:
 
     def restore(self, state: dict[str, Any]) -> None:
         """Continue after ``rounds_done`` rounds."""
-        self._done = state["rounds_done"]
+        self._done = index(state["rounds_done"])
 
 
 class SessionsScheduler:
@@ -196,5 +197,5 @@ class SessionsScheduler:
 
     def restore(self, state: dict[str, Any]) -> None:
         """Continue from a snapshot."""
-        self._session, self._round = state["session"], state["session_round"]
-        self._begun, self._done = state["begun"], state["rounds_done"]
+        self._session, self._round = index(state["session"]), index(state["session_round"])
+        self._begun, self._done = state["begun"], index(state["rounds_done"])

@@ -240,6 +240,8 @@ class DeferredTraining:
         self._models = dict(zip(state["models"], models, strict=True))
         self._ready = dict(zip(state["ready"], ready, strict=True))
         self._pending = {number: Pending(*request) for number, *request in state["pending"]}
+        if not {request.version for request in self._pending.values()} <= self._models.keys():
+            raise ValueError("a request has a model that is missing")
         tentative = separated("tentative", tensors, torch.device("cpu"))
         self.states.resume(tentative, state["tentative"])
 

@@ -27,8 +27,7 @@ from wirelessfl.base.packages import version
 from wirelessfl.base.wording import shown
 
 LAYOUT = 10
-"""Version of checkpoints, rows and ``config.toml``; incremented when entries change their names,
-places or meanings."""
+"""Version of checkpoints, rows and settings; incremented when entries change name or meaning."""
 NUMERICS = 1
 """Version of the results; incremented whenever the results of a run are changed on purpose.
 
@@ -107,11 +106,6 @@ def about(device: str) -> dict[str, Any]:
 
     Args:
         device: torch's name of the training device.
-
-    Returns:
-        ``wirelessfl``, ``python``, ``torch`` and ``numpy``: versions; ``commit`` of the package and
-        whether its files are ``dirty``, both None outside a git work tree; ``date`` in UTC, ISO
-        8601; ``device`` and ``device_name``; and ``numerics``.
     """
     return {
         "wirelessfl": version(),
@@ -128,16 +122,10 @@ def about(device: str) -> dict[str, Any]:
 
 @cache
 def commit(package: Path) -> dict[str, Any]:
-    """The commit of a package, and whether files of the three packages differ from it.
+    """``commit`` of a package, and whether files are ``dirty``; None if unknown.
 
     A work tree that ignores the package, e.g. one that contains the virtual environment, does not
     count.
-
-    Args:
-        package: folder of the package.
-
-    Returns:
-        ``commit`` and ``dirty``; None if unknown.
     """
     revision, changed = None, None
     if _git(package, "ls-files", "--error-unmatch", "__init__.py") is not None:
@@ -179,12 +167,7 @@ def _device_name(device: str) -> str:
 
 
 def read_about(file: Path, remedy: str) -> dict[str, Any]:
-    """The entries of an ``about.json``.
-
-    Args:
-        file: the file.
-        remedy: what to do about damage, the last sentence of error messages.
-    """
+    """The entries of an ``about.json``; messages about damage end with the remedy."""
     with reading(file, remedy):
         entries = json.loads(read_stored(file, TEXT_BYTES).decode())
         if isinstance(entries, dict):

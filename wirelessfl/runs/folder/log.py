@@ -69,13 +69,7 @@ class Log:
                 os.fsync(file.fileno())
 
     def check(self, size: int, checksum: int, *, whole: bool = False) -> None:
-        """Check the bytes that a checkpoint covers.
-
-        Args:
-            size: number of bytes that it covers.
-            checksum: their checksum.
-            whole: whether no bytes may follow, as in a finished run.
-        """
+        """Check the bytes that a checkpoint covers; if they are the whole file, none may follow."""
         length = self.length
         if length < size:
             problem = f"has {length} bytes, but the checkpoint needs {size}: rows are lost"
@@ -130,14 +124,14 @@ def _is_finite(value: Any) -> bool:
 
 
 NEEDED = ("round", "sim_seconds", "uplink_mib", "joules", "wall_seconds", "loss")
+TOTALS = ("downlink_mib", "backhaul_mib", "lost", "silent")
+COUNTS = ("round", "session", "session_round", "numerics")
+MEASURED = ("loss", "accuracy", "validation_loss", "validation_accuracy")
 LARGE = 1 << 63
 FIELDS: dict[str, Callable[[Any], bool]] = {
-    **dict.fromkeys(NEEDED, _is_finite),
-    **dict.fromkeys(("round", "numerics"), lambda v: type(v) is int and _is_numeric(v)),
-    **dict.fromkeys(
-        ("loss", "accuracy", "validation_loss", "validation_accuracy"),
-        lambda v: v is None or _is_finite(v),
-    ),
-    "task": lambda v: isinstance(v, str),
+    **dict.fromkeys((*NEEDED, *TOTALS), _is_finite),
+    **dict.fromkeys(COUNTS, lambda value: type(value) is int and _is_numeric(value)),
+    **dict.fromkeys(MEASURED, lambda value: value is None or _is_finite(value)),
+    "task": lambda value: isinstance(value, str),
 }
 """Fields that are more than numeric."""

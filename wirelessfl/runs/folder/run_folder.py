@@ -155,11 +155,9 @@ class RunFolder:
 
     @classmethod
     def open(cls, path: Path, trust: Trust) -> tuple[RunFolder, Config]:
-        """Open the folder of an existing run, and read its configuration.
+        """Open the folder of a run, and read its settings; ``trust`` says which code they may name.
 
-        Args:
-            path: the folder.
-            trust: whether the configuration may name code to import.
+        Missing files of code are replaced by equal ones of the current folder.
         """
         folder = cls(path)
         if not cls.holds_run(path):
@@ -182,11 +180,8 @@ class RunFolder:
     def tables(self, state: State | None, trust: Trust = True) -> dict[str, Any]:
         """The settings in ``config.toml``, or those of an extension that will replace them.
 
-        They must be those that the checkpoint knows.
-
-        Args:
-            state: state of the checkpoint; None if there is none.
-            trust: whether they may name code to import, which is not imported here.
+        They must be those that the checkpoint with this state knows. No code is imported, but
+        without ``trust`` they may not name any.
         """
         extends = self._extends(state)
         if extends is None:
@@ -215,9 +210,9 @@ class RunFolder:
         The folder is locked meanwhile.
 
         Args:
-            checkpoint: what the extended run continues from; None to start from the beginning.
+            checkpoint: what the run continues from; None to start from the beginning.
             config: the settings.
-            entry: that of the list ``extended`` in ``about.json``.
+            entry: of the list ``extended`` in ``about.json``.
 
         Raises:
             NotWrittenError: they cannot be stored; the run is as before.
@@ -324,11 +319,7 @@ class RunFolder:
     def load(
         self, selects: Callable[[str], bool] = lambda name: True
     ) -> tuple[Tensors, State] | None:
-        """Tensors and state of the checkpoint; None if none has been written yet.
-
-        Args:
-            selects: which tensors to return, by name.
-        """
+        """Tensors, selected by name, and state of the checkpoint; None if there is none yet."""
         if os.path.lexists(self.checkpoint_file):
             with reading(self.checkpoint_file, self.remedy):
                 tensors, state = read_checkpoint(self.checkpoint_file, selects)
@@ -362,11 +353,6 @@ class RunFolder:
             )
 
     def check_logs(self, tensors: Mapping[str, torch.Tensor], *, titled: bool) -> None:
-        """Check the client states on disk that a checkpoint refers to.
-
-        Args:
-            tensors: tensors of the checkpoint.
-            titled: whether tasks have tables, and the names of logs those of tasks.
-        """
+        """Check the client states on disk that a checkpoint with these tensors refers to."""
         with reading(self.checkpoint_file, self.remedy):  # or else of the log
             check_logs(self.path, tensors, titled=titled)
