@@ -42,7 +42,7 @@ with TemporaryDirectory() as folder:
     ):
         for seed in (1, 2, 3):
             out = Path(folder, f"{place}-{seed}")
-            again = one.model_copy(update={"run": {"seed": seed, "out": out}})
+            again = one.changed(seed=seed, out=out)
             rows = wirelessfl.run(again, network=network).rows
             seconds = [row["sim_seconds"] for row in rows]
             scores = [100 * row["validation_accuracy"] for row in rows]

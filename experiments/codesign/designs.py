@@ -191,15 +191,11 @@ def _flags(design: wirelessfl.Design, network: str) -> dict[str, Any]:
         "local_steps": choice.local_steps,
         "edge_rounds": choice.edge_rounds,
     }
-    tables = design.config.given_tables()
     for name in ("mask_sizes", "mask_shares"):
-        if name in tables["algorithm"]:
-            flags[name] = _plain(tables["algorithm"][name])
-    flags |= {"uplink": choice.way.name} | {k: _plain(v) for k, v in choice.way.settings.items()}
-    for section, changes in NETWORKS[network].items():
-        named = {section: changes["name"]} if "name" in changes else {}
-        flags |= named | {k: _plain(v) for k, v in changes.items() if k != "name"}
-    return flags
+        if name in design.config.tables["algorithm"]:
+            flags[name] = design.config.tables["algorithm"][name]
+    flags |= {"uplink": choice.way.name, **choice.way.settings, **NETWORKS[network]}
+    return {name: _plain(value) for name, value in flags.items()}
 
 
 def _plain(value: Any) -> Any:

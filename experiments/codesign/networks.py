@@ -21,23 +21,24 @@ from wirelessfl.runs.build.planners import planner_without_data
 UPLINKS = (SLOTS, EQUAL, OPTIMAL)
 """Names of the uplinks, see ``experiments.decided.uplinks``."""
 CPU_HZ = (5e8, 3e9)
-NETWORKS: Mapping[str, Mapping[str, Mapping[str, Any]]] = {
+NETWORKS: Mapping[str, Mapping[str, Any]] = {
     "section-vi-c": {},
     "disc": {
-        "layout": {"name": "disc", "radius_m": 500.0},
-        "path_loss": {"name": "tr36814", "shadowing_db": 8.0},
-        "network": {"cpu_hz": CPU_HZ},
+        "layout": "disc",
+        "radius_m": 500.0,
+        "path_loss": "tr36814",
+        "shadowing_db": 8.0,
+        "cpu_hz": CPU_HZ,
     },
     "uma": {
-        "layout": {"name": "hexagonal", "inter_site_distance_m": 500.0},
-        "path_loss": {"name": "uma"},
-        "network": {
-            "cpu_hz": CPU_HZ,
-            "transmit_power_dbm": 23.0,
-            "bandwidth_hz": 20e6,
-            "antennas": 16,
-            "backhaul_mbps": 100.0,
-        },
+        "layout": "hexagonal",
+        "inter_site_distance_m": 500.0,
+        "path_loss": "uma",
+        "cpu_hz": CPU_HZ,
+        "transmit_power_dbm": 23.0,
+        "bandwidth_hz": 20e6,
+        "antennas": 16,
+        "backhaul_mbps": 100.0,
     },
 }
 """What differs from the network of the stored runs, Section VI-C of HIST.
@@ -65,14 +66,7 @@ def over(config: Config, network: str, uplink: str) -> Config:
         network: one of ``NETWORKS``.
         uplink: one of ``UPLINKS``.
     """
-    tables = config.given_tables()
-    tables["uplink"] = dict(OMA[uplink])
-    for section, changes in NETWORKS[network].items():
-        kept = {} if "name" in changes else dict(tables.get(section, {}))
-        if "transmit_power_dbm" in changes:
-            kept.pop("transmit_power_w", None)
-        tables[section] = kept | dict(changes)
-    return Config.of(tables)
+    return config.changed(uplink=dict(OMA[uplink]), **NETWORKS[network])
 
 
 class RoundPrices(NamedTuple):

@@ -88,7 +88,7 @@ def tune(
         clients = (config.network.clients, config.network.clients)
         with TemporaryDirectory() as folder:
             flags["out"] = Path(folder, "run")
-            config = wirelessfl.Config.merged(config.given_tables(), flags)
+            config = config.changed(**flags)
             result = wirelessfl.run(config, redesign=FedTune(TIMES, clients, STEPS))
         rows = result.rows
         hit = first_round(rows, TARGETS[dataset])

@@ -18,7 +18,6 @@ from experiments.runs import Store
 from experiments.studies import SCALES, Results
 from tests.drawn import finished
 from wirelessfl.cli import main
-from wirelessfl.config import Config
 from wirelessfl.results.archive import StoredRun, effective
 from wirelessfl.runs.folder.about import NUMERICS
 
@@ -109,8 +108,8 @@ def test_a_priced_line_has_the_rows_of_a_run_over_its_access(trained, tmp_path, 
     found = {line.access: line for line in crossed.lines(results_of({place: [run]}))}
     assert [*found] == ["tdma", "equal", "optimal"]
     assert [line.priced for line in found.values()] == [False, True, True]
-    tables = case.config(1).given_tables() | {"uplink": {"name": "ofdma", "allocation": "optimal"}}
-    direct = wirelessfl.run(Config.of(tables).with_run({"out": tmp_path / "run"}))
+    there = case.config(1).changed(uplink="ofdma", allocation="optimal", out=tmp_path / "run")
+    direct = wirelessfl.run(there)
     fields = ("round", "accuracy", "sim_seconds", "joules", "uplink_mib")
     (priced,) = found["optimal"].runs
     assert [[r[f] for f in fields] for r in priced.rows] == [

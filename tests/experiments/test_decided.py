@@ -61,11 +61,9 @@ def test_a_stored_second_is_a_price(hist, uplink, study, snr):
         for one in oma.wanted(hist)
         if (one[0].study, one[0].uplink, one[0].snr_db) == (study, uplink, snr) and one[0].rounds
     )
-    tables = case.config(point.seed).given_tables()
-    tables["uplink"] = dict(OMA[uplink])
-    if snr is not None:
-        tables["network"] = tables["network"] | {"snr_db": snr}
-    prices = wirelessfl.price(Config.of(tables), point.rounds, joules=False)
+    flags = {} if snr is None else {"snr_db": snr}
+    config = case.config(point.seed).changed(uplink=dict(OMA[uplink]), **flags)
+    prices = wirelessfl.price(config, point.rounds, joules=False)
     (stored,) = (one for one in oma.load() if one.place == point.place)
     assert stored.seconds == pytest.approx(prices.rows[-1]["sim_seconds"], rel=1e-12)
 
@@ -124,9 +122,8 @@ def test_one_bit_takes_a_32nd_of_the_time_to_send():
     """With infinitely fast CPUs, nothing else takes time."""
     seconds = []
     for name in (OPTIMAL, OPTIMAL + crossover.ONE_BIT):
-        tables = crossover.config(3, 0.0, 1, name).given_tables()
-        tables["network"] = tables["network"] | {"cpu_hz": (1e20, 1e20)}
-        seconds.append(wirelessfl.price(tables, 1, joules=False).rows[-1]["sim_seconds"])
+        config = crossover.config(3, 0.0, 1, name).changed(cpu_hz=(1e20, 1e20))
+        seconds.append(wirelessfl.price(config, 1, joules=False).rows[-1]["sim_seconds"])
     assert seconds[0] / seconds[1] == pytest.approx(32, rel=1e-6)
 
 

@@ -95,16 +95,16 @@ def act(arguments: argparse.Namespace) -> int:
     """Print the link budget as a table or as JSON."""
     from wirelessfl.base.wording import count_of
     from wirelessfl.cli.flags import given_flags, merged, tables_of
-    from wirelessfl.config.tables import flag_places
     from wirelessfl.runs.pricing.radio import TABLES
 
     if arguments.algorithm is None and arguments.config is None:
         arguments.algorithm = ALGORITHM
     flags = given_flags(arguments)
     config = merged(tables_of(arguments), flags)
-    for flag, (section, key) in flag_places(config.given_tables(), flags).items():
-        if section not in TABLES and (section, key) not in KEPT:  # it is of training
-            raise ConfigError(f"{flag}={flags[flag]} has no effect on a link budget: leave it out.")
+    for flag, value in flags.items():
+        place = config.homes[flag]
+        if place[0] not in TABLES and place not in KEPT:  # it is of training
+            raise ConfigError(f"{flag}={value} has no effect on a link budget: leave it out.")
     network, budget = budget_of(config, arguments.upload_mib)
     if arguments.json:
         result = {

@@ -219,15 +219,11 @@ def coupled_settings(words: str) -> dict[str, Any]:
 def config_value(config: Config, flag: str) -> Any:
     """The value of a setting by the name of its flag, for JSON; None if it has no effect."""
     from wirelessfl.config.choices import CHOSEN
-    from wirelessfl.config.kinds import chosen_classes, flag_homes
 
     if flag in CHOSEN:
         return config.named(flag) if flag in config.tables else None
-    homes = flag_homes(chosen_classes(config.all_tables()))
-    if flag not in homes:  # a setting of a choice that this combination does not take
-        return None
-    section, key = homes[flag]
-    if (section, key) in config.unused():
+    section, key = config.homes.get(flag, ("", ""))
+    if not section or (section, key) in config.unused():  # or of a choice that it does not take
         return None
     value = config.table(section).get(key)
     return str(value) if isinstance(value, Path) else value

@@ -13,11 +13,9 @@ from channels.notes import Notes
 from wirelessfl.base.errors import ConfigError
 from wirelessfl.base.import_paths import expanded
 from wirelessfl.base.wording import shown, suggesting
-from wirelessfl.config.choices import KINDS
 from wirelessfl.config.config import Config
-from wirelessfl.config.kinds import chosen_classes, flag_homes
 from wirelessfl.config.named import Trust
-from wirelessfl.config.tables import named_tables, read_toml
+from wirelessfl.config.tables import read_toml
 
 
 def dropped_notes(tables: Mapping[str, Any], config: Config) -> list[str]:
@@ -27,8 +25,7 @@ def dropped_notes(tables: Mapping[str, Any], config: Config) -> list[str]:
         tables: the settings of a file, by table.
         config: the configuration of these tables and flags.
     """
-    homes = flag_homes(chosen_classes(named_tables(config.given_tables())))
-    flags = {place: flag for flag, place in homes.items()}
+    flags = {place: flag for flag, place in config.homes.items()}
     notes = []
     for section, table in tables.items():
         if section == "given" or not isinstance(table, Mapping):  # those are refused
@@ -193,8 +190,7 @@ def configurations(tables: Mapping[str, Any], choices: Sequence[Mapping[str, Any
 
 def _ignored(config: Config, flags: Mapping[str, Any]) -> set[str]:
     """The flags without effect, which the configuration has dropped."""
-    homes = flag_homes(chosen_classes(config.all_tables()))
-    homes |= {kind: (kind, "name") for kind in KINDS}
+    homes = config.homes
     return {
         flag
         for flag, value in flags.items()

@@ -6,7 +6,7 @@ Field names are flag names (``data_dir`` is ``--data-dir``) and TOML keys; secti
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import asdict, dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +17,7 @@ from wirelessfl.base.errors import ConfigError
 from wirelessfl.base.wording import shown
 from wirelessfl.config.choices import ENDLESS, KINDS, task_names
 from wirelessfl.config.kinds import section_homes
-from wirelessfl.config.named import Trust, import_paths
+from wirelessfl.config.named import GivenSection, Trust, import_paths
 from wirelessfl.config.resolve import check, filled, refusal, unused
 from wirelessfl.config.sections.section import read_only, refuse_change
 from wirelessfl.config.settings import Place, Settings
@@ -25,7 +25,6 @@ from wirelessfl.config.stored import plain
 from wirelessfl.config.tables import (
     OnIdle,
     checked_tables,
-    flag_places,
     named_tables,
     read_toml,
     settings_in,
@@ -36,13 +35,10 @@ from wirelessfl.config.tasks import (
     by_tasks,
     check_end,
     check_tasks,
-    table_places,
     typed_table,
     with_table,
 )
 from wirelessfl.config.typed_tables import typed
-
-ALGORITHM: Place = ("algorithm", "name")
 
 
 @dataclass(frozen=True, init=False, kw_only=True)
@@ -51,7 +47,8 @@ class Config(Settings):
 
     Its attributes are sections and choices: ``config.training.rounds``, ``config.algorithm.lr``.
     Create one with ``from_flags``, ``from_toml``, or from tables of settings:
-    ``Config(algorithm="hist", training={"rounds": 5})``, or ``Config.of(tables)``.
+    ``Config(algorithm="hist", training={"rounds": 5})``, or ``Config.of(tables)``. From one, make
+    another with ``changed``.
 
     >>> import wirelessfl
     >>> config = wirelessfl.Config.from_flags("hist", cells=2, clients=10, rounds=5, lr=0.1)
@@ -86,19 +83,18 @@ class Config(Settings):
         return self._tasks or {self.dataset.title: self}
 
     @classmethod
-    def of(cls, tables: Mapping[str, Any], on_idle: OnIdle = "refuse") -> Config:
+    def of(cls, tables: Mapping[str, Any]) -> Config:
         """The configuration in nested ``tables``, with every default filled in and checked.
 
         Args:
             tables: settings by table. Without network settings, the number of clients is not
                 checked, because a network may still be given to the run.
-            on_idle: whether settings without effect are refused or dropped.
 
         Raises:
             ConfigError: an unknown key, a wrong value, a setting without effect, or settings that
                 conflict.
         """
-        return cls._resolved(tables, None if on_idle == "refuse" else ())
+        return cls._resolved(tables)
 
     @classmethod
     def _resolved(
@@ -109,6 +105,9 @@ class Config(Settings):
         of_task: bool = False,
     ) -> Config:
         """The configuration in ``tables``, which may be those of one of several tasks.
+
+        All ways to make a configuration end here, and only here tables are read again: those of
+        tasks, and those without settings that have no effect.
 
         Settings in ``refused`` are refused if they have no effect, None for all settings; the
         others are dropped.
@@ -159,17 +158,45 @@ class Config(Settings):
             check_tasks(tasks or {made.dataset.title: made})
         return made
 
-    def model_copy(self, *, update: Mapping[str, Any] | None = None) -> Config:
-        """A copy with other tables; defaults that depend on them are derived again.
+    def changed(
+        self, *, on_idle: OnIdle = "refuse", given: GivenSection | None = None, **flags: Any
+    ) -> Config:
+        """A copy with other settings; defaults that depend on them are derived again.
 
-        Settings that have no effect there are dropped, unless ``update`` adds or changes them.
+        Settings of this configuration that have no effect there are dropped, and so are the
+        predictions of a design.
+
+        >>> import wirelessfl
+        >>> config = wirelessfl.Config.from_flags("hfedavg", cells=2, lr=0.1)
+        >>> star = config.changed(algorithm="fedavg", uplink="ofdma", rounds=5)
+        >>> star.network.cells, star.uplink.name, star.training.rounds
+        (1, 'ofdma', 5)
 
         Args:
-            update: tables that replace those of this configuration; None for those without.
+            on_idle: whether flags without effect are refused or dropped.
+            given: marks of the objects that replace settings; None for those of this configuration.
+            flags: settings by their flat names, as in ``from_flags``; None for those that are not
+                given. A choice is a name, which drops the settings of another one, or a table.
 
         Raises:
-            ConfigError: a wrong value, or settings that conflict.
+            ConfigError: a wrong setting.
         """
+        tables = self.given_tables()
+        used = {*settings_in(tables)}
+        if given is not None:
+            tables["given"] = asdict(given)
+        return self._overridden(tables, flags, used, on_idle)
+
+    @classmethod
+    def with_objects(
+        cls, settings: Settings, given: GivenSection, flags: Mapping[str, Any]
+    ) -> Config:
+        """The configuration of a run with given objects, and flags that follow from them."""
+        tables = settings.given_tables() | {"given": asdict(given)}
+        return cls.of(tables_from_flags(tables, flags)[0])
+
+    def model_copy(self, *, update: Mapping[str, Any] | None = None) -> Config:
+        """A copy with other tables, see ``changed``; None for a table of which nothing is given."""
         tables, changes = self.given_tables(), checked_tables(update or {})
         before = settings_in(tables)
         new = {place for place, v in settings_in(changes).items() if before.get(place) != v}
@@ -208,7 +235,7 @@ class Config(Settings):
         values: Mapping[str, Any],
         tasks: Mapping[str, Mapping[str, Any]] | None = None,
     ) -> Config:
-        """A resolved copy with other settings of ``[run]``.
+        """A copy with other settings of ``[run]``, not resolved again; idle ones are left out.
 
         Args:
             values: new settings of ``[run]``, which tasks inherit unless their tables set them.
@@ -219,7 +246,8 @@ class Config(Settings):
                 raise ConfigError(unknown_setting(self.all_tables(), "run", key, values[key]))
         further = {name: dict(run) for name, run in (tasks or {}).items()}
         tables = tuple(table | further.get(table["name"], {}) for table in self.task)
-        changed = typed("run", values)
+        idle = self.unused()
+        changed = typed("run", {k: v for k, v in values.items() if ("run", k) not in idle})
         places = self.places - {("run", key) for key in changed}
         places |= {("run", key) for key, value in changed.items() if value is not None}
         by_task = {
@@ -231,19 +259,6 @@ class Config(Settings):
         }
         run = replace(self.run, **changed)
         return self._made(self, run=run, places=places, task=tables, _tasks=by_task)
-
-    def settled(
-        self,
-        values: Mapping[str, Any],
-        tasks: Mapping[str, Mapping[str, Any]] | None = None,
-    ) -> Config:
-        """A copy with the values that the setup has resolved; arguments as in ``with_run``.
-
-        Values without effect are left out, so that the result is a valid configuration.
-        """
-        idle = self.unused()
-        used = {key: value for key, value in values.items() if ("run", key) not in idle}
-        return self.with_run(used, tasks)
 
     def unused(self) -> Mapping[Place, str]:
         """The reason for each setting without effect, by table and key.
@@ -262,8 +277,7 @@ class Config(Settings):
         return run | {place: tasks[0][place] for place in by_none if by_tasks(self, place)}
 
     def _of_task(self, table: Mapping[str, Any], name: str) -> Config:
-        tables = with_table(self, table, name)
-        refused = table_places(self, tables, table)
+        tables, refused = with_table(self, table, name)
         try:
             return Config._resolved(tables, refused, of_task=True)
         except ConfigError as error:
@@ -301,8 +315,14 @@ class Config(Settings):
         """
         if not flags:
             return cls.of(tables)
-        merged, used = tables_from_flags(tables, flags, on_idle), _used_places(tables)
-        by_flags = {*flag_places(merged, flags).values()}
+        return cls._overridden(tables, flags, _used_places(tables), on_idle)
+
+    @classmethod
+    def _overridden(
+        cls, tables: Mapping[str, Any], flags: Mapping[str, Any], used: set[Place], on_idle: OnIdle
+    ) -> Config:
+        """As ``merged``, for tables of which the settings in ``used`` have an effect."""
+        merged, by_flags = tables_from_flags(tables, flags, on_idle)
         dropped = used - by_flags if on_idle == "refuse" else used | by_flags
         config = cls._resolved(merged, {*settings_in(merged)} - dropped)
         if config.run.predicted is not None and "predicted" not in flags:
@@ -367,10 +387,9 @@ def _without_run(tables: Mapping[str, Any]) -> dict[str, Any]:
 def _used_places(tables: Mapping[str, Any]) -> set[Place]:
     """Settings in ``tables`` that have an effect without flags; empty if ``tables`` are invalid."""
     places = {*settings_in(tables)}
-    if places == {ALGORITHM}:  # which always has one
+    if places == {("algorithm", "name")}:  # which always has one
         return places
     try:
-        alone = Settings.read(named_tables(tables))
+        return places - unused(Settings.read(named_tables(tables))).keys()
     except ConfigError:
         return set()
-    return places - unused(alone).keys()

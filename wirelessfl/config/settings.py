@@ -9,8 +9,8 @@ from typing import Any
 from channels.concurrency import cached_property
 from wirelessfl.air.radio import SectionVIC
 from wirelessfl.base.registry import Choice
-from wirelessfl.config.choices import CHOSEN, DEFAULTS, KINDS, Choices, Regime
-from wirelessfl.config.kinds import Frame
+from wirelessfl.config.choices import CHOSEN, DEFAULTS, Choices, Regime
+from wirelessfl.config.kinds import Frame, chosen_classes, flag_homes
 from wirelessfl.config.named import GivenSection, replaced_by_network
 from wirelessfl.config.sections import (
     SECTIONS,
@@ -21,7 +21,7 @@ from wirelessfl.config.sections import (
     SessionsSection,
     TrainingSection,
 )
-from wirelessfl.config.tables import settings_in
+from wirelessfl.config.tables import NAMED, settings_in
 from wirelessfl.config.typed_tables import (
     ORDER,
     ChoiceTable,
@@ -103,11 +103,11 @@ class Settings(Choices):
 
     def given_tables(self) -> dict[str, Any]:
         """The given settings by table, without defaults."""
-        tables: dict[str, Any] = {"algorithm": dict(self.tables["algorithm"])}
-        for name in (*KINDS, "given", *SECTIONS):
+        tables: dict[str, Any] = {}
+        for name in (*CHOSEN, "given", *SECTIONS):
             if stated := self.given_settings(name):
                 # The default of some kinds depends on the algorithm.
-                named = name in KINDS and name not in DEFAULTS
+                named = name in CHOSEN and name not in DEFAULTS
                 tables[name] = stated | ({"name": self.named(name)} if named else {})
         if self.task:
             tables["task"] = tuple(dict(table) for table in self.task)
@@ -126,6 +126,12 @@ class Settings(Choices):
         """The given settings that a network given from Python would replace, with their values."""
         stated, keys = self.given_settings("network"), replaced_by_network(self.frame.radio)
         return {key: stated[key] for key in keys if key in stated}
+
+    @property
+    def homes(self) -> dict[str, Place]:
+        """Table and key of each setting by its flat name, with the choices of the run."""
+        choices = {name: (name, "name") for name in NAMED}
+        return choices | flag_homes(chosen_classes(self.all_tables()))
 
     @property
     def regime(self) -> Regime:

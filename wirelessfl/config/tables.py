@@ -14,9 +14,10 @@ from wirelessfl.base.errors import ConfigError
 from wirelessfl.base.files import TEXT_BYTES, read_stored, why
 from wirelessfl.base.import_paths import expanded
 from wirelessfl.base.wording import nearest, shown, suggestion
-from wirelessfl.config.choices import DEFAULTS, KINDS, OPTIONAL, parse_task, preset_of
+from wirelessfl.config.choices import CHOSEN, DEFAULTS, KINDS, OPTIONAL, parse_task, preset_of
 from wirelessfl.config.kinds import (
     Frame,
+    algorithm_settings,
     chosen_classes,
     flag_homes,
     listed,
@@ -80,33 +81,34 @@ def read_toml(path: Path, trust: Trust, *, stored: bool = False) -> dict[str, An
 
 def tables_from_flags(
     tables: Mapping[str, Any], flags: Mapping[str, Any], on_idle: OnIdle = "refuse"
-) -> dict[str, Any]:
-    """Put the flat settings ``flags`` into a copy of ``tables``.
+) -> tuple[dict[str, Any], set[tuple[str, str]]]:
+    """A copy of ``tables`` with the flat settings ``flags``, and table and key of each flag.
 
     A flag that names another choice drops the settings of the previous one.
 
     Args:
         tables: settings by table.
-        flags: settings by flat name.
+        flags: settings by flat name; None for those that are not given.
         on_idle: whether flags that belong to no section and no chosen table are refused or dropped.
 
     Raises:
         ConfigError: a flag is refused, or an entry of ``tables`` is not a table.
     """
     tables = {**tables, **{key: _renamed(tables, key, flags[key]) for key in NAMED if key in flags}}
-    algorithm = tables.get("algorithm")
-    if flags.get("local") is not None and algorithm is not None:
-        named_algorithm = _named("algorithm", algorithm)
-        if on_idle == "refuse" or _has_cells(named_algorithm["name"]):
-            tables["algorithm"] = named_algorithm | {"local": flags["local"]}
+    if "local" in flags and tables.get("algorithm") is not None:
+        algorithm = _named("algorithm", tables["algorithm"])
+        if on_idle == "refuse" or _has_cells(algorithm["name"]):
+            tables["algorithm"] = _with_local(algorithm, flags["local"])
     for section, key in OF_FRAME:
         if flags.get(key) is not None and isinstance(tables.get(section, {}), Mapping):
             tables[section] = {**tables.get(section, {}), key: flags[key]}
     named = named_tables(tables)
     homes = flag_homes(chosen_classes(named))
     merged = {key: dict(v) if isinstance(v, Mapping) else v for key, v in tables.items()}
+    places = set()
     for flag, value in flags.items():
         if flag in NAMED:
+            places.add((flag, "name"))
             continue
         if flag not in homes:
             if on_idle == "drop":
@@ -123,14 +125,10 @@ def tables_from_flags(
         if table is not None and not isinstance(table, str | Mapping):
             raise ConfigError(f"{section} is {shown(table)}: give a table of settings.")
         table = {"name": table} if isinstance(table, str) else dict(table or {})
-        merged[section] = table | {key: value}
-    return merged
-
-
-def flag_places(tables: Mapping[str, Any], flags: Mapping[str, Any]) -> dict[str, tuple[str, str]]:
-    """Table and key of each flag, with the choices in ``tables``."""
-    homes = flag_homes(chosen_classes(named_tables(tables)))
-    return {flag: homes.get(flag, (flag, "name")) for flag in flags if flags[flag] is not None}
+        table.pop(key, None)
+        merged[section] = table if value is None else table | {key: value}
+        places.add((section, key))
+    return merged, places
 
 
 def _renamed(tables: Mapping[str, Any], kind: str, name: Any) -> Any:
@@ -143,6 +141,14 @@ def _renamed(tables: Mapping[str, Any], kind: str, name: Any) -> Any:
         if absolute_name(kind, table.get("name", DEFAULTS.get(kind))) == absolute_name(kind, name)
         else name
     )
+
+
+def _with_local(table: Mapping[str, Any], local: Any) -> dict[str, Any]:
+    """The table of an algorithm with another one inside its cells, without settings it lacks."""
+    changed = {key: value for key, value in table.items() if key != "local"}
+    changed |= {} if local is None else {"local": local}
+    lost = {*algorithm_settings(table)} - {*algorithm_settings(changed)}
+    return {key: value for key, value in changed.items() if key not in lost}
 
 
 def _of_another(tables: Mapping[str, Any], flag: str, value: object) -> str:
@@ -213,7 +219,7 @@ def settings_in(tables: Mapping[str, Any]) -> dict[tuple[str, str], Any]:
     """Every setting in ``tables`` that has a value, by table and key."""
     values: dict[tuple[str, str], Any] = {}
     for section, table in tables.items():
-        if isinstance(table, str) and section in KINDS:
+        if isinstance(table, str) and section in CHOSEN:
             values[section, "name"] = table
         elif isinstance(table, Mapping) and section != "given":
             values |= {(section, key): v for key, v in table.items() if v is not None}

@@ -77,14 +77,6 @@ def inherited(settings: Settings, table: Mapping[str, Any], task: Settings) -> d
     return values
 
 
-def table_places(
-    settings: Settings, tables: Mapping[str, Any], table: Mapping[str, Any]
-) -> set[Place]:
-    """Table and key of each setting in a task's table; ``tables`` come from ``with_table``."""
-    homes = _homes(tables, settings.schedule.per_task)
-    return {homes[key] for key in table if key != "name"}
-
-
 def _check_algorithm(algorithm: str, task: str) -> None:
     try:
         choice = find_algorithm(algorithm)
@@ -117,8 +109,10 @@ def _chosen(table: Mapping[str, Any], tables: Mapping[str, Any]) -> Iterator[tup
         yield kind, {key: kept[key] for key in kept if key in names} | {"name": table[kind]}
 
 
-def with_table(settings: Settings, table: Mapping[str, Any], name: str) -> dict[str, Any]:
-    """The tables of a run that trains only this task.
+def with_table(
+    settings: Settings, table: Mapping[str, Any], name: str
+) -> tuple[dict[str, Any], set[Place]]:
+    """The tables of a run that trains only this task, and the settings that the task overrides.
 
     Raises:
         ConfigError: the table has a setting that a task cannot override, or sets
@@ -158,7 +152,7 @@ def with_table(settings: Settings, table: Mapping[str, Any], name: str) -> dict[
             f"task {name!r}: cycles_per_step={table['cycles_per_step']} conflicts with "
             f"step_seconds={step}: both set the cost of a step. Leave one out."
         )
-    return tables
+    return tables, {homes[key] for key in table if key != "name"}
 
 
 def check_tasks(tasks: Mapping[str, Settings]) -> None:

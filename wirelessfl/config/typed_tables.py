@@ -223,8 +223,7 @@ class ChoiceTable(dict[str, Any]):
     def _refuse(self, *values: Any, **options: Any) -> NoReturn:
         raise ConfigError(
             f"the settings of {self.get('name', 'a choice')!r} are read-only: make another "
-            'configuration, e.g. config.model_copy(update={"algorithm": {...}}), or give them to '
-            "Config.from_flags."
+            "configuration, e.g. config.changed(lr=0.1), or give them to Config.from_flags."
         )
 
     __setitem__ = __delitem__ = __ior__ = _refuse

@@ -43,7 +43,6 @@ from wirelessfl.designs.search import Search
 from wirelessfl.designs.solution import Design, chosen, designed_config, least_of, solution_of
 from wirelessfl.designs.spaces import (
     Space,
-    at_target,
     base_config,
     names_of,
     with_algorithm,
@@ -308,7 +307,7 @@ def _pilots(
         options = {**options, "clients": [total if n is None else n for n in space.clients]}
     if cells == 1:
         options = {**options, "edge_rounds": None}
-    config = at_target(config, search.goal.target)
+    config = config.changed(target=search.goal.target)  # at which pilots end
     options = {**options, "masks": divides(planner.assigner, cells)}
     if tell is not None:
         requested = {name: options[name] for name in REQUESTED if name in options}

@@ -15,6 +15,7 @@ from channels.streams import Stream
 from wirelessfl.base.errors import ConfigError
 from wirelessfl.base.wording import shown
 from wirelessfl.config import Config
+from wirelessfl.config.named import GivenSection
 from wirelessfl.designs.points import (
     EDGE_ROUNDS,
     LOCAL_STEPS,
@@ -35,9 +36,12 @@ EVALUATIONS = 100
 UP_TO_TARGET = 4
 """Rounds of a pilot over those that it is expected to need to its target."""
 FEWEST_ROUNDS = 5
-OWN_RUN = ("out", "client_log", "keep_best", "track")
-OWN_EVALUATION = ("eval_every", "eval_first", "stop_at_target", "patience", "min_delta", "metric")
-OWN_TRAINING = ("rounds", "local_steps", "edge_rounds", "clients_per_round")
+OF_MASKS = ("mask_sizes", "mask_shares", "size_cap")
+OWN = (
+    *("out", "client_log", "keep_best", "track"),
+    *("eval_every", "eval_first", "stop_at_target", "patience", "min_delta", "metric"),
+    *("rounds", "local_steps", "edge_rounds", "clients_per_round"),
+)
 """Settings that a pilot has of its own, or does not need; they are replaced."""
 
 
@@ -82,82 +86,58 @@ def of_pilot(
         config: settings of the run to design.
         point: settings of the pilot.
         steps: local steps of a client up to the last round.
-        plain: ``[network]`` without a radio; None to keep that of the settings.
-        size: numbers of clients and cells of the network.
+        plain: settings of the network without a radio; None to keep those of the run.
+        clients: number of clients of the network.
         most_rounds: limit on its rounds.
     """
-    star = not config.hierarchical
-    tables = config.given_tables()
-    changes: dict[str, Any] = {"given": None}  # objects are marked again when pilots train
     affordable = steps / (point.local_steps * point.edge_rounds)
     rounds = max(math.ceil(min(affordable, most_rounds)), FEWEST_ROUNDS)
-    training = _without(tables, "training", OWN_TRAINING)
-    training |= {"local_steps": point.local_steps, "rounds": rounds}
-    if not star:
-        training["edge_rounds"] = point.edge_rounds
+    flags: dict[str, Any] = dict.fromkeys((*OWN, *OF_MASKS))
+    flags |= {"local_steps": point.local_steps, "rounds": rounds}
+    if config.hierarchical:
+        flags["edge_rounds"] = point.edge_rounds
     senders = point.clients or config.training.clients_per_round
     if senders is not None and senders != clients:
-        training["clients_per_round"] = senders
+        flags["clients_per_round"] = senders
     elif config.training.clients_per_round is not None:
-        changes["select"] = None
-    evaluation = _without(tables, "evaluation", OWN_EVALUATION)
+        flags["select"] = None
     expected = rounds
-    if evaluation.get("target") is not None:
-        evaluation["stop_at_target"] = True
+    if config.evaluation.target is not None:
+        flags["stop_at_target"] = True
         expected = rounds // UP_TO_TARGET
-    evaluation["eval_every"] = max(expected // EVALUATIONS, 1)
-    data = dict(tables.get("data") or {})
-    data["validation_fraction"] = config.data.validation_fraction or VALIDATION
-    table = submodel_table(config.tables)
-    submodels = _without(tables, table, ("mask_sizes", "mask_shares", "size_cap"))
-    submodels["name"] = config.named(table)
+    flags["eval_every"] = max(expected // EVALUATIONS, 1)
+    flags["validation_fraction"] = config.data.validation_fraction or VALIDATION
     if point.shares is not None:
-        submodels |= {"mask_sizes": "fixed", "mask_shares": point.shares}
-    changes |= {table: submodels, "training": training, "evaluation": evaluation, "data": data}
-    changes["run"] = _without(tables, "run", OWN_RUN)
+        flags |= {"mask_sizes": "fixed", "mask_shares": point.shares}
+    unmarked = GivenSection()  # objects are marked again when pilots train
     if point.snr_db is not None:  # with the other settings of the radio
-        if config.named("uplink") != "aircomp":
-            changes["uplink"] = {"name": "aircomp"}
-        changes["network"] = {**tables.get("network", {}), "snr_db": point.snr_db}
-        return config.model_copy(update=changes)
-    changes["uplink"] = None
-    if plain is not None:
-        changes |= {**dict.fromkeys(TABLES), "network": dict(plain)}
-    pilot = config.model_copy(update=changes)
+        return config.changed(given=unmarked, **flags, uplink="aircomp", snr_db=point.snr_db)
+    pilot = config.changed(given=unmarked, **{**flags, "uplink": None, **(plain or {})})
     for reason in dependences(pilot):
         raise ConfigError(f"pilots train without a radio, but {reason}. Leave it out for pilots.")
     return pilot
 
 
 def plain_network(config: Config, network: Network | None = None) -> dict[str, Any] | None:
-    """``[network]`` without a radio, so that pilots of other networks are the same runs.
+    """Settings of the network without a radio, so that pilots of other networks are the same runs.
 
     Args:
         config: settings of the run to design.
         network: the network, if it replaces that of the settings.
 
     Returns:
-        The table; None if clients are in other cells than those of the default network.
+        Flags; None if clients are in other cells than those of the default network.
     """
     stream = Stream(config.run.seed)
     if network is None:
         network = build_network(config.network, stream, config)
-    table = {
-        key: value
-        for key, value in config.given_tables().get("network", {}).items()
-        if key not in (*NETWORK, "network")
-    }
-    table["clients"] = network.clients
+    flags: dict[str, Any] = dict.fromkeys((*TABLES, *NETWORK))
+    flags["clients"] = network.clients
     if config.hierarchical:
-        table["cells"] = network.cells
-    changes = {"given": None, **dict.fromkeys(TABLES), "network": table}
-    plain = config.model_copy(update=changes)
+        flags["cells"] = network.cells
+    plain = config.changed(given=GivenSection(), **flags)
     default = build_network(plain.network, stream, plain)
-    return table if np.array_equal(default.cell_of, network.cell_of) else None
-
-
-def _without(tables: Mapping[str, Any], name: str, keys: tuple[str, ...]) -> dict[str, Any]:
-    return {k: v for k, v in (tables.get(name) or {}).items() if k not in keys}
+    return flags if np.array_equal(default.cell_of, network.cell_of) else None
 
 
 def submodel_table(tables: Mapping[str, Any]) -> str:

@@ -16,7 +16,6 @@ from wirelessfl.config import Config
 from wirelessfl.designs.certified import Proof
 from wirelessfl.designs.choices import EQUAL, OPTIMIZED, Alternatives, DesignChoice, best_of
 from wirelessfl.designs.goals import Goal
-from wirelessfl.designs.pilot_plan import submodel_table
 from wirelessfl.designs.prediction import Interval, Prediction
 from wirelessfl.designs.reports import Reports
 from wirelessfl.designs.search import Search
@@ -288,17 +287,11 @@ def designed_config(best: DesignChoice, goal: Goal, predicted: Prediction) -> Co
         flags["rounds"] = math.ceil(LONGER * predicted.rounds.value)
     if goal.target is None and goal.max_client_joules is not None:
         flags["rounds"] = max(1, math.floor(predicted.rounds.value))
-    config = best.family.config
-    tables = config.given_tables()
-    masks: dict[str, Any] = {}
     if best.masks == OPTIMIZED:
-        masks = {"mask_sizes": "optimized"}
+        flags |= {**dict.fromkeys(OF_MASKS), "mask_sizes": "optimized"}
     elif best.shares is not None:
-        masks = {"mask_sizes": "fixed", "mask_shares": list(best.shares)}
-    if masks:
-        table = submodel_table(config.tables)
-        tables[table] = {k: v for k, v in tables[table].items() if k not in OF_MASKS}
-    return Config.merged(tables, flags | masks)
+        flags |= {**dict.fromkeys(OF_MASKS), "mask_sizes": "fixed", "mask_shares": best.shares}
+    return best.family.config.changed(**flags)
 
 
 def _quantiles(prediction: Prediction) -> list[str]:

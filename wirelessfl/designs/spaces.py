@@ -11,7 +11,6 @@ import numpy as np
 from wirelessfl.base.errors import ConfigError
 from wirelessfl.base.wording import shown
 from wirelessfl.config import Config
-from wirelessfl.config.kinds import algorithm_settings
 from wirelessfl.designs.pilot_plan import VALIDATION
 
 LOCAL_STEPS = (2, 3, 5, 7, 10, 14, 20, 28, 40)
@@ -77,14 +76,11 @@ def _whole(number: Any) -> bool:
     return isinstance(number, int | np.integer) and not isinstance(number, bool)
 
 
-DESIGNED = {
-    "algorithm": ("mask_sizes", "mask_shares"),
-    "assigner": ("mask_sizes", "mask_shares"),
-    "evaluation": ("target", "stop_at_target", "patience", "min_delta"),
-    "training": ("max_seconds", "client_joules"),
-    "run": ("out", "predicted"),
-}
-"""Settings that a design chooses, and those of one run, by table."""
+DESIGNED = (
+    *("mask_sizes", "mask_shares", "target", "stop_at_target", "patience", "min_delta"),
+    *("max_seconds", "client_joules", "out", "predicted"),
+)
+"""Settings that a design chooses, and those of one run."""
 
 
 def base_config(config: Config) -> Config:
@@ -110,45 +106,34 @@ def base_config(config: Config) -> Config:
             f"monitor={config.evaluation.monitor!r} conflicts with design, whose targets are "
             "validation accuracies: leave it out."
         )
-    tables = config.given_tables()
-    data = dict(tables.get("data", {}))
-    if not config.data.validation_fraction:
-        if ("data", "validation_fraction") in config.places:
-            raise ConfigError(
-                "validation_fraction is 0: designs are fitted to validation accuracies, never to "
-                f"test data. Give a fraction above 0, or leave it out for {VALIDATION:g}."
-            )
-        data["validation_fraction"] = VALIDATION
-    tables["data"] = data
-    for table, names in DESIGNED.items():
-        if table in tables:
-            tables[table] = {k: v for k, v in tables[table].items() if k not in names}
-    tables["uplink"] = {"name": "tdma"}
-    return Config.of(tables, on_idle="drop")
+    held = config.data.validation_fraction
+    if not held and ("data", "validation_fraction") in config.places:
+        raise ConfigError(
+            "validation_fraction is 0: designs are fitted to validation accuracies, never to "
+            f"test data. Give a fraction above 0, or leave it out for {VALIDATION:g}."
+        )
+    flags: dict[str, Any] = {**dict.fromkeys(DESIGNED), "validation_fraction": held or VALIDATION}
+    return config.changed(on_idle="drop", uplink={"name": "tdma"}, **flags)
 
 
 def with_algorithm(config: Config, name: str) -> Config:
     """The settings with another algorithm, which keeps those that it shares with the given one."""
-    settings = config.given_tables()["algorithm"]
+    settings = config.tables["algorithm"]
     if name == settings["name"]:
         return config
-    local = {"local": settings["local"]} if "local" in settings else {}
-    table = {"name": name}
-    shared = algorithm_settings({**table, **local})
-    table |= {key: value for key, value in settings.items() if key in shared}
-    tables = {**config.given_tables(), "algorithm": table}
-    changed = Config.of(tables, on_idle="drop")
+    changed = config.changed(algorithm=name, local=settings.get("local"), on_idle="drop")
+    shared = {
+        flag: settings[key]
+        for flag, (table, key) in changed.homes.items()
+        if table == "algorithm" and key in settings and key != "name"
+    }
+    changed = changed.changed(on_idle="drop", **shared)
     if changed.regime != config.regime:
         raise ConfigError(
             f"among contains {name!r}, which with schedule {config.named('schedule')!r} has no "
             "rounds of H local steps and E edge rounds to design: leave it out."
         )
     return changed
-
-
-def at_target(config: Config, target: float | None) -> Config:
-    """The settings of pilots, which end at the target; None if there is none."""
-    return config if target is None else Config.merged(config.given_tables(), {"target": target})
 
 
 def names_of(among: Any, config: Config) -> list[str]:

@@ -122,8 +122,8 @@ def air_way(settings: Config, network: Network) -> Way:
 
 def air_table(settings: Config) -> dict[str, Any]:
     """``[uplink]`` of a design over the air: that of the settings, if it is one."""
-    table = settings.given_tables().get("uplink", {})
-    return dict(table) if table.get("name") == AIR else {"name": AIR}
+    table = settings.given_settings("uplink")
+    return table if table.get("name") == AIR else {"name": AIR}
 
 
 def air_noise(network: Network) -> float:
@@ -162,14 +162,12 @@ def pilot_config(config: Config, table: Mapping[str, Any], *, replaced: bool) ->
                 f"uplink {AIR!r} conflicts with a layout whose cells have other clients than those "
                 f"of pilots at one SNR: {remedy}."
             )
-        network = config.given_tables().get("network", {})
-        network = {key: value for key, value in network.items() if key not in OF_POSITIONS}
-        changes |= {"layout": None, "path_loss": None, "network": network}
-    return config.model_copy(update=changes)
+        changes |= dict.fromkeys(OF_POSITIONS)
+    return config.changed(**changes)
 
 
-OF_POSITIONS = ("noise_figure_db", "noise_dbm_per_hz")
-"""Settings of ``[network]`` that have no effect on clients with one SNR."""
+OF_POSITIONS = ("layout", "path_loss", "noise_figure_db", "noise_dbm_per_hz")
+"""Settings that have no effect on clients with one SNR."""
 
 
 def check_noise(curves: Mapping[str, Curve]) -> None:

@@ -232,19 +232,16 @@ def _defaults(run: RunResult, trust: bool) -> tuple[dict[str, Any], dict[str, An
     """Default tables of the algorithm alone, and with all named choices of the run."""
     config = run.with_trust(trust)
     tables = config.used_tables()
-    objects = config.given_settings("given")
-    algorithm = {k: v for k, v in config.tables["algorithm"].items() if k in ("name", "local")}
-    base: dict[str, Any] = {"algorithm": algorithm, "given": objects}
-    names = {kind: {"name": tables[kind]["name"]} for kind in KINDS if kind in tables}
-    if "model" in objects:
+    names = {kind: tables[kind]["name"] for kind in KINDS if kind in tables}
+    if config.given.model is not None:
         names.pop("model", None)
+    name, local = config.named("algorithm"), config.tables["algorithm"].get("local")
     sessions = config.sessions.sessions
-    further: dict[str, Any] = {} if sessions is None else {"sessions": {"sessions": sessions}}
-    alone = Config.of(base).used_tables()
-    full = Config.of(base | names | further).used_tables()
+    base = Config.from_flags(name, local=local).changed(given=config.given)
+    full = base.changed(**names, sessions=sessions).used_tables()
     if sessions is not None:
         full["sessions"].pop("sessions")
-    return plain(alone), plain(full)
+    return plain(base.used_tables()), plain(full)
 
 
 def size_text(size: float) -> str:

@@ -58,8 +58,9 @@ def extended(
         later: its new end, from ``later_end``.
     """
     stop = {"stop_at_target": True} if "target" in later else {}
-    flags = {**later, **stop, "predicted": config.run.predicted}  # of the same design
-    changed = Config.merged(config.given_tables(), flags)
+    # The design that predicts the run is the same.
+    flags: dict[str, Any] = {**later, **stop, "predicted": config.run.predicted}
+    changed = config.changed(**flags)
     later = {name: v for name, v in _ends(changed).items() if v is not None and name in later}
     for reason in _refusals(directory.path, config, later):
         raise ConfigError(reason)

@@ -18,8 +18,8 @@ from wirelessfl.runs.build.building import build_resolved
 from wirelessfl.runs.build.computing import default_threads, fewer_workers, without_gpu
 from wirelessfl.runs.build.configured import (
     check_given,
+    check_network_name,
     configured_call,
-    naming_network,
     path_of_run,
 )
 from wirelessfl.runs.build.given import Given, GivenObjects, check_objects
@@ -176,7 +176,7 @@ def resume(
     began = shards.by_first(directory.about)
     if later:
         config, store = shards.by_first(partial(extended, directory, config, checkpoint, later))
-    naming_network(config, given.get("network"))  # refuses the name of another network
+    check_network_name(config, given.get("network"))
     objects = with_stored(directory, config, objects, shards)
     check_given(config.given, objects)
     others = [f"{name}=..." for name in objects.marks.names if name not in config.given.names]
@@ -233,7 +233,7 @@ def _build(config: Config, objects: GivenObjects, shards: Shards) -> Setup:
                 error = caught
         if leading and shards.count > 1:
             settled, error = shards.from_first((setup.config.run if setup else None, error))
-            config = config if settled is None else config.settled(vars(settled))
+            config = config if settled is None else config.with_run(vars(settled))
     failed = next((caught for caught in shards.all(error) if caught is not None), None)
     if failed is not None:
         if setup is not None:

@@ -17,7 +17,8 @@ from wirelessfl.base.import_paths import expanded
 from wirelessfl.base.signals import end, handled_by
 from wirelessfl.base.wording import shown, suggesting
 from wirelessfl.config import Config
-from wirelessfl.config.sections import WITHOUT_RESULTS
+from wirelessfl.config.choices import CHOSEN
+from wirelessfl.config.sections import SECTIONS, WITHOUT_RESULTS
 from wirelessfl.runs.folder.identity import settings_hash
 from wirelessfl.runs.folder.log import Row
 from wirelessfl.runs.folder.run_folder import RunFolder
@@ -83,9 +84,8 @@ def _given(config: Config) -> dict[str, Any]:
     """The given settings of the tables, by key; that of a choice's name is its table."""
     return {
         table if key == "name" else key: value
-        for table, settings in config.given_tables().items()
-        if isinstance(settings, Mapping)
-        for key, value in settings.items()
+        for table in (*CHOSEN, *SECTIONS)
+        for key, value in config.given_settings(table).items()
     }
 
 

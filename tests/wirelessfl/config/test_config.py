@@ -41,15 +41,27 @@ def test_a_name_alone_says_how_settings_are_given():
 def test_a_copy_with_other_tables_is_resolved_again():
     """A copy with new tables derives its choices, tasks and defaults from them."""
     base = Config.from_flags("fedast", task=["digits,requests=4", "mnist"], target=0.5)
-    copy = base.model_copy(update={"schedule": {"name": "buffered", "requests": 7}})
+    copy = base.changed(requests=7)
     assert [task.schedule.active for task in copy.tasks.values()] == [4, 7]
     assert copy.schedule.active == copy.schedule.requests == 7
-    assert base.model_copy() == base
-    assert base.model_copy(update={"training": {"rounds": 3}}).tasks["mnist"].training.rounds == 3
+    assert base.changed() == base
+    assert base.changed(rounds=3).tasks["mnist"].training.rounds == 3
     star = Config.from_flags("fedavg")
-    assert star.model_copy(update={"algorithm": {"name": "hist"}}).network.cells == 4
+    assert star.changed(algorithm="hist").network.cells == 4
+    assert star.model_copy(update={"algorithm": "hist"}) == star.changed(algorithm="hist")
     with pytest.raises(ConfigError, match="lr is -1"):
-        star.model_copy(update={"algorithm": {"name": "fedavg", "lr": -1}})
+        star.changed(lr=-1)
+
+
+def test_a_copy_drops_what_it_does_not_use():
+    """Settings of the previous choices; those that are None are as if not given."""
+    adaptive = Config.from_flags("hfedavg", local="fadamgc", beta1=0.5, lr=0.3, cells=2, rounds=9)
+    assert adaptive.changed(local=None) == Config.from_flags("hfedavg", lr=0.3, cells=2, rounds=9)
+    star = adaptive.changed(algorithm="fedavg", rounds=None)
+    assert star == Config.from_flags("fedavg")
+    with pytest.raises(ConfigError, match="order='ready' is a setting of uplink"):
+        star.changed(uplink="ofdma", order="ready")
+    assert star.changed(uplink="ofdma", order="ready", on_idle="drop").uplink.name == "ofdma"
 
 
 def test_a_configuration_of_tables_has_tasks_and_can_be_copied(tmp_path):
@@ -207,8 +219,8 @@ def test_flags_with_equal_names_are_prefixed_by_their_choice(own):
 
 def test_flags_override_a_file():
     tables = {"algorithm": "hist", "network": {"cells": 2, "clients": 10}}
-    assert Config.of(tables_from_flags(tables, {"cells": 5})).network.cells == 5
-    assert Config.of(tables_from_flags(tables, {"cells": 5})).network.clients == 10
+    assert Config.of(tables_from_flags(tables, {"cells": 5})[0]).network.cells == 5
+    assert Config.of(tables_from_flags(tables, {"cells": 5})[0]).network.clients == 10
 
 
 def test_optional_settings_are_stored_and_read_back(own, tmp_path):
@@ -311,7 +323,7 @@ def test_no_code_outside_the_configuration_tests_the_name_of_a_regime():
 def test_a_change_in_place_is_answered_with_how_to_make_a_copy():
     """Of a setting, a section or a field; the named way works."""
     config = Config.from_flags("fedavg", clients=4, rounds=3)
-    way = r"Config\.merged\(config\.given_tables\(\), \{\"rounds\": value\}\)"
+    way = r"config\.changed\(rounds=value\)"
     with pytest.raises(ConfigError, match=way):
         config.training.rounds = 5
     with pytest.raises(ConfigError, match=way):
@@ -321,6 +333,6 @@ def test_a_change_in_place_is_answered_with_how_to_make_a_copy():
     with pytest.raises(AttributeError, match=way):
         config.replace(rounds=5)
     assert not hasattr(config, "rounds")
-    changed = Config.merged(config.given_tables(), {"rounds": 5})
+    changed = config.changed(rounds=5)
     assert (changed.training.rounds, changed.network.clients, config.training.rounds) == (5, 4, 3)
     assert copy.deepcopy(config) == pickle.loads(pickle.dumps(config)) == config

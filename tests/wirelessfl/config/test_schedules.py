@@ -10,6 +10,7 @@ from wirelessfl.algorithms import algorithm_classes
 from wirelessfl.base.errors import ConfigError
 from wirelessfl.config import Config
 from wirelessfl.config.choices import PRESETS
+from wirelessfl.config.named import GivenNetwork, GivenSection
 from wirelessfl.engine.assignment.bayes import Bayes
 from wirelessfl.engine.assignment.built_in import Bandit, Random
 from wirelessfl.engine.schedules import Buffered, Rounds, Simultaneous
@@ -108,10 +109,10 @@ def test_settings_are_accepted_under_schedules_that_use_them():
 
 def test_a_copy_with_another_algorithm_has_the_implied_schedule():
     for config in (Config.from_flags("fedavg"), Config.of({"algorithm": "fedavg"})):
-        copy = config.model_copy(update={"algorithm": "sync-bayes-st"})
+        copy = config.changed(algorithm="sync-bayes-st")
         assert copy == Config.from_flags("sync-bayes-st")
-        assert copy.model_copy(update={"algorithm": "fedavg"}) == config
-    given = Config.from_flags("fedast", requests=5).model_copy(update={"algorithm": "scaffold"})
+        assert copy.changed(algorithm="fedavg") == config
+    given = Config.from_flags("fedast", requests=5).changed(algorithm="scaffold")
     assert given.schedule == Buffered(requests=5)
 
 
@@ -183,10 +184,9 @@ def test_default_merges_use_the_updates_of_30_rounds(algorithm, flags, merges):
 
 def test_default_merges_follow_the_schedule_and_a_given_network():
     config = Config.from_flags("fedast")
-    again = config.model_copy(update={"schedule": {"name": "buffered", "buffer": 10}})
-    assert again.training.rounds == 180
-    network = {"cells": 1, "clients": 9}
-    assert config.model_copy(update={"given": {"network": network}}).training.rounds == 90
+    assert config.changed(buffer=10).training.rounds == 180
+    given = GivenSection(network=GivenNetwork(cells=1, clients=9))
+    assert config.changed(given=given).training.rounds == 90
 
 
 def test_a_latency_model_of_ones_own_is_named(tmp_path):

@@ -219,7 +219,7 @@ def test_a_fade_that_dominates_the_mean_is_named():
         assert str(one) in told
     assert found.value.facts()["predicted"]["dominant_draws"][0]["client"] == 2
     few["uplinks"] = ["tdma"]
-    late = settings.given_tables() | {"training": {"cutoff_seconds": 0.1}}
+    late = settings.changed(cutoff_seconds=0.1)
     cut = design(late, network=network, on_note=told.append, **few).value
     whole = design(settings, network=network, on_note=told.append, **few).value
     assert cut.predicted.seconds.value < whole.predicted.seconds.value / 2

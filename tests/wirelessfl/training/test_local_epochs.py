@@ -29,11 +29,7 @@ STARS = ("fedavg", "scaffold", "fadamgc", "ra-fed", "fedavg-m", "fedprox")
 
 def epochs(config, algorithm, passes, **flags):
     """A configuration with passes in place of local steps."""
-    made = config(algorithm, **flags)
-    tables = made.given_tables()
-    del tables["training"]["local_steps"]
-    tables["training"]["local_epochs"] = passes
-    return Config(**tables)
+    return config(algorithm, **flags).changed(local_steps=None, local_epochs=passes)
 
 
 @given(

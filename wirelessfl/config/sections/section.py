@@ -16,10 +16,9 @@ from wirelessfl.base.needs import COHORTS, Needs
 
 def read_only(name: str = "") -> str:
     """The error message for a change of a setting in place."""
-    example = name if name.isidentifier() else "rounds"
     return (
         f"settings are read-only{f', and {name} cannot be set' if name else ''}: make a new "
-        f'configuration, wirelessfl.Config.merged(config.given_tables(), {{"{example}": value}}).'
+        f"configuration, config.changed({name if name.isidentifier() else 'rounds'}=value)."
     )
 
 

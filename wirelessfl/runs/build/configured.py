@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import asdict
 from os import PathLike
 from pathlib import Path
 from typing import Any
@@ -21,7 +20,7 @@ from wirelessfl.config.named import (
 )
 from wirelessfl.config.sections.training import listed
 from wirelessfl.config.settings import Settings
-from wirelessfl.config.tables import checked_tables, read_toml
+from wirelessfl.config.tables import read_toml
 from wirelessfl.runs.build.given import NOTHING, Given, GivenObjects, GivenTraining, check_functions
 
 
@@ -39,14 +38,16 @@ def configured_call(
         TypeError: a keyword is unknown.
     """
     objects = GivenObjects.of(function, given)
-    config = naming_network(config, given.get("network"), trust)
-    return configured(config, objects, trust), objects
+    network = given.get("network")
+    path = network if isinstance(network, str) else None
+    return configured(config, objects, trust, network=path), objects
 
 
 def configured(
     config: Config | Mapping[str, Any] | str | Path,
     objects: GivenObjects = NOTHING,
     trust: bool = False,
+    network: str | None = None,
 ) -> Config:
     """The resolved configuration of a run with these settings and given objects.
 
@@ -54,6 +55,7 @@ def configured(
         config: a configuration, nested tables of settings, or the path of a TOML file.
         objects: Python objects that replace settings.
         trust: whether a TOML file may name code to import.
+        network: import path of the network; None for that of the settings.
 
     Returns:
         The settings, resolved, with the objects marked in ``given``.
@@ -63,40 +65,34 @@ def configured(
             is also given, settings conflict, or a file names code without being trusted.
     """
     check_settings(config)
-    if all(value is None for value in vars(objects).values()):
-        made = config if isinstance(config, Config) else Config.of(_tables(config, trust))
+    tables = read_toml(Path(config), trust) if isinstance(config, str | PathLike) else config
+    if network is None and all(value is None for value in vars(objects).values()):
+        made = tables if isinstance(tables, Config) else Config.of(tables)
         check_given(made.given)
         return made.with_known_network()
-    settings = config if isinstance(config, Config) else Settings.read(_tables(config, trust))
+    settings = tables if isinstance(tables, Config) else Settings.read(tables)
+    check_network_name(settings, network)
     _check_names(settings, objects)
     check_given(settings.given, objects)
     _check_replaced(settings, objects)
-    made = Config.of(_with_objects(settings, objects))
+    made = Config.with_objects(settings, objects.marks, _flags(settings, network, objects))
     _check_drawn(made, objects)
     return made if objects.network is not None else made.with_known_network()
 
 
-def _tables(config: Config | Mapping[str, Any] | str | Path, trust: bool) -> Mapping[str, Any]:
-    """The given settings by table."""
-    if isinstance(config, Config):
-        return config.given_tables()
-    return checked_tables(config if isinstance(config, Mapping) else read_toml(Path(config), trust))
-
-
-def _with_objects(settings: Settings, objects: GivenObjects) -> dict[str, Any]:
-    """The given settings by table, with the choices and values that follow from the objects."""
-    tables = settings.given_tables()
-    tables["given"] = {k: v for k, v in asdict(objects.marks).items() if v is not None}
+def _flags(settings: Settings, network: str | None, objects: GivenObjects) -> dict[str, Any]:
+    """The choices and values that follow from the objects and the network's path, by flag."""
+    flags: dict[str, Any] = {} if network is None else {"network": network}
     if objects.data is not None:  # its name may be given, e.g. for its published step time
-        tables.pop("dataset", None)
+        flags["dataset"] = None
     if isinstance(objects.loss, str):
-        tables["loss"] = objects.loss
+        flags["loss"] = objects.loss
     if objects.metric_names:
-        tables["evaluation"] = {**tables.get("evaluation", {}), "metric": objects.metric_names}
-    named = objects.network is not None or settings.network.network is not None
-    if objects.split is not None and not (named or ("network", "clients") in settings.places):
-        tables["network"] = {**tables.get("network", {}), "clients": len(objects.split)}
-    return tables
+        flags["metric"] = objects.metric_names
+    known = objects.network or network or settings.network.network
+    if objects.split is not None and not (known or ("network", "clients") in settings.places):
+        flags["clients"] = len(objects.split)
+    return flags
 
 
 def _check_drawn(config: Config, objects: GivenObjects) -> None:
@@ -127,25 +123,15 @@ def _check_names(settings: Settings, objects: GivenObjects) -> None:
         )
 
 
-def naming_network(
-    config: Config | Mapping[str, Any] | str | Path, network: object, trust: bool = False
-) -> Config | Mapping[str, Any] | str | Path:
-    """Settings that name the network, if it is given by its import path.
+def check_network_name(settings: Settings, network: object) -> None:
+    """Raise if ``network`` is the import path of another network than that of the settings.
 
     Raises:
         ConfigError: the settings name another network.
     """
-    if not isinstance(network, str):
-        return config
-    check_settings(config)
-    tables = _tables(config, trust)
-    table = dict(tables.get("network") or {})
-    path = absolute(network)
-    if table.setdefault("network", path) not in (None, path):
-        raise ConfigError(
-            f"network is {network!r}, but the settings name {table['network']!r}: choose one."
-        )
-    return {**tables, "network": table | {"network": path}}
+    name = settings.network.network
+    if isinstance(network, str) and name not in (None, absolute(network)):
+        raise ConfigError(f"network is {network!r}, but the settings name {name!r}: choose one.")
 
 
 def check_given(marks: GivenSection, supplied: GivenObjects = NOTHING) -> None:

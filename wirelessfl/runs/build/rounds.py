@@ -90,11 +90,10 @@ def _links_of(config: Config, configured: Links) -> Callable[[Mapping[str, Any]]
 
     @cache
     def changed(settings: tuple[tuple[str, Any], ...]) -> Links:
-        tables, chosen = config.given_tables(), dict(settings)
-        name = config.named("uplink")
+        name, chosen = config.named("uplink"), dict(settings)
         if chosen.get("name", name) == name:
-            chosen = {"name": name, **tables.get("uplink", {}), **chosen}
-        uplink = Config.of(tables | {"uplink": chosen}).uplink
+            chosen = {"name": name, **config.given_settings("uplink"), **chosen}
+        uplink = config.changed(uplink=chosen).uplink
         if uplink.gives != config.uplink.gives:
             raise ConfigError(
                 f"the redesign has chosen uplink {uplink.title!r}, which conflicts with uplink "

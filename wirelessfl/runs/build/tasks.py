@@ -218,7 +218,7 @@ def _stored(config: Config, learned: list[Model], learners: list[TaskLearner]) -
     # If tasks differ, "auto" is stored: it depends only on the sizes of their states.
     run: dict[str, Any] = {"client_states": kinds.pop()} if len(kinds) == 1 else {}
     if not config.task:
-        return config.settled(run | first.settings())
+        return config.with_run(run | first.settings())
     by_task = {
         table["name"]: {
             key: value
@@ -227,4 +227,4 @@ def _stored(config: Config, learned: list[Model], learners: list[TaskLearner]) -
         }
         for table, model in zip(config.task, models, strict=True)
     }
-    return config.settled(run | {"device": first.device, "threads": first.threads}, by_task)
+    return config.with_run(run | {"device": first.device, "threads": first.threads}, by_task)

@@ -65,7 +65,7 @@ def trained_parts(
     if select is not None:  # it may ask for losses
         learner.client_losses = ClientLosses(model.objective, model.executor.data, tested_of)
     return ModelParts(
-        config=config.settled(
+        config=config.with_run(
             model.computing.settings() | {"client_states": server.states.kind, "padding": padding}
         ),
         stream=stream,

@@ -182,7 +182,7 @@ class Trackio(Observer):
             return trackio.init(
                 self.project,
                 name=run.directory.name,
-                config={TRACKIO_FOLDER: folder, **run.config.given_tables()},
+                config={TRACKIO_FOLDER: folder, **flat_settings(run.config)},
                 embed=False,
                 auto_log_gpu=False,
                 auto_log_cpu=False,

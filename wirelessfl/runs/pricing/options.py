@@ -256,7 +256,7 @@ def plan(
 def _accesses(config: Config) -> dict[str, Mapping[str, Any]]:
     """Tables of uplinks by title; the configured one is the first unless it is another's equal."""
     name, defaults = config.named("uplink"), vars(type(config.uplink)())
-    uplink = {"name": name} | config.given_tables().get("uplink", {})
+    uplink = {"name": name} | config.given_settings("uplink")
     plain = {key: value for key, value in uplink.items() if value != defaults.get(key)}
     if plain | {"name": uplink["name"]} in [dict(table) for table in ACCESSES.values()]:
         return dict(ACCESSES)
@@ -265,10 +265,8 @@ def _accesses(config: Config) -> dict[str, Mapping[str, Any]]:
 
 def _over(config: Config, uplink: Mapping[str, Any], masks: str | None) -> Config:
     """The settings with another uplink and other sizes of masks."""
-    changes: dict[str, Any] = {"uplink": dict(uplink)}
-    if masks is not None:
-        changes["algorithm"] = config.given_tables()["algorithm"] | {"mask_sizes": masks}
-    return config.model_copy(update=changes)
+    sizes: dict[str, Any] = {} if masks is None else {"mask_sizes": masks}
+    return config.changed(uplink=dict(uplink), **sizes)
 
 
 def _air_rounds(config: Config, rounds: int, air_joules: bool | None) -> int:

@@ -8,7 +8,7 @@ rounds cost there follows from its plan.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -18,13 +18,12 @@ from channels.streams import Stream
 from wirelessfl.air.links import EQUAL_SHARES
 from wirelessfl.base.errors import ConfigError
 from wirelessfl.base.guard import of_project
-from wirelessfl.base.import_paths import absolute, is_import_path
+from wirelessfl.base.import_paths import is_import_path
 from wirelessfl.base.needs import LINKS, needs_of
 from wirelessfl.base.wording import shown
 from wirelessfl.config import Config
-from wirelessfl.config.named import LINK_KINDS, replaced_by_network
+from wirelessfl.config.named import LINK_KINDS, GivenNetwork, replaced_by_network
 from wirelessfl.config.sections import NetworkSection
-from wirelessfl.config.tables import flag_places, tables_from_flags
 from wirelessfl.runs.build.given import NOTHING, GivenObjects, check_objects
 from wirelessfl.runs.build.network import build_network
 from wirelessfl.runs.pricing.price import Priced, priced
@@ -300,42 +299,31 @@ def over(config: Config, radio: Radio) -> Config:
     Raises:
         ConfigError: a setting is wrong, or is not one of the radio.
     """
-    tables = config.given_tables()
-    if name_of(config, "failures", "none") == "none":
-        tables.pop("failures", None)  # not every uplink has failures
     flags = dict(radio.flags or {})
-    named = flags.pop("uplink", radio.uplink)
-    if isinstance(named, str):
-        tables["uplink"] = {"name": named}
-    elif named is not None:
-        kept = {} if "name" in named else tables.get("uplink", {})
-        tables["uplink"] = {**kept, **named}
-    network = radio.network
+    uplink, network, given = flags.pop("uplink", radio.uplink), radio.network, config.given
     if isinstance(network, Mapping):
         flags, network = flags | dict(network), None
     network = flags.pop("network", network)
+    changes: dict[str, Any] = {"predicted": config.run.predicted}
+    if name_of(config, "failures", "none") == "none":
+        changes["failures"] = None  # not every uplink has failures
     if network is not None:
-        tables = _replaced(tables, network)
-    merged = tables_from_flags(tables, flags)
-    for flag, place in flag_places(merged, flags).items():
-        if not of_radio(*place):
-            raise ConfigError(_refusal(flag, flags[flag]))
-    there = config.model_copy(update={**dict.fromkeys(config.given_tables()), **merged})
+        changes |= dict.fromkeys((*LINK_KINDS, *replaced_by_network()))
+        size = None if isinstance(network, str) else (network.cells, network.clients)
+        changes["network"] = network if size is None else None
+        given = replace(given, network=None if size is None else GivenNetwork(*size))
+    if isinstance(uplink, str):
+        changes["uplink"] = {"name": uplink}
+    elif uplink is not None:
+        kept = {} if "name" in uplink else config.given_settings("uplink")
+        changes["uplink"] = {**kept, **uplink}
+    homes = config.homes
+    for flag, value in flags.items():
+        if flag in homes and not of_radio(*homes[flag]):
+            raise ConfigError(_refusal(flag, value))
+    there = config.changed(given=given, **changes | flags)
     _check_same(config, there)
     return there
-
-
-def _replaced(tables: dict[str, Any], network: Network | str) -> dict[str, Any]:
-    """The tables without what a network replaces, and with the network."""
-    kept = {name: table for name, table in tables.items() if name not in LINK_KINDS}
-    gone = replaced_by_network()
-    links = {key: value for key, value in kept.get("network", {}).items() if key not in gone}
-    marks = {key: value for key, value in (kept.get("given") or {}).items() if key != "network"}
-    if isinstance(network, str):
-        links["network"] = absolute(network)
-    else:
-        marks["network"] = {"cells": network.cells, "clients": network.clients}
-    return kept | {"network": links, "given": marks}
 
 
 def _refusal(flag: str, value: object) -> str:

@@ -200,7 +200,7 @@ def test_a_client_stops_when_it_has_spent_its_energy(config, toy, select):
     text = f"ended after round {ledger.rounds} of 40: all clients have spent client_joules=0.004"
     assert run.ended == run.summary()["ended"] == text
     assert wirelessfl.resume(run.directory).ended == text
-    prices = wirelessfl.price(settings.merged(settings.given_tables(), {}), data=make_dataset())
+    prices = wirelessfl.price(settings.changed(), data=make_dataset())
     assert len(prices) == ledger.rounds
     assert prices.ended == "all clients have spent client_joules=0.004"
     assert "ended after round" in prices.summary()

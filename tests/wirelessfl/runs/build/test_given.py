@@ -158,7 +158,7 @@ def test_the_error_names_all_replaced_settings(toy, star, tmp_path):
     with pytest.raises(ConfigError, match=said):
         wirelessfl.run(Config.of(Config.of(tables).given_tables()), network=star)
     plain = Config.from_flags("fedavg", snr_db=None)
-    changed = plain.model_copy(update={"network": {"clients": 4}})
+    changed = plain.changed(clients=4)
     with pytest.raises(ConfigError, match=r"replaces clients=4: leave this setting out"):
         wirelessfl.run(changed, data=toy, network=star)
     flags = {"threads": 1, "rounds": 1, "chunk": 2, "out": tmp_path / "run"}
@@ -337,8 +337,7 @@ def test_stored_settings_cannot_be_used_without_the_given_objects(
 
     same(wirelessfl.run(settings, data=toy, network=network), result)
     same(wirelessfl.resume(tmp_path / "again"), result)
-    run = settings.given_settings("run") | {"out": tmp_path / "third"}
-    named = settings.model_copy(update={"run": run})
+    named = settings.changed(out=tmp_path / "third")
     other = wirelessfl.run(named, data=toy, network=star).rows
     assert other[-1]["sim_seconds"] != result.rows[-1]["sim_seconds"]
 

@@ -60,7 +60,7 @@ def test_arrays_train_as_the_data_set(config, toy, same):
     one = wirelessfl.run(config("fedavg", rounds=2), data=toy)
     two = wirelessfl.run(config("fedavg", rounds=2), data=arrays(toy))
     same(one, two)
-    assert wirelessfl.price(one.config.model_copy(), data=arrays(toy), rounds=1)
+    assert wirelessfl.price(one.config.changed(), data=arrays(toy), rounds=1)
 
 
 def test_notes_of_own_data_are_said(config, toy):
@@ -248,7 +248,7 @@ def test_a_named_network_is_the_given_one(config, toy, same):
     same(named, wirelessfl.run(config("hfedavg", **PLAIN), data=toy, network=network))
     same(named, wirelessfl.run(config("hfedavg", **PLAIN), data=toy, network=NAMED))
     assert (named.config.network.cells, named.config.network.clients) == (2, 6)
-    other = build(named.config.with_run({"seed": 7}).model_copy(), data=toy).network
+    other = build(named.config.changed(seed=7), data=toy).network
     assert not np.array_equal(network.cpu_hz, other.cpu_hz)
     file = named.directory / "config.toml"
     assert f'network = "{NAMED}"' in file.read_text()
