@@ -277,9 +277,12 @@ def test_a_folder_of_another_layout_or_numerics_is_refused(config, toy, finished
     for layout in (None, "x", LAYOUT - 1, LAYOUT + 1):
         write_checkpoint(directory.checkpoint_file, tensors, state | {"layout": layout})
         message = rf"another version of wirelessfl \(layout {layout!r}, this .* {LAYOUT}\).* NEW"
-        for act in (wirelessfl.resume, wirelessfl.load):
-            with pytest.raises(ConfigError, match=message):
-                act(settings.run.out)
+        stored = wirelessfl.load(settings.run.out)
+        assert (stored.rows, stored.finished) == (directory.rows(), finished)
+        with pytest.raises(ConfigError, match=message):
+            wirelessfl.resume(settings.run.out)
+        with pytest.raises(ConfigError, match=message):
+            _ = stored.params
     file = directory.path / "config.toml"
     text = file.read_text()
     assert '[split]\nname = "noniid"' in text

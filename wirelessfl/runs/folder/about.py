@@ -66,22 +66,28 @@ ENTRIES = _format(
     notes=list[str],
 )
 """Entries of ``about.json``; others are lost when it is written."""
+_covered: Table = {
+    "finished": bool,
+    "ended": str | None,
+    "client_log": Annotated[list[Whole], Field(min_length=3, max_length=3)] | None,
+    **dict.fromkeys(("rows_bytes", "rows_checksum"), Whole),
+}
 STATE = _format(
     *("finished", "fingerprint", "numerics", "rows_bytes", "rows_checksum"),
+    **_covered,
     **dict.fromkeys(("schedule", "handler"), Table),
     fingerprint=str,
     extends=_format("began", "text", "entry", began=str, text=str, entry=Table) | None,
     learners=list[Table],
     tasks=list[str] | None,
     reached=list[Whole],
-    client_log=Annotated[list[Whole], Field(min_length=3, max_length=3)] | None,
     **dict.fromkeys(("sim_seconds", "wall_seconds"), Number),
-    ended=str | None,
     task_reasons=Hashes,
-    finished=bool,
-    **dict.fromkeys(("numerics", "rows_bytes", "rows_checksum"), Whole),
+    numerics=Whole,
 )
 """Entries of the state of a checkpoint."""
+COVERED = _format("finished", "rows_bytes", "rows_checksum", **_covered)
+"""Those with which the rows of runs of other versions are read."""
 
 
 def checked(content: Any, kind: type[BaseModel]) -> dict[str, Any]:

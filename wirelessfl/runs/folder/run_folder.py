@@ -34,6 +34,7 @@ from wirelessfl.config.stored import check_stored
 from wirelessfl.config.tables import read_toml
 from wirelessfl.engine.server.client_states import check_logs
 from wirelessfl.runs.folder.about import (
+    COVERED,
     LAYOUT,
     NOTES,
     NUMERICS,
@@ -167,11 +168,13 @@ class RunFolder:
             )
         state = folder.state()  # another version may have other settings
         if state is not None and not state["finished"]:
-            folder.check_numerics(state)
+            folder.check_numerics(folder._checked(state))
         tables = folder.tables(state, trust)
         try:
             config = Config.of(with_code_here(tables))
         except ConfigError as error:
+            if state is not None:
+                folder._checked(state)
             raise ConfigError(
                 f"{folder.config_file}: {error} Restore it, or start a new run."
             ) from error
@@ -191,7 +194,8 @@ class RunFolder:
                 tables = tomllib.loads(extends["text"])
             check_trust(tables, self.config_file, trust)
         check_stored(tables, self.config_file)
-        if state is not None and state["fingerprint"] != fingerprint_of(tables):
+        began = None if state is None else state.get("fingerprint")
+        if began is not None and began != fingerprint_of(tables):
             raise ConfigError(
                 f"{self.path}: the settings in config.toml are not those of the original run. "
                 "Restore them, or start a new run."
@@ -310,11 +314,17 @@ class RunFolder:
             write_checkpoint(draft, tensors, state)
 
     def state(self) -> State | None:
-        """State of the checkpoint; None if none has been written yet."""
+        """State of the checkpoint; None if none has been written yet.
+
+        Of a run of another version, it has what reading the rows needs.
+        """
         if not os.path.lexists(self.checkpoint_file):
             return None
         with reading(self.checkpoint_file, self.remedy):
-            return self._checked(read_state(self.checkpoint_file))
+            state = read_state(self.checkpoint_file)
+            if state.get("layout") == LAYOUT:
+                return self._checked(state)
+            return checked(state, COVERED) | {"layout": state.get("layout")}
 
     def load(
         self, selects: Callable[[str], bool] = lambda name: True
