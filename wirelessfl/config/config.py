@@ -183,6 +183,11 @@ class Config(Settings):
         """
         tables = self.given_tables()
         used = {*settings_in(tables)}
+        if not isinstance(given, GivenSection | None):
+            raise ConfigError(
+                f"given is {shown(given)}, but the objects of a run are not settings: give them to "
+                "wirelessfl.run."
+            )
         if given is not None:
             tables["given"] = asdict(given)
         return self._overridden(tables, flags, used, on_idle)
@@ -289,7 +294,8 @@ class Config(Settings):
 
         Args:
             algorithm: name of the algorithm.
-            flags: settings by their flat names, e.g. ``data_dir``, ``cells``, ``lr``.
+            flags: settings by their flat names, e.g. ``data_dir``, ``cells``, ``lr``; None for
+                those that are not given.
 
         Raises:
             ConfigError: a setting is unknown, invalid, without effect or in conflict with others.
@@ -307,7 +313,7 @@ class Config(Settings):
 
         Args:
             tables: settings by table.
-            flags: settings by flat name.
+            flags: settings by flat name; None for those that are not given.
             on_idle: whether flags without effect are refused or dropped.
 
         Raises:
@@ -322,6 +328,8 @@ class Config(Settings):
         cls, tables: Mapping[str, Any], flags: Mapping[str, Any], used: set[Place], on_idle: OnIdle
     ) -> Config:
         """As ``merged``, for tables of which the settings in ``used`` have an effect."""
+        if on_idle not in ("refuse", "drop"):
+            raise ConfigError(f'on_idle is {shown(on_idle)}: give "refuse" or "drop".')
         merged, by_flags = tables_from_flags(tables, flags, on_idle)
         dropped = used - by_flags if on_idle == "refuse" else used | by_flags
         config = cls._resolved(merged, {*settings_in(merged)} - dropped)

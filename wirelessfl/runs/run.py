@@ -180,6 +180,8 @@ def resume(
     objects = with_stored(directory, config, objects, shards)
     check_given(config.given, objects)
     others = [f"{name}=..." for name in objects.marks.names if name not in config.given.names]
+    if isinstance(given.get("network"), str) and config.network.network is None:
+        others.append("network=...")
     if others:
         raise ConfigError(
             f"resume got {', '.join(others)}, without which the run in {path} was started: leave "
@@ -203,10 +205,11 @@ def _check_same(
 ) -> None:
     """Check that hashes are those of the time when the run began."""
     what = difference(began, now)
-    if what:
+    if what:  # a command cannot start a run with given objects
+        command = "." if config.given.names else f": {directory.command}{_trusting(config)}"
         raise ConfigError(
-            f"{directory.path}: {what} has changed since the run began. {directory.remedy}"
-            f"{_trusting(config)}"
+            f"{directory.path}: {what} has changed since the run began. Restore it, or start a new "
+            f"run{command}"
         )
 
 

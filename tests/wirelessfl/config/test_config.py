@@ -62,6 +62,10 @@ def test_a_copy_drops_what_it_does_not_use():
     with pytest.raises(ConfigError, match="order='ready' is a setting of uplink"):
         star.changed(uplink="ofdma", order="ready")
     assert star.changed(uplink="ofdma", order="ready", on_idle="drop").uplink.name == "ofdma"
+    with pytest.raises(ConfigError, match='on_idle is \'drp\': give "refuse" or "drop"'):
+        star.changed(uplink="ofdma", order="ready", on_idle="drp")
+    with pytest.raises(ConfigError, match=r"given is 'model', but .* to wirelessfl\.run"):
+        star.changed(given="model")
 
 
 def test_a_configuration_of_tables_has_tasks_and_can_be_copied(tmp_path):

@@ -233,6 +233,8 @@ def far(network):
         ({"uplink": {"allocation": "optimal"}}, "allocation"),
         ({"network": {"cells": 3}}, r"cells=3 changes the training.*run --config .* --cells 3"),
         ({"network": {"mask_sizes": "optimized"}}, "mask_sizes=optimized changes the training"),
+        ({"network": {"on_idle": "drop"}}, "unknown setting 'on_idle'"),
+        ({"network": {"given": 3}}, "unknown setting 'given'"),
         ({"network": {"bandwith_hz": 3}}, "bandwidth_hz"),
         ({"network": 3}, "network is 3"),
         ({"network": []}, "network is an empty sequence"),

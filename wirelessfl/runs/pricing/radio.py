@@ -319,6 +319,8 @@ def over(config: Config, radio: Radio) -> Config:
         changes["uplink"] = {**kept, **uplink}
     homes = config.homes
     for flag, value in flags.items():
+        if flag in ("given", "on_idle"):  # arguments of ``changed``
+            raise ConfigError(f"unknown setting {flag!r} of a radio: leave it out.")
         if flag in homes and not of_radio(*homes[flag]):
             raise ConfigError(_refusal(flag, value))
     there = config.changed(given=given, **changes | flags)

@@ -418,6 +418,8 @@ def test_resume_needs_the_given_objects_even_without_a_checkpoint(config, toy, s
         wirelessfl.resume(directory)
     with pytest.raises(ConfigError, match=r"resume got model=\.\.\., without which"):
         wirelessfl.resume(directory, model=model((9, 8)), data=toy, network=star)
+    with pytest.raises(ConfigError, match=r"resume got network=\.\.\., without which"):
+        wirelessfl.resume(directory, data=toy, network="my_module:network")
 
 
 def test_the_name_of_given_data_may_have_a_slash(config, toy, same):
