@@ -3,6 +3,7 @@
 import functools
 import importlib
 import sys
+from pathlib import Path
 
 import pytest
 import torch
@@ -64,6 +65,9 @@ MAKERS = {
     "smoothed": lambda weight: torch.nn.CrossEntropyLoss(label_smoothing=weight / 4),
     "lambdas of a line": lambdas,
     "method": lambda weight: Weighted(weight).__call__,
+    "set": lambda weight: Weighted({weight}),
+    "path": lambda weight: Weighted(Path(f"{weight}.csv")),
+    "bfloat16": lambda weight: Weighted(torch.tensor(weight, dtype=torch.bfloat16)),
     "no source": lambda weight: eval(f"lambda x, y: x * {weight}"),
 }
 

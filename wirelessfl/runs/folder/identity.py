@@ -14,6 +14,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import MISSING, fields
 from functools import partial
+from pathlib import PurePath
 from types import FunctionType
 from typing import TYPE_CHECKING, Any
 
@@ -43,7 +44,7 @@ SETTINGS = "settings"
 """Entry of ``about.json``: the hash of the settings at the start."""
 DRAWN = 1000
 """Maximum number of clients whose channels are part of the network's hash."""
-PLAIN = (type(None), bool, int, float, complex, str, bytes)
+PLAIN = (type(None), bool, int, float, complex, str, bytes, range, PurePath, torch.dtype)
 AROUND = (*PLAIN, tuple, np.ndarray, torch.Tensor, torch.nn.Module, partial, FunctionType, type)
 """Types of values outside of a function that count; others may change while it runs."""
 
@@ -154,7 +155,10 @@ def network_hash(network: Network, stream: Stream) -> str:
 
 
 def _array(tensor: torch.Tensor) -> np.ndarray:
-    return tensor.detach().cpu().contiguous().numpy()
+    tensor = tensor.detach().cpu().contiguous()
+    if tensor.dtype == torch.bfloat16:  # which NumPy lacks
+        tensor = tensor.view(torch.int16)
+    return tensor.numpy()
 
 
 def code_hashes(objects: GivenObjects) -> dict[str, str]:
@@ -196,8 +200,9 @@ def _parts(thing: Any, seen: dict[int, Any]) -> Iterator[Any]:
     elif isinstance(thing, tuple | list):
         for item in thing:
             yield from ("item", *_parts(item, seen))
-    elif isinstance(thing, dict):
-        yield from _parts(sorted(thing.items(), key=repr), seen)
+    elif isinstance(thing, dict | set | frozenset):
+        items = thing.items() if isinstance(thing, dict) else thing
+        yield from _parts(sorted(items, key=repr), seen)
     elif id(thing) not in seen:
         seen[id(thing)] = thing  # kept, so that its id stays its own
         yield from _parts(_within(thing), seen)
