@@ -17,6 +17,7 @@ from zlib import crc32
 from torch import Tensor
 
 from wirelessfl.base.errors import ConfigError
+from wirelessfl.base.files import reading
 from wirelessfl.config import Config
 from wirelessfl.engine.schedules import Rounds
 from wirelessfl.models.metrics import smaller_is_better
@@ -27,6 +28,8 @@ from wirelessfl.runs.targets import Monitor
 
 HASHED = re.compile(r".+-[0-9a-f]{16}")
 """Names of folders that are hashes of settings, see ``kept_folder``."""
+LATER = {"rounds": "more rounds", "target": "a better target", "max_seconds": "more max_seconds"}
+"""A later end, by the setting at which a run has ended."""
 Checkpoint = tuple[dict[str, Tensor], dict[str, Any]]
 
 
@@ -57,28 +60,31 @@ def extended(
         checkpoint: its last checkpoint; None if it has none.
         later: its new end, from ``later_end``.
     """
+    for reason in _not_extended(directory.path, config, later):
+        raise ConfigError(reason)
     stop = {"stop_at_target": True} if "target" in later else {}
     # The design that predicts the run is the same.
     flags: dict[str, Any] = {**later, **stop, "predicted": config.run.predicted}
     changed = config.changed(**flags)
     later = {name: v for name, v in _ends(changed).items() if v is not None and name in later}
-    for reason in _refusals(directory.path, config, later):
+    for reason in _not_later(config, later):
         raise ConfigError(reason)
     if checkpoint is not None:
-        tensors, state = checkpoint
-        directory.check_numerics(state)
-        rows = directory.rows(state)
-        ended = _ended_by(config, state, rows[-1]) if state["finished"] else None
-        for reason in _differences(directory, config, changed, state, rows, ended):
-            raise ConfigError(reason)
-        if ended is not None:
-            state = {**state, "finished": False, "reached": []}
-            if ended == "max_seconds":
-                state["sim_seconds"] = float(state["handler"]["merged_at"])
-            lines = directory.log.read().splitlines(keepends=True)
-            kept = b"".join(lines[: _common(config, state, rows, ended)])
-            state["rows_bytes"], state["rows_checksum"] = len(kept), crc32(kept)
-        checkpoint = tensors, state
+        with reading(directory.checkpoint_file, directory.remedy):
+            tensors, state = checkpoint
+            directory.check_numerics(state)
+            rows = directory.rows(state)
+            ended = _ended_by(config, state, rows[-1]) if state["finished"] else None
+            for reason in _differences(directory, config, changed, state, rows, ended):
+                raise ConfigError(reason)
+            if ended is not None:
+                state = {**state, "finished": False, "reached": []}
+                if ended == "max_seconds":
+                    state["sim_seconds"] = float(state["handler"]["merged_at"])
+                lines = directory.log.read().splitlines(keepends=True)
+                kept = b"".join(lines[: _common(config, state, rows, ended)])
+                state["rows_bytes"], state["rows_checksum"] = len(kept), crc32(kept)
+            checkpoint = tensors, state
     old = {name: _ends(config)[name] for name in later}
     date = datetime.now(UTC).isoformat(timespec="seconds")
     entry = {"date": date, "old": old, "new": later}
@@ -116,8 +122,8 @@ def _common(
     return len(rows) if evaluated else len(rows) - 1
 
 
-def _refusals(path: Path, config: Config, later: Mapping[str, float]) -> Iterator[str]:
-    """Why a run cannot have a later end, whatever it has done."""
+def _not_extended(path: Path, config: Config, later: Mapping[str, float]) -> Iterator[str]:
+    """Why a run cannot be extended, whatever its end."""
     if HASHED.fullmatch(path.resolve().name):
         flags = " ".join(f"--{n.replace('_', '-')} {v}" for n, v in later.items())
         yield (
@@ -134,9 +140,12 @@ def _refusals(path: Path, config: Config, later: Mapping[str, float]) -> Iterato
             f"schedule={config.named('schedule')}: such a run cannot be extended, since its end "
             'discards work in progress. Start a new run. Runs of schedule "rounds" can be extended.'
         )
-    ends = _ends(config)
+
+
+def _not_later(config: Config, later: Mapping[str, float]) -> Iterator[str]:
+    """Why an end is not later than that of a run."""
     for name, value in later.items():
-        before = ends[name]
+        before = _ends(config)[name]
         if name == "max_seconds" and before is None:
             yield (
                 f"max_seconds is {value:g}: the run has no max_seconds, but ends after its "
@@ -187,7 +196,7 @@ def _differences(
         )
     ends, after = _ends(config), _ends(changed)
     if ended is not None and ends[ended] == after[ended]:
-        yield f"the run ended at {ended}={ends[ended]}: give a later end."
+        yield f"the run ended at {ended}={ends[ended]}: give {LATER[ended]}."
     count = _common(config, state, rows, ended)
     if done and count < len(rows) and best_row(best_file(directory.path)) == rows[-1]:
         yield (

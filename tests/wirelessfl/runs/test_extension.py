@@ -13,7 +13,7 @@ from wirelessfl.cli import main
 from wirelessfl.observers import Observer
 from wirelessfl.runs import run as running
 from wirelessfl.runs.folder import run_folder
-from wirelessfl.runs.folder.run_folder import RunFolder
+from wirelessfl.runs.folder.run_folder import InUseError, RunFolder
 
 
 def stored(path):
@@ -66,7 +66,7 @@ def test_a_higher_target_equals_that_of_a_new_run(config, toy, same, target, end
     first = wirelessfl.run(config(target=target, **flags), data=toy)
     assert first.rows[-1]["round"] == ended
     longer = wirelessfl.run(config(target=0.999, **flags), data=toy)
-    with pytest.raises(ConfigError, match=r"the run ended at target=0\.\d+: give a later"):
+    with pytest.raises(ConfigError, match=r"the run ended at target=0\.\d+: give a better target"):
         wirelessfl.resume(first.directory, rounds=20, data=toy)
     equal(wirelessfl.resume(first.directory, target=0.999, data=toy), longer, same)
 
@@ -135,7 +135,9 @@ def test_more_seconds_equal_those_of_a_longer_run(config, toy, same, every, done
     longer = wirelessfl.run(config(max_seconds=ends[1], **flags), data=toy)
     assert longer.rows[-1]["round"] == 4
     equal(wirelessfl.resume(first.directory, max_seconds=ends[1], data=toy), longer, same)
-    with pytest.raises(ConfigError, match=r"the run ended at max_seconds=.*: give a later end"):
+    with pytest.raises(
+        ConfigError, match=r"the run ended at max_seconds=.*: give more max_seconds"
+    ):
         wirelessfl.resume(first.directory, rounds=9, data=toy)
 
 
@@ -226,10 +228,34 @@ def test_the_settings_of_a_killed_extension_name_no_code_without_trust(config, t
         wirelessfl.resume(first.directory, data=toy)
 
 
+def test_one_process_at_a_time_continues_a_killed_extension(config, toy):
+    """Its settings replace ``config.toml``, the file that is locked."""
+    first = wirelessfl.run(config(rounds=2), data=toy)
+    directory, settings = RunFolder.open(first.directory, False)
+    late, _ = RunFolder.open(first.directory, False)
+    directory.extend(directory.load(), settings.changed(rounds=3), {"new": {"rounds": 3}})
+    with directory.at_work():
+        for other in (late, RunFolder(first.directory)):
+            with pytest.raises(InUseError, match="another process is using"), other.at_work():
+                pass
+    with pytest.raises(InUseError, match="has extended the run"), late.at_work():
+        pass
+
+
+def test_an_extension_of_a_checkpoint_without_its_rounds_is_refused(config, toy):
+    first = wirelessfl.run(config(rounds=2), data=toy)
+    directory = RunFolder(first.directory)
+    tensors, state = directory.load()
+    for schedule in ({}, {"rounds_done": "2"}):
+        directory.save(tensors, state | {"schedule": schedule})
+        with pytest.raises(ConfigError, match=r"checkpoint\.safetensors is damaged: .* Restore it"):
+            wirelessfl.resume(first.directory, rounds=3, data=toy)
+
+
 REFUSED = [
     ("hist", {}, {"rounds": 1}, r"rounds is 1: the run has 2; give a larger value\."),
     ("hist", {}, {"rounds": "many"}, r"training\.rounds is 'many': give a whole number"),
-    ("hist", {}, {"target": 0.9}, r"the run ended at rounds=2: give a later end\."),
+    ("hist", {}, {"target": 0.9}, r"the run ended at rounds=2: give more rounds\."),
     ("hist", {}, {"rounds": 4, "target": 0.1}, r"target is 0\.1: the run has reached 0\.\d+ in r"),
     ("hist", {}, {"rounds": 4, "target": 2.0}, "target is 2"),
     ("hist", {}, {"max_seconds": 10.0}, r"max_seconds is 10: the run has no max_seconds, but"),
@@ -242,6 +268,7 @@ REFUSED = [
     ("fedavg", {"sessions": 2}, {"rounds": 4}, r"sessions=2: a run in sessions cannot"),
     ("fedavg", {"sessions": 2}, {"rounds": 1}, r"sessions=2: a run in sessions cannot"),
     ("hfedavg", {"schedule": "buffered"}, {"rounds": 4}, r"schedule=buffered: such a run cannot"),
+    ("hfedavg", {"schedule": "buffered"}, {"target": 0.9}, r"schedule=buffered: such a run cannot"),
 ]
 
 

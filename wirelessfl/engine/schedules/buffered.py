@@ -54,8 +54,6 @@ BY_VERSION = (
     ),
 )
 """What weights of single updates need."""
-MAX_REQUESTS = 10**6
-"""Maximum number of requests of a task: each is an object at a client or in its queue."""
 
 
 @dataclass(frozen=True)

@@ -107,6 +107,8 @@ class RunFolder:
         self.log = Log(path / ROWS, self.remedy)
         self.new = False
         """Whether the folder was created for this run."""
+        self._opened: str | None = None
+        """Hash of the settings with which the run was opened."""
 
     @staticmethod
     def holds_run(path: Path) -> bool:
@@ -132,20 +134,34 @@ class RunFolder:
         """Lock the folder, so that no other process executes the run, and complete an extension.
 
         Raises:
-            InUseError: another process has locked the folder.
+            InUseError: another process has locked the folder, or extended the run.
         """
-        with open_stored(self.config_file) as file:
-            try:
-                if fcntl is not None:  # the lock is released when the process ends, even if killed
-                    fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError:
-                raise InUseError(
-                    f"another process is using the run in {self.path}. Wait until it ends."
-                ) from None
+        with ExitStack() as stack:
+            stack.enter_context(self._locked())
             remove_drafts(self.path)
             extends = self._extends(self.state())
             if extends is not None:
                 self._replace_settings(extends["text"], extends["entry"])
+                stack.enter_context(self._locked())  # another file
+            if self._opened not in (None, self.fingerprint()):
+                raise InUseError(
+                    f"another process has extended the run in {self.path} meanwhile. Resume it "
+                    "again."
+                )
+            yield
+
+    @contextmanager
+    def _locked(self) -> Iterator[None]:
+        with open_stored(self.config_file) as file:
+            try:
+                if fcntl is not None:  # the lock is released when the process ends, even if killed
+                    fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                if not os.path.samestat(os.fstat(file.fileno()), os.stat(self.config_file)):
+                    raise BlockingIOError  # replaced since it was opened
+            except BlockingIOError:
+                raise InUseError(
+                    f"another process is using the run in {self.path}. Wait until it ends."
+                ) from None
             yield
 
     def wait(self) -> None:
@@ -158,7 +174,7 @@ class RunFolder:
     def open(cls, path: Path, trust: Trust) -> tuple[RunFolder, Config]:
         """Open the folder of a run, and read its settings; ``trust`` says which code they may name.
 
-        Missing files of code are replaced by equal ones of the current folder.
+        Missing files of code are replaced by those of the same names in the current folder.
         """
         folder = cls(path)
         if not cls.holds_run(path):
@@ -170,6 +186,7 @@ class RunFolder:
         if state is not None and not state["finished"]:
             folder.check_numerics(folder._checked(state))
         tables = folder.tables(state, trust)
+        folder._opened = fingerprint_of(tables)
         try:
             config = Config.of(with_code_here(tables))
         except ConfigError as error:
@@ -222,12 +239,13 @@ class RunFolder:
             NotWrittenError: they cannot be stored; the run is as before.
         """
         text = config.to_toml()
+        fingerprint = fingerprint_of(tomllib.loads(text))
         with self.at_work():
+            self._opened = fingerprint
             if checkpoint is None:
                 self._replace_settings(text, entry)
                 return
             tensors, state = checkpoint
-            fingerprint = fingerprint_of(tomllib.loads(text))
             extends = {"began": self.fingerprint(), "text": text, "entry": entry}
             self._write(tensors, {**state, "fingerprint": fingerprint, "extends": extends})
 
