@@ -24,7 +24,6 @@ from wirelessfl.config.settings import Place, Settings
 from wirelessfl.config.stored import plain
 from wirelessfl.config.tables import (
     OnIdle,
-    checked_tables,
     named_tables,
     read_toml,
     settings_in,
@@ -39,6 +38,9 @@ from wirelessfl.config.tasks import (
     with_table,
 )
 from wirelessfl.config.typed_tables import typed
+
+COPIES = ("replace", "copy", "update", "model_copy")
+"""Names under which other packages make a changed copy."""
 
 
 @dataclass(frozen=True, init=False, kw_only=True)
@@ -71,7 +73,7 @@ class Config(Settings):
 
     def __getattr__(self, name: str) -> Any:
         """Refuse unknown attributes; those for a copy are answered with how to make one."""
-        remedy = f" Its {read_only()}" if name in ("replace", "copy", "update") else ""
+        remedy = f" Its {read_only()}" if name in COPIES else ""
         raise AttributeError(f"a Config has no attribute {name!r}.{remedy}")
 
     @property
@@ -199,13 +201,6 @@ class Config(Settings):
         """The configuration of a run with given objects, and flags that follow from them."""
         tables = settings.given_tables() | {"given": asdict(given)}
         return cls.of(tables_from_flags(tables, flags)[0])
-
-    def model_copy(self, *, update: Mapping[str, Any] | None = None) -> Config:
-        """A copy with other tables, see ``changed``; None for a table of which nothing is given."""
-        tables, changes = self.given_tables(), checked_tables(update or {})
-        before = settings_in(tables)
-        new = {place for place, v in settings_in(changes).items() if before.get(place) != v}
-        return Config._resolved({**tables, **changes}, new)
 
     @staticmethod
     def _made(settings: Settings, **values: Any) -> Config:

@@ -112,8 +112,8 @@ def test_a_copy_with_another_algorithm_has_the_implied_schedule():
         copy = config.changed(algorithm="sync-bayes-st")
         assert copy == Config.from_flags("sync-bayes-st")
         assert copy.changed(algorithm="fedavg") == config
-    given = Config.from_flags("fedast", requests=5).changed(algorithm="scaffold")
-    assert given.schedule == Buffered(requests=5)
+    scaffold = Config.from_flags("fedast", requests=5).changed(algorithm="scaffold")
+    assert scaffold.schedule == Buffered(requests=5)
 
 
 def test_a_table_without_a_name_belongs_to_the_implied_choice():
@@ -185,8 +185,8 @@ def test_default_merges_use_the_updates_of_30_rounds(algorithm, flags, merges):
 def test_default_merges_follow_the_schedule_and_a_given_network():
     config = Config.from_flags("fedast")
     assert config.changed(buffer=10).training.rounds == 180
-    given = GivenSection(network=GivenNetwork(cells=1, clients=9))
-    assert config.changed(given=given).training.rounds == 90
+    marks = GivenSection(network=GivenNetwork(cells=1, clients=9))
+    assert config.changed(given=marks).training.rounds == 90
 
 
 def test_a_latency_model_of_ones_own_is_named(tmp_path):

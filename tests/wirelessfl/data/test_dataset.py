@@ -252,9 +252,9 @@ def test_own_images_in_the_unit_range_are_not_scaled_again():
 def test_given_data_are_used_as_they_are(pixels):
     """Their range is not known, so a range of pixels is refused."""
     settings = Config.from_flags("fedavg", clients=2, rounds=1)
-    given = settings.changed(pixels=pixels)
+    changed = settings.changed(pixels=pixels)
     with pytest.raises(ConfigError, match=rf"data=\.\.\. .* replaces pixels={pixels}: leave this"):
-        build(given, data=images(-1.0, 1.0))
+        build(changed, data=images(-1.0, 1.0))
 
 
 def test_images_in_the_signed_range_are_converted():

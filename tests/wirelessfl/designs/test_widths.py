@@ -71,10 +71,10 @@ def test_mean_reciprocal_is_that_of_dealt_widths():
     "flags", [{"capacities": (1.0,)}, {"widths": WIDTHS}, {"min_coverage": 1}, {}]
 )
 def test_stated_widths_are_kept(flags):
-    found = wirelessfl.design(config(**flags), target=0.5, curve=Known(), **FEW).value
-    assert found.choice.masks == ""
+    design = wirelessfl.design(config(**flags), target=0.5, curve=Known(), **FEW).value
+    assert design.choice.masks == ""
     for name, value in flags.items():
-        assert found.config.tables["algorithm"][name] == value
+        assert design.config.tables["algorithm"][name] == value
 
 
 class AsTrained:

@@ -238,7 +238,7 @@ def test_one_process_at_a_time_continues_a_killed_extension(config, toy):
         for other in (late, RunFolder(first.directory)):
             with pytest.raises(InUseError, match="another process is using"), other.at_work():
                 pass
-    with pytest.raises(InUseError, match="has extended the run"), late.at_work():
+    with pytest.raises(InUseError, match="another process extends it"), late.at_work():
         pass
 
 

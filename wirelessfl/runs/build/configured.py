@@ -89,8 +89,8 @@ def _flags(settings: Settings, network: str | None, objects: GivenObjects) -> di
         flags["loss"] = objects.loss
     if objects.metric_names:
         flags["metric"] = objects.metric_names
-    known = objects.network or network or settings.network.network
-    if objects.split is not None and not (known or ("network", "clients") in settings.places):
+    cells = objects.network or network or settings.network.network
+    if objects.split is not None and not (cells or ("network", "clients") in settings.places):
         flags["clients"] = len(objects.split)
     return flags
 

@@ -172,8 +172,11 @@ def code_hashes(objects: GivenObjects) -> dict[str, str]:
         "augment=...": objects.augment,
         "trainer=...": None if trainer is None else trainer.code,
     }
-    given = {name: thing for name, thing in code.items() if thing is not None}
-    return {f"the code or a value of {name}": code_hash(thing) for name, thing in given.items()}
+    return {
+        f"the code or a value of {name}": code_hash(thing)
+        for name, thing in code.items()
+        if thing is not None
+    }
 
 
 def code_hash(thing: object) -> str:

@@ -134,7 +134,7 @@ class RunFolder:
         """Lock the folder, so that no other process executes the run, and complete an extension.
 
         Raises:
-            InUseError: another process has locked the folder, or extended the run.
+            InUseError: another process has locked the folder, or changed the settings.
         """
         with ExitStack() as stack:
             stack.enter_context(self._locked())
@@ -145,8 +145,8 @@ class RunFolder:
                 stack.enter_context(self._locked())  # another file
             if self._opened not in (None, self.fingerprint()):
                 raise InUseError(
-                    f"another process has extended the run in {self.path} meanwhile. Resume it "
-                    "again."
+                    f"the settings of the run in {self.path} have changed meanwhile, as when "
+                    "another process extends it. Resume it again."
                 )
             yield
 

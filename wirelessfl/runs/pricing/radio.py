@@ -300,7 +300,7 @@ def over(config: Config, radio: Radio) -> Config:
         ConfigError: a setting is wrong, or is not one of the radio.
     """
     flags = dict(radio.flags or {})
-    uplink, network, given = flags.pop("uplink", radio.uplink), radio.network, config.given
+    uplink, network, marks = flags.pop("uplink", radio.uplink), radio.network, config.given
     if isinstance(network, Mapping):
         flags, network = flags | dict(network), None
     network = flags.pop("network", network)
@@ -311,7 +311,7 @@ def over(config: Config, radio: Radio) -> Config:
         changes |= dict.fromkeys((*LINK_KINDS, *replaced_by_network()))
         size = None if isinstance(network, str) else (network.cells, network.clients)
         changes["network"] = network if size is None else None
-        given = replace(given, network=None if size is None else GivenNetwork(*size))
+        marks = replace(marks, network=None if size is None else GivenNetwork(*size))
     if isinstance(uplink, str):
         changes["uplink"] = {"name": uplink}
     elif uplink is not None:
@@ -323,7 +323,7 @@ def over(config: Config, radio: Radio) -> Config:
             raise ConfigError(f"unknown setting {flag!r} of a radio: leave it out.")
         if flag in homes and not of_radio(*homes[flag]):
             raise ConfigError(_refusal(flag, value))
-    there = config.changed(given=given, **changes | flags)
+    there = config.changed(given=marks, **changes | flags)
     _check_same(config, there)
     return there
 

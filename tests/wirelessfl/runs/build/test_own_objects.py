@@ -391,10 +391,10 @@ def test_edited_code_of_a_given_model_is_noticed(config, toy, halt_at, tmp_path,
     monkeypatch.setattr(sys, "dont_write_bytecode", True)
     net = own_net(tmp_path, monkeypatch, MODEL)
     folder = halted(config("fedavg", **LONG), halt_at, data=toy, model=net, network=one_cell())
-    told = json.loads((folder / "about.json").read_text())["hashes"]
+    hashes = json.loads((folder / "about.json").read_text())["hashes"]
     model, data = "the model (layers, frozen parameters, buffers)", "the data (samples, split)"
-    assert told.keys() == {"the code or a value of model=...", "the network", model, data}
-    assert {len(value) for value in told.values()} == {16}
+    assert hashes.keys() == {"the code or a value of model=...", "the network", model, data}
+    assert {len(value) for value in hashes.values()} == {16}
     for text in (MODEL.replace("1.0 *", "2.0 *"), MODEL + "\nOTHER = 3\n"):
         edited = own_net(tmp_path, monkeypatch, text)
         with pytest.raises(ConfigError, match=r"the code or a value of model=\.\.\. has changed"):
