@@ -54,6 +54,7 @@ Channels and fading:
     from_sionna       a network of channels that Sionna has traced or simulated
     Fading            what a fading model has to define
     Rayleigh, Rician  built-in ones
+    Doppler           one of them, correlated in time
     correlate, correlation_root   correlation of antennas
     exponential_correlation       correlation matrix of neighbouring antennas
     Stream            named random numbers
@@ -120,6 +121,7 @@ from channels.aircomp import AirMean, aircomp_mean
 from channels.budget import LinkBudget, link_budget
 from channels.cells import even_cells
 from channels.decibels import dbm_to_watts, noise_power_dbm, watts_to_dbm
+from channels.doppler import Doppler
 from channels.fading import (
     Fading,
     Rayleigh,
@@ -179,6 +181,7 @@ __all__ = [
     "ChannelDraw",
     "Decision",
     "Disc",
+    "Doppler",
     "EndedUpload",
     "EqualBands",
     "EqualSlots",

@@ -122,12 +122,29 @@ class Rician:
         self, stream: Stream, index: int, clients: IntArray, root: ComplexArray
     ) -> ComplexArray:
         """See :class:`Fading`."""
+        phase = 2 * math.pi * stream.child("phase").uniforms(index, clients, 1)
+        return self.with_sight(
+            stream, clients, phase, Rayleigh().draw(stream, index, clients, root)
+        )
+
+    def with_sight(
+        self, stream: Stream, clients: IntArray, phase: FloatArray, scattered: ComplexArray
+    ) -> ComplexArray:
+        """The channels of a line of sight and scattered paths.
+
+        Args:
+            stream: randomness of the directions.
+            clients: [clients], client indices.
+            phase: phi_i [clients, 1], in radians.
+            scattered: L g_i [clients, antennas].
+
+        Returns:
+            h [clients, antennas] complex64.
+        """
         k = 10 ** (self.k_factor_db / 10)
         angle = math.pi * (stream.child("angle").uniforms(0, clients, 1) - 0.5)
-        phase = 2 * math.pi * stream.child("phase").uniforms(index, clients, 1)
-        turns = phase + math.pi * np.sin(angle) * np.arange(len(root))
+        turns = phase + math.pi * np.sin(angle) * np.arange(scattered.shape[1])
         sight = math.sqrt(k / (k + 1)) * np.exp(1j * turns)
-        scattered = Rayleigh().draw(stream, index, clients, root)
         return np.asarray(sight + math.sqrt(1 / (k + 1)) * scattered, dtype=np.complex64)
 
     def gain_by_client(self, root: ComplexArray) -> bool:

@@ -11,6 +11,7 @@ from typing import IO, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from channels.doppler import Doppler
 from channels.fading import Fading, Rayleigh, Rician
 from channels.interference import Interference
 from channels.network import Network
@@ -87,7 +88,7 @@ def why_not_stored(network: Network) -> str:
     """
     if network.clients > LARGEST:
         return f"it has {network.clients} clients, and files have at most {LARGEST}"
-    if type(network.fading) not in (Rayleigh, Rician, Recorded):
+    if type(network.fading) not in (Rayleigh, Rician, Doppler, Recorded):
         kind = type(network.fading)
         return f"its fading model {kind.__module__}.{kind.__qualname__} is not one of channels"
     return ""
@@ -165,6 +166,8 @@ def _put(name: str, value: Any, settings: dict[str, Any], arrays: Arrays, key: s
 
 
 def _fading_settings(fading: Fading) -> dict[str, Any]:
+    if isinstance(fading, Doppler):
+        return {"name": "doppler", **vars(fading), "fading": _fading_settings(fading.fading)}
     if isinstance(fading, Rician):
         return {"name": "rician", "k_factor_db": float(fading.k_factor_db)}
     return {"name": "recorded" if isinstance(fading, Recorded) else "rayleigh"}
@@ -176,6 +179,9 @@ def _fading(settings: dict[str, Any], arrays: Arrays) -> Fading:
         return Rician(settings["k_factor_db"])
     if settings["name"] == "rayleigh":
         return Rayleigh()
+    if settings["name"] == "doppler":
+        values = {name: value for name, value in settings.items() if name != "name"}
+        return Doppler(**values | {"fading": _fading(settings["fading"], arrays)})
     recorded = object.__new__(Recorded)  # its channels are normalised already
     recorded.h, recorded.gain_db = arrays["fading.h"], arrays["fading.gain_db"]
     return recorded

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from channels import (
+    Doppler,
     Hexagonal,
     Network,
     Rayleigh,
@@ -27,6 +28,7 @@ H = 1e-5 * Stream(2).generator().standard_normal((5, 6, 2, 2)).view(complex)[...
 NETWORKS = {
     "section VI-C": CELLS,
     "rician": replace(CELLS, fading=Rician(3.3), antenna_correlation=0.3 + 0.2j),
+    "doppler": replace(CELLS, fading=Doppler(Rician(3.3), 20.0, 0.02, "ar1")),
     "recorded": Network([0, 0, 0, 1, 1, 1], cpu_hz=1e9, **Recorded(H).links),
     "snr": Network.from_snr([0, 1], cpu_hz=[1e9, 2e9], snr_db=[3.1, 4.7], bandwidth_hz=[1e6, 2e6]),
     "power": replace(

@@ -26,8 +26,8 @@ _UPLOADS = (
     "of your own can round or sparsify what it sends: see docs/guides/compressed-uploads.md."
 )
 _MOTION = (
-    " Clients do not move, and channels of different rounds are independent: see --coherence, or "
-    "give a network with recorded channels, channels.Recorded."
+    " Clients do not move: see --doppler-hz for fading that is correlated in time, or give a "
+    "network with recorded channels, channels.Recorded."
 )
 _TRACKERS = (
     " Choose --track tensorboard, trackio, wandb or mlflow, or give an observer of your own."
@@ -48,7 +48,7 @@ FOREIGN: Mapping[str, str] = {
         _UPLOADS,
     ),
     **dict.fromkeys(
-        ("doppler", "doppler_hz", "speed", "speed_kmh", "velocity", "mobility", "coherence_time"),
+        ("speed", "speed_kmh", "velocity", "mobility"),
         _MOTION,
     ),
     **dict.fromkeys(

@@ -118,6 +118,8 @@ SYNONYMS: Mapping[str, tuple[str, ...]] = {
     "trace": ("device_avail_file",),
     "buffer": ("async_buffer", "buffer_size"),
     "requests": ("max_concurrency", "concurrency"),
+    "doppler_hz": ("doppler", "max_doppler", "maximum_doppler_shift"),
+    "block_seconds": ("coherence_time", "block_duration"),
     "carrier_ghz": ("carrier_frequency",),
     "threads": ("num_threads", "n_threads"),
     "subcarrier_hz": ("subcarrier_spacing", "scs"),

@@ -65,10 +65,7 @@ class Family:
         """
         stream = Stream(self.config.run.seed).child(name)
         participation = replace(self.planner.participation, per_round=clients)
-        run_stream = self.planner.run_stream or self.planner.stream
-        planner = replace(
-            self.planner, stream=stream, run_stream=run_stream, participation=participation
-        )
+        planner = replace(self.planner.sampling(stream), participation=participation)
         return SampledRounds(planner, draws)
 
 

@@ -100,7 +100,9 @@ def affordable_rounds(
     samples = []
     for count in clients:
         participation = replace(planner.participation, per_round=count)
-        sampled = replace(planner, stream=stream, participation=participation)
+        sampled = replace(
+            planner.sampling(stream), run_stream=planner.run_stream, participation=participation
+        )
         samples.append(SampledRounds(sampled, DRAWS))
     uplinks = [way.uplink for way in ways if not way.deadline]
     return partial(_rounds_within, limit, samples, uplinks, joules)

@@ -59,6 +59,9 @@ SECTIONS: dict[str, Callable[[Run], bool]] = {
     "noise_dbm_per_hz": placed,
     "channel": over_the_air,
     "coherence": lambda run: cells(run) and over_the_air(run),
+    "doppler_hz": lambda run: (
+        over_the_air(run) and not (tasks(run) and run["schedule"] == "buffered")
+    ),
     **dict.fromkeys(
         ("cpu_hz", "cycles_per_step", "cycles_per_flop", "switched_capacitance"), computes
     ),
@@ -91,6 +94,7 @@ ALONE_WITHOUT_EFFECT = (
     *("shared_labels", "late", "history_keep", "coverage_of"),
     *("size_cap", "mask_shares", "deadline"),
     *("elements_per_symbol", "correlation", "unbiased_sum"),
+    *("doppler_model", "block_seconds"),
 )
 """Flags that need a value of another flag, which none of the runs has."""
 FIELDS: dict[str, Callable[[Run], bool]] = {

@@ -36,7 +36,7 @@ KNOWN = {flag.name for flag in all_flags()} | {*KINDS}
         ("quantization", "unknown flag '--quantization'. Uploads are not compressed"),
         ("top_k", "see docs/guides/compressed-uploads.md."),
         ("uplink_bits", "unknown flag '--uplink-bits'. Uploads are not compressed"),
-        ("doppler_hz", "unknown flag '--doppler-hz'. Clients do not move"),
+        ("doppler", "unknown flag '--doppler'. Do you mean '--doppler-hz'?"),
         ("speed_kmh", "unknown flag '--speed-kmh'. Clients do not move"),
         ("speed_of_light", "unknown flag '--speed-of-light'. See wirelessfl run --help."),
     ],

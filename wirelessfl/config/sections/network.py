@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 from pydantic import AfterValidator, Field
 
@@ -13,6 +13,8 @@ from channels.decibels import (
     LARGEST_POWER_W,
     THERMAL_DBM_PER_HZ,
 )
+from channels.doppler import LARGEST_HZ, LONGEST_SECONDS
+from wirelessfl.air.radio import COMMON_BLOCKS
 from wirelessfl.air.uplinks.uplink import Coherence
 from wirelessfl.base.import_paths import absolute
 from wirelessfl.base.needs import (
@@ -29,6 +31,7 @@ from wirelessfl.base.needs import (
     Fits,
     Needs,
     Suits,
+    beside,
     without,
 )
 from wirelessfl.config.sections.section import Section, frozen
@@ -133,6 +136,22 @@ class NetworkSection(Section):
     )
     coherence: Annotated[Coherence | None, CELLS, RADIO] = Field(
         None, description="how long a channel lasts, its coherence (default: the uplink's)"
+    )
+    doppler_hz: Annotated[float | None, BUILT, RADIO, DRAWN, COMMON_BLOCKS] = Field(
+        None,
+        ge=0,
+        le=LARGEST_HZ,
+        description="largest Doppler shift v f_c / c, Hz: the fading of consecutive blocks is "
+        "correlated (default: independent)",
+    )
+    doppler_model: Annotated[Literal["jakes", "ar1"], BUILT, RADIO, DRAWN, beside("doppler_hz")] = (
+        Field("jakes", description="correlation of blocks: J0 at all lags, or AR(1) of J0")
+    )
+    block_seconds: Annotated[float, BUILT, RADIO, DRAWN, beside("doppler_hz")] = Field(
+        1.0,
+        gt=0,
+        le=LONGEST_SECONDS,
+        description="seconds from one channel block to the next, a round or edge round",
     )
     cpu_hz: Annotated[tuple[float, float] | None, BUILT, LINKS, without("step_seconds"), SPEEDS] = (
         Field(None, description="CPU speeds, Hz (default: 1-2 GHz in slow, 2-4 in fast cells)")

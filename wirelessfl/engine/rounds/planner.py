@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 import numpy as np
 
-from channels import ChannelDraw, Load, Network
+from channels import ChannelDraw, Doppler, Load, Network
 from channels.arrays import FloatArray, IntArray
 from channels.streams import Stream
 from wirelessfl.air.delivery import before_failures
@@ -63,6 +63,18 @@ class Planner:
     weights: FloatArray | None = None
     first_block: tuple[int, int] = (0, 0)
     chosen: Assigner | None = None
+
+    def sampling(self, stream: Stream) -> Planner:
+        """The planner of a sample of rounds, whose fading is independent.
+
+        Args:
+            stream: randomness of participants and channels.
+        """
+        links, fading = self.links, self.network.fading
+        if isinstance(fading, Doppler):  # has the same distribution in any one block
+            network = replace(self.network, fading=fading.independent)
+            links = replace(links, network=network)
+        return replace(self, links=links, stream=stream, run_stream=self._run_stream)
 
     @property
     def assigner(self) -> Assigner:

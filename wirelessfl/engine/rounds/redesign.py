@@ -146,8 +146,7 @@ class Redesigns:
 
     def _cost(self, settings: RoundSettings) -> Cost:
         planner = self.planner_of(settings)
-        stream, run_stream = planner.stream.child("redesign"), planner.run_stream or planner.stream
-        planner = replace(planner, stream=stream, run_stream=run_stream)
+        planner = planner.sampling(planner.stream.child("redesign"))
         try:  # with equal losses, as there is no model
             plans = [planner.plan(i, losses=lambda c, _: np.zeros(len(c))) for i in range(DRAWS)]
         except ConfigError:  # such as a missed deadline

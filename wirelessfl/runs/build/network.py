@@ -91,9 +91,14 @@ def _linked(
                 f"of {clients}."
             )
         return Network(even_cells(clients, cells), **recorded.links, **noise, **common)
+    fading: Any = channels.Rayleigh() if choices.fading is None else choices.fading.build()
+    if settings.doppler_hz is not None:
+        fading = channels.Doppler(
+            fading, settings.doppler_hz, settings.block_seconds, settings.doppler_model
+        )
     common |= {
         "antennas": settings.antennas,
-        "fading": channels.Rayleigh() if choices.fading is None else choices.fading.build(),
+        "fading": fading,
         "antenna_correlation": settings.antenna_correlation,
     }
     layout, path_loss = choices.layout, choices.path_loss

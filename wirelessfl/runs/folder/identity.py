@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import torch
 
-from channels import Network
+from channels import Doppler, Network
 from channels.concurrency import parsing
 from channels.streams import Stream
 from wirelessfl.algorithms import LOCAL
@@ -150,8 +150,9 @@ def data_hash(data: Dataset, *split: Any) -> str:
 def network_hash(network: Network, stream: Stream) -> str:
     """Hash of a network's values and of a channel draw for some clients."""
     plain = [getattr(network, f.name) for f in fields(network) if f.name != "fading"]
-    some = network.numbers[:DRAWN]
-    return digest(*plain, network.draw(stream.child("fingerprint"), clients=some).h)
+    some, stream = network.numbers[:DRAWN], stream.child("fingerprint")
+    blocks = range(2 if isinstance(network.fading, Doppler) else 1)
+    return digest(*plain, *(network.draw(stream, block, some).h for block in blocks))
 
 
 def _array(tensor: torch.Tensor) -> np.ndarray:
