@@ -68,6 +68,7 @@ Link budgets, rates and failures:
     noise_power_dbm   noise power of a receiver
     packet_error_probability      a packet is lost
     outage_probability            a rate exceeds the true channel
+    estimation_error  what pilots leave unknown of a channel
 
 Accesses: seconds and joules of a round
     Access            base class: serves a load on a channel draw
@@ -162,6 +163,7 @@ from channels.path_loss import (
     Umi,
     Variant,
 )
+from channels.pilots import estimation_error
 from channels.placed import placed_network
 from channels.placement import Placement
 from channels.precoders import transmit_scales
@@ -225,6 +227,7 @@ __all__ = [
     "correlation_root",
     "dbm_to_watts",
     "edge_round_seconds",
+    "estimation_error",
     "even_cells",
     "exponential_correlation",
     "from_sionna",

@@ -44,6 +44,9 @@ class Load:
         after_seconds: [..., clients], seconds that follow the local phase, e.g. of the backhaul.
         deadline_seconds: [..., clients], when the phase must have ended with what follows it; inf
             for no deadline. Only an access that decides when a cell ends uses these two.
+        pilot_symbols: [..., clients], pilot symbols that a client sends over the whole band before
+            its local training, >= 0: the clients of a cell send theirs in turn, after
+            ``start_seconds``, and all wait for the last one.
         bits_per_element: bits of an element on digital uplinks, > 0.
     """
 
@@ -55,6 +58,7 @@ class Load:
     start_seconds: FloatArray
     after_seconds: FloatArray
     deadline_seconds: FloatArray
+    pilot_symbols: FloatArray
     bits_per_element: float
 
     def __repr__(self) -> str:
@@ -76,6 +80,7 @@ class Load:
         start_seconds: ArrayLike = 0.0,
         after_seconds: ArrayLike = 0.0,
         deadline_seconds: ArrayLike = np.inf,
+        pilot_symbols: ArrayLike = 0.0,
         bits_per_element: float = BITS_PER_ELEMENT,
     ) -> None:
         values = {
@@ -87,6 +92,7 @@ class Load:
             "start_seconds": usual_amounts("start_seconds", start_seconds),
             "after_seconds": usual_amounts("after_seconds", after_seconds),
             "deadline_seconds": _ends(deadline_seconds),
+            "pilot_symbols": usual_amounts("pilot_symbols", pilot_symbols),
             "bits_per_element": float(usual_amounts("bits_per_element", bits_per_element)),
         }
         for name, value in values.items():
@@ -149,13 +155,31 @@ class Load:
         """Bits that each client sends [..., clients]."""
         return self.bits_per_element * self.vectors * self.elements
 
+    def begin_seconds(self, network: Network) -> FloatArray:
+        """Seconds until local training begins, [..., clients]: after the pilots of the cell."""
+        if not self.pilot_symbols.any():
+            return self.start_seconds
+        symbols = np.broadcast_to(
+            self.pilot_symbols, (*self.pilot_symbols.shape[:-1], network.clients)
+        )
+        turns = network.over_cells(np.add, symbols)[..., network.cell_of]
+        return np.asarray(self.start_seconds + turns / network.bandwidth_hz[network.cell_of])
+
     def ready_seconds(self, network: Network) -> FloatArray:
         """Seconds until each client has trained at its CPU speed and can send, [..., clients]."""
-        return np.asarray(self.start_seconds + self.cycles / network.cpu_hz)
+        return np.asarray(self.begin_seconds(network) + self.cycles / network.cpu_hz)
 
     def compute_joules(self, network: Network) -> FloatArray:
-        """Energy of training, kappa F_i^2 joules per cycle, [..., clients]."""
-        return np.asarray(network.switched_capacitance * network.cpu_hz**2 * self.cycles)
+        """Energy until clients can send, [..., clients]: pilots, kappa F_i^2 joules per cycle."""
+        training = network.switched_capacitance * network.cpu_hz**2 * self.cycles
+        return np.asarray(self.pilot_joules(network) + training)
+
+    def pilot_joules(self, network: Network) -> FloatArray:
+        """Energy of each client's pilots at full power, [..., clients]."""
+        if not self.pilot_symbols.any():
+            return np.zeros(())
+        seconds = self.pilot_symbols / network.bandwidth_hz[network.cell_of]
+        return np.asarray(network.transmit_power_w * seconds)
 
 
 @dataclass(frozen=True, eq=False)

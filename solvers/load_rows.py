@@ -77,9 +77,10 @@ def load_arrays(names: list[str], load: Load, draw: ChannelDraw) -> dict[str, An
     """The arguments that a load and a draw give to a solver with parameters of these names."""
     load.check_fits(draw)
     draw = draw.in_bands()
-    unused = {"after_seconds": load.after_seconds.any(), "start_seconds": load.start_seconds.any()}
+    names_of_seconds = ("after_seconds", "start_seconds", "pilot_symbols")
+    unused = {name: getattr(load, name).any() for name in names_of_seconds}
     if {"compute_seconds", "seconds_per_unit"} & set(names):
-        del unused["start_seconds"]  # part of these
+        del unused["start_seconds"], unused["pilot_symbols"]  # part of these
     unused["deadline_seconds"] = np.isfinite(load.deadline_seconds).any()
     for name, present in unused.items():
         if present:

@@ -75,7 +75,7 @@ class EnergyCells:
             load,
             draw,
             read_problem(clients, network.bandwidth_hz, None, (1.0, 1.0)),
-            latest(load.start_seconds) + after,
+            latest(load.begin_seconds(network)) + after,
             after,
             deadline,
             stuck,
@@ -161,10 +161,11 @@ class EnergyCells:
         bands, upload, powers, clocks = (self._by_client(x) for x in plan[:4])
         cycles = np.where(clocks > 0, load.cycles, 0.0)
         training = np.divide(cycles, clocks, out=np.zeros(clocks.shape), where=cycles > 0)
-        seconds = np.where(self.stuck, np.inf, load.start_seconds + training + upload)
+        seconds = np.where(self.stuck, np.inf, load.begin_seconds(network) + training + upload)
         # Clients that do not take part wait for the others.
         seconds = np.where(joins, seconds, self._of_cells(end + self.lost - self.after))
-        joules = network.switched_capacitance * clocks**2 * cycles + powers * upload
+        training_joules = network.switched_capacitance * clocks**2 * cycles
+        joules = load.pilot_joules(network) + (training_joules + powers * upload)
         decision = Decision(bands_hz=bands, powers_w=powers, cpu_hz=clocks)
         arrived = joins & ~self.stuck
         return Service(seconds, joules, arrived, decision, self._transmissions, upload)

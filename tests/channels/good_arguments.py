@@ -137,6 +137,7 @@ GOOD = {name: SERVED for name in METHODS if name.endswith("serve")} | {
         "clients_m": np.full((3, 3), 50.0),
         "base_stations_m": np.zeros((1, 3)),
     },
+    "estimation_error": {"symbols": 10.0, "snr": [1.0, 10.0]},
     "global_round_seconds": {"draw": DRAW, "parameters": [9, 9], "edge_rounds": 2} | ROUND,
     "link_budget": {"network": NETWORK, "bits": 1e6 * EACH},
     "noise_power_dbm": {

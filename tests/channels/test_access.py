@@ -55,22 +55,26 @@ def jobs_of(load, draw):
     """One list of jobs per cell, for each combination of leading axes."""
     network, fields = draw.network, {}
     shape = np.broadcast_shapes(draw.gain.shape, load.cycles.shape, load.elements.shape)
-    for name in ("cycles", "elements", "vectors", "jointly", "start_seconds"):
+    for name in ("cycles", "elements", "vectors", "jointly", "start_seconds", "pilot_symbols"):
         fields[name] = np.broadcast_to(getattr(load, name), shape)
     gain = np.broadcast_to(draw.gain, shape)
     for at in np.ndindex(shape[:-1]):
         cells = [[] for _ in range(network.cells)]
+        turns = [0.0] * network.cells
+        for i in range(network.clients):
+            turns[network.cell_of[i]] += float(fields["pilot_symbols"][at][i])
         for i in range(network.clients):
             one = {name: float(values[at][i]) for name, values in fields.items()}
             hz, cell = float(network.cpu_hz[i]), network.cell_of[i]
-            kappa = float(network.switched_capacitance[i])
+            kappa, band = float(network.switched_capacitance[i]), float(network.bandwidth_hz[cell])
+            watts = float(network.transmit_power_w[i])
             cells[cell].append(
                 Job(
-                    ready=one["start_seconds"] + one["cycles"] / hz,
+                    ready=one["start_seconds"] + turns[cell] / band + one["cycles"] / hz,
                     bits=load.bits_per_element * one["vectors"] * one["elements"],
-                    training=kappa * hz * hz * one["cycles"],
-                    watts=float(network.transmit_power_w[i]),
-                    band=float(network.bandwidth_hz[cell]),
+                    training=kappa * hz * hz * one["cycles"] + watts * one["pilot_symbols"] / band,
+                    watts=watts,
+                    band=band,
                     snr=10 ** (float(network.snr_db[i]) / 10) * float(gain[at][i]),
                     vectors=one["vectors"],
                     elements=one["elements"],
@@ -182,6 +186,7 @@ def problems(draw):
         vectors=rng.choice([0, 0.5, 1, 2], shape[draw(st.sampled_from([0, -1])) :]),
         jointly=elements + rng.integers(0, 99, shape),
         start_seconds=rng.choice([0, 0.5], shape[-1:]),
+        pilot_symbols=rng.choice([0, 1000], shape[-1:]),
     )
     return load, made
 

@@ -15,7 +15,8 @@ PAGE = Path(__file__).parents[2] / "docs" / "reference" / "combinations.md"
 def main() -> int:
     """Run all combinations and write the page; returns 1 if a run or a refusal is wrong."""
     every = combinations()
-    every += [replace(c, compression="top-k") for c in every if c.refusal() is None]
+    valid = [c for c in every if c.refusal() is None]
+    every += [replace(c, compression="top-k", pilots=True) for c in valid]
     every += by_seconds()
     shown = track(every, "combinations", disable=not sys.stderr.isatty())
     bad = [f"{combination}: {found}" for combination in shown if (found := wrong(combination))]

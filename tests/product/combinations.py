@@ -68,6 +68,7 @@ class Combination:
         assigner: name of the assigner; None for that of the algorithm, or full models.
         compression: name of the downlink compression; every combination works with each.
         deadline: seconds that limit the submodels of clients; None for those of capacities.
+        pilots: whether clients send pilots, over uplinks with a radio channel.
     """
 
     algorithm: str
@@ -77,6 +78,7 @@ class Combination:
     assigner: str | None = None
     compression: str = "none"
     deadline: float | None = None
+    pilots: bool = False
 
     def config(self, out: Path | None = None) -> Config:
         """The configuration of a run with two merges.
@@ -100,6 +102,7 @@ class Combination:
             **({} if self.assigner is None else {"assigner": self.assigner}),
             **({} if out is None else {"out": out}),
             **({"budget": "deadline", "deadline": self.deadline} if self.deadline else {}),
+            **({"pilot_symbols": 8} if self.pilots and self.uplink != "fixed" else {}),
         )
 
     def refusal(self) -> str | None:

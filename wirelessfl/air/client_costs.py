@@ -21,8 +21,8 @@ class ClientCosts:
     """Costs of the participating clients of a global round, from its plan.
 
     The blocks are one for all edge rounds, or one for each. Of each edge round, a client spends the
-    seconds of its download, then it computes, then it waits and sends. Afterwards it is idle until
-    the edge round ends in its cell.
+    seconds of its download and of the pilots, then it computes, then it waits and sends. Afterwards
+    it is idle until the edge round ends in its cell.
 
     Args:
         clients: [senders], the participating clients.
@@ -31,12 +31,12 @@ class ClientCosts:
         seconds: duration of the global round.
         cell_seconds: [blocks, cells], duration of an edge round in each cell; 0 without clients.
         after_seconds: [cells], what follows the edge rounds of each cell: its backhaul.
-        download: [blocks, senders], seconds of the download.
+        download: [blocks, senders], seconds before local training: download, and the cell's pilots.
         compute: [blocks, senders], seconds of local training.
         wait: [blocks, senders], seconds in which a client that has trained waits for its turn.
         send: [blocks, senders], seconds in which it sends.
         compute_joules: [blocks, senders], energy of local training.
-        send_joules: [blocks, senders], energy of sending.
+        send_joules: [blocks, senders], energy of sending, pilots included.
         snr_db: [blocks, senders], SNR in the whole band of the cell, all antennas combined.
         bits: [blocks, senders], bits that a client sends, repeats included.
         arrived: [blocks, senders], whether the update arrives.
@@ -75,7 +75,7 @@ class ClientCosts:
         network, clients = draws.network, draws.network.numbers
         clocks = service.decision.cpu_hz
         clocks = network.cpu_hz if clocks is None else clocks
-        trains = takes_part(service)
+        trains = takes_part(service, load, network)
         arrived = _arrived(served, np.isin(clients, plan.clients))
         shape = np.broadcast_shapes(
             np.atleast_2d(service.seconds).shape, draws.h.shape[:-1], arrived.shape, load.shape
@@ -93,7 +93,7 @@ class ClientCosts:
         compute_joules = np.minimum(
             network.switched_capacitance * clocks**2 * cycles, service.joules
         )
-        download = np.where(trains, load.start_seconds, 0.0)
+        download = np.where(trains, load.begin_seconds(network), 0.0)
         left = np.where(trains, np.maximum(service.seconds - download - compute, 0.0), 0.0)
         wait = left - np.minimum(_airtime(service, left), left)
         wait = np.where(wait > TOGETHER * left, wait, 0.0)  # else a rounding error

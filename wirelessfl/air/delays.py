@@ -72,6 +72,7 @@ class DelayScene:
         tasks: costs of each task.
         downlink_bps: rate to each client; None if the downlink takes no time.
         stream: random stream of the run.
+        pilot_symbols: pilot symbols of each client before its upload.
     """
 
     network: Network
@@ -79,6 +80,7 @@ class DelayScene:
     tasks: Sequence[TaskCosts]
     downlink_bps: float | None
     stream: Stream
+    pilot_symbols: int = 0
 
 
 @dataclass(frozen=True)
@@ -183,6 +185,7 @@ class WirelessDelays(DelayModel):
             [task.elements for task in scene.tasks],
             scene.downlink_bps,
             scene.stream.child("uploads"),
+            scene.pilot_symbols,
         )
 
 

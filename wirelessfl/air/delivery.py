@@ -13,16 +13,17 @@ from wirelessfl.air.failures import Failures
 from wirelessfl.air.links import takes_part
 
 
-def late_updates(service: Service, load: Load, cutoff: float) -> BoolArray:
+def late_updates(service: Service, load: Load, network: Network, cutoff: float) -> BoolArray:
     """Updates that are still on their way at the cut-off, [..., clients].
 
     Args:
         service: the edge rounds without a cut-off.
         load: what each client does.
+        network: the clients.
         cutoff: seconds from the start of an edge round.
     """
     sends = np.broadcast_to(load.bits > 0, service.seconds.shape)
-    return np.asarray(sends & takes_part(service) & (service.seconds > cutoff))
+    return np.asarray(sends & takes_part(service, load, network) & (service.seconds > cutoff))
 
 
 def cut_off(service: Service, load: Load, network: Network, cutoff: float) -> Service:
@@ -42,7 +43,7 @@ def cut_off(service: Service, load: Load, network: Network, cutoff: float) -> Se
     Returns:
         Service in which late updates do not arrive; no edge round outlasts the cut-off.
     """
-    late = late_updates(service, load, cutoff)
+    late = late_updates(service, load, network, cutoff)
     if not late.any():
         return service
     computing = _compute_joules(service, load, network)
@@ -72,7 +73,8 @@ def begin_seconds(service: Service, load: Load, network: Network) -> FloatArray:
         load: what each client does.
         network: the clients.
     """
-    ready = np.asarray(load.start_seconds + training_seconds(load, network, service.decision))
+    begin, training = load.begin_seconds(network), training_seconds(load, network, service.decision)
+    ready = np.asarray(begin + training)
     if service.decision.order is None:
         return ready
     # A client that waits for its turn does not transmit yet.
@@ -83,10 +85,11 @@ def begin_seconds(service: Service, load: Load, network: Network) -> FloatArray:
 
 
 def _compute_joules(service: Service, load: Load, network: Network) -> FloatArray:
-    """Energy of the local steps at the decided clocks, [..., clients]."""
+    """Energy of pilots, and of local steps at the decided clocks, [..., clients]."""
     decided = service.decision.cpu_hz
     clocks = network.cpu_hz if decided is None else decided
-    return np.asarray(network.switched_capacitance * clocks**2 * load.cycles)
+    computing = network.switched_capacitance * clocks**2 * load.cycles
+    return np.asarray(load.pilot_joules(network) + computing)
 
 
 def training_seconds(load: Load, network: Network, decision: Decision) -> FloatArray:
@@ -244,11 +247,13 @@ def _repeated(
         seconds = np.where(never, np.inf, again.seconds)
         arrived = np.asarray(~never & again.arrived)
         return replace(again, seconds=seconds, arrived=arrived, transmissions=times)
-    network, clocks = estimated.network, service.decision.cpu_hz
-    clocks = network.cpu_hz if clocks is None else clocks
+    network = estimated.network
     # A client that an access has left out has no clock, no energy and no update.
-    ready = load.start_seconds + training_seconds(load, network, service.decision)
-    computing = network.switched_capacitance * clocks**2 * load.cycles
+    training = training_seconds(load, network, service.decision)
+    ready, computing = (
+        load.begin_seconds(network) + training,
+        _compute_joules(service, load, network),
+    )
     with np.errstate(invalid="ignore"):
         seconds = ready + times * (service.seconds - ready)
         joules = computing + times * (service.joules - computing)

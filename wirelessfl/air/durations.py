@@ -138,6 +138,11 @@ class Delays(ABC):
         return None
 
     @returns(number())
+    def pilot_seconds(self, client: int) -> float:
+        """Seconds of a client's pilots before its upload, whatever the size of its submodel."""
+        return 0.0
+
+    @returns(number())
     def compute_joules(self, task: int, client: int, seconds: float, share: float = 1.0) -> float:
         """Energy of the first ``seconds`` of a request; 0 if no energy is modelled.
 
@@ -201,6 +206,7 @@ class Wireless(Delays):
         elements: [tasks], elements sent for a full model.
         downlink_bps: rate to each client; None if the downlink takes no time.
         stream: random stream of the channels.
+        pilot_symbols: pilot symbols of each client before its upload.
     """
 
     network: Network
@@ -210,6 +216,7 @@ class Wireless(Delays):
     elements: Sequence[Elements]
     downlink_bps: float | None
     stream: Stream
+    pilot_symbols: int = 0
 
     @property
     def wireless(self) -> Wireless:
@@ -239,6 +246,11 @@ class Wireless(Delays):
         """Seconds from the start of a request to its upload: download and local steps."""
         return self._down_seconds(task) + self._computing(task, client)
 
+    def pilot_seconds(self, client: int) -> float:
+        """Seconds of the pilots; 0 if clients send together, after the pilots of all of them."""
+        together = self.uplink.gives == "sum"
+        return 0.0 if together else self.pilot_symbols / self._bandwidth_hz
+
     def _down_seconds(self, task: int) -> float:
         if self.downlink_bps is None:
             return 0.0
@@ -266,6 +278,7 @@ class Wireless(Delays):
             elements=shares * elements,
             jointly=np.full(shares.shape, elements),
             start_seconds=shares * before,
+            pilot_symbols=self.pilot_symbols,
             bits_per_element=BITS_PER_ELEMENT,
         )
         with serving(f"uplink {self.uplink.title!r}"):
@@ -292,8 +305,12 @@ class Wireless(Delays):
         return self._access.rates(snrs, self._bandwidth_hz)
 
     def compute_joules(self, task: int, client: int, seconds: float, share: float = 1.0) -> float:
-        """Energy of the local steps in the first ``seconds`` of a request, download included."""
-        network, down = self.network, share * self._down_seconds(task)
-        busy = min(max(seconds - down, 0.0), share * self._computing(task, client))
+        """Energy of local steps and pilots in the first ``seconds`` of a request, with download."""
+        network, after = self.network, max(seconds - share * self._down_seconds(task), 0.0)
+        busy = min(after, share * self._computing(task, client))
         cycles = busy * network.cpu_hz[client]
-        return float(network.switched_capacitance[client] * network.cpu_hz[client] ** 2 * cycles)
+        pilots = min(after - busy, self.pilot_seconds(client))
+        return float(
+            network.switched_capacitance[client] * network.cpu_hz[client] ** 2 * cycles
+            + network.transmit_power_w[client] * pilots
+        )

@@ -30,6 +30,7 @@ class Links:
         backhaul_bps: rate between edge server and cloud in each direction, in bit/s.
         failures: which uploads fail; None for none.
         access: serves rounds in place of the uplink's access, to check them before training.
+        pilot_symbols: pilot symbols of each client and channel block.
     """
 
     network: Network
@@ -39,6 +40,7 @@ class Links:
     backhaul_bps: float | None = None
     failures: Failures | None = None
     access: Access | None = None
+    pilot_symbols: int = 0
 
 
 PADDING = 0.1
@@ -121,11 +123,15 @@ def _change(now: float, before: float) -> str:
     return f"{100 * (now / before - 1):+.1f} %" if before else "no change"
 
 
-def takes_part(service: Service) -> BoolArray:
-    """Clients [..., clients] that an access has not left out: these neither train nor send."""
+def takes_part(service: Service, load: Load, network: Network) -> BoolArray:
+    """Clients [..., clients] that an access has not left out: these neither train nor send.
+
+    They have sent their pilots, from which the server knows their channels.
+    """
     if service.transmissions is None:
         return np.ones(service.seconds.shape, dtype=np.bool_)
-    return np.asarray((service.transmissions > 0) | (service.joules > 0))
+    works = service.joules > load.pilot_joules(network)
+    return np.asarray((service.transmissions > 0) | works)
 
 
 @dataclass(frozen=True, eq=False)

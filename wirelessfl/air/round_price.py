@@ -98,8 +98,9 @@ class Price:
         """The price of the same round with equal shares; None unless the uplink compares."""
         if self.equal_shares is None:
             return None
-        joins = np.atleast_2d(takes_part(self.served.service))
-        served = replace(self.served, access=AmongParticipants(self.equal_shares, joins))
+        served = self.served
+        joins = np.atleast_2d(takes_part(served.service, served.load, served.draws.network))
+        served = replace(served, access=AmongParticipants(self.equal_shares, joins))
         return replace(self, served=served, equal_shares=None)
 
     @cached_property
@@ -176,6 +177,15 @@ class Pricing:
         """Number of 32-bit vectors sent to a client; a compressed model counts as less than 1."""
         return sent_vectors(len(self.rule.sends), self.settings.compression, self.spec)
 
+    @property
+    def pilot_symbols(self) -> float:
+        """Pilot symbols of a client in an edge round.
+
+        If a channel lasts for the whole round, its pilots are spread over the edge rounds.
+        """
+        blocks = 1 if self.links.coherence == "round" else self.settings.edge_rounds
+        return self.links.pilot_symbols * blocks / self.settings.edge_rounds
+
     def load(
         self,
         who: Participants,
@@ -183,7 +193,7 @@ class Pricing:
         jointly: FloatArray | None = None,
         silent: BoolArray | None = None,
     ) -> Load:
-        """Load of an edge round: download, local steps and upload.
+        """Load of an edge round: download, pilots, local steps and upload.
 
         Args:
             who: participating clients.
@@ -210,6 +220,7 @@ class Pricing:
             start_seconds=start,
             after_seconds=backhaul / edge_rounds,
             deadline_seconds=np.inf if deadline is None else deadline / edge_rounds,
+            pilot_symbols=self.pilot_symbols,
             bits_per_element=BITS_PER_ELEMENT,
         )
 

@@ -61,7 +61,7 @@ class Served:
         """Updates that miss the cut-off, [blocks, senders]; None without a cut-off."""
         if self.cutoff is None:
             return None
-        return late_updates(self.whole, self.load, self.cutoff)
+        return late_updates(self.whole, self.load, self.draws.network, self.cutoff)
 
     @cached_property
     def whole(self) -> Service:

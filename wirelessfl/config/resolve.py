@@ -9,6 +9,7 @@ from typing import Any
 
 from channels import Network
 from wirelessfl.air.radio import Placed
+from wirelessfl.air.uplinks.aircomp import AirComp
 from wirelessfl.algorithms.algorithm import check_participation
 from wirelessfl.base.errors import ConfigError
 from wirelessfl.base.needs import Asked, Fits, Needs, Suits, needs_of, unmet
@@ -133,6 +134,10 @@ def filled(settings: Settings, dropped: Collection[Place]) -> Settings:
     if not settings.task:
         tokenizer = settings.tables["model"].get("pretrained") or settings.model.default_tokenizer
         settings = replace(settings, dataset=settings.dataset.filled(tokenizer))
+    uplink = settings.uplink
+    stated = ("uplink", "csi_error") in settings.places
+    if network.pilot_symbols and isinstance(uplink, AirComp) and not stated:
+        settings = replace(settings, uplink=replace(uplink, csi_error=None))
     tables = {kind: _full_table(settings, kind, dropped) for kind in settings.tables}
     return replace(settings, network=network, training=training, tables=tables)
 

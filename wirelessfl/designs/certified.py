@@ -116,7 +116,10 @@ def certified(
         rounds_of: returns the global rounds [M, H, E], given ``largest`` [M, 1, 1].
         vary: whether mask sizes are chosen.
     """
-    if not costs.batched or costs.planner.assigner.design_sizes.of == "clients":
+    planner = costs.planner
+    if not costs.batched or planner.assigner.design_sizes.of == "clients":
+        return []
+    if planner.links.pilot_symbols:  # their joules do not depend on what is decided
         return []
     sizes = _sizes(costs, vary)
     if sizes is None:

@@ -274,6 +274,8 @@ def _loads(load: Load, steps: IntArray, edges: IntArray, deadline: FloatArray | 
     rounds = edges[:, None, None, None]
     ends = load.deadline_seconds if deadline is None else deadline.T[:, :, None, None]
     changes: dict[str, FloatArray] = {"cycles": steps[:, None, None] * load.cycles}
+    if load.pilot_symbols.any():  # once per channel block, which is the global round
+        changes["pilot_symbols"] = load.pilot_symbols / rounds
     if load.after_seconds.any():
         changes["after_seconds"] = load.after_seconds / rounds
     if np.isfinite(ends).any():

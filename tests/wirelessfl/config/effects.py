@@ -58,6 +58,7 @@ SECTIONS: dict[str, Callable[[Run], bool]] = {
     "noise_figure_db": placed,
     "noise_dbm_per_hz": placed,
     "channel": over_the_air,
+    "pilot_symbols": over_the_air,
     "coherence": lambda run: cells(run) and over_the_air(run),
     "doppler_hz": lambda run: (
         over_the_air(run) and not (tasks(run) and run["schedule"] == "buffered")

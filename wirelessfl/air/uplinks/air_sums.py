@@ -8,7 +8,15 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 
-from channels import AirSum, ChannelDraw, air_sum, aligned_sum, snr_linear, transmit_scales
+from channels import (
+    AirSum,
+    ChannelDraw,
+    air_sum,
+    aligned_sum,
+    estimation_error,
+    snr_linear,
+    transmit_scales,
+)
 from channels.aircomp import noise, root_mean_square, through_the_air
 from channels.arrays import ComplexArray, FloatArray, IntArray
 from channels.precoders import Convention
@@ -29,29 +37,33 @@ class Precoding:
     Args:
         convention: definition of power and noise, and whether precoders invert the channels.
         elements_per_symbol: 1, or 2 on I and Q.
-        csi_error: variance of the channel estimation error over the client's mean channel power.
+        csi_error: variance of the channel estimation error over the client's mean channel power;
+            None for that of an estimate from pilots.
         phase_error: standard deviation of the residual phase, in radians.
         beamformer: name of the beamforming method, for errors.
         backend: beamforming method; None for random directions. Without effect with ``mmse``.
         starts: number of random starts with ``mmse``; None for the default.
         correlation: correlation of the updates of any two clients that ``mmse`` assumes.
         unbiased_sum: whether ``mmse`` keeps what all updates have in common without bias.
+        pilot_symbols: pilot symbols of each client.
     """
 
     convention: AirConvention
     elements_per_symbol: int
-    csi_error: float
+    csi_error: float | None
     phase_error: float
     beamformer: str
     backend: BeamformerBackend | None
     starts: int | None
     correlation: float
     unbiased_sum: bool
+    pilot_symbols: int = 0
 
     @property
     def perfect(self) -> bool:
         """Whether the servers know the channels exactly, including phases."""
-        return not (self.csi_error or self.phase_error)
+        estimated = self.csi_error is None and self.pilot_symbols > 0
+        return not (self.csi_error or self.phase_error or estimated)
 
     @property
     def exact(self) -> bool:
@@ -175,7 +187,12 @@ class Precoding:
 
     def _csi_error(self, draw: ChannelDraw) -> FloatArray:
         """Variance [clients] of the error of a channel coefficient."""
-        return np.asarray(self.csi_error * snr_linear(draw.network.path_gain_db))
+        power = snr_linear(draw.network.path_gain_db)
+        if self.csi_error is not None:
+            return np.asarray(self.csi_error * power)
+        if not self.pilot_symbols:
+            return np.zeros(power.shape)
+        return np.asarray(estimation_error(self.pilot_symbols, draw.snr * power) * power)
 
 
 def _members(air: Transmission) -> list[IntArray]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib.util import find_spec
 from typing import Annotated, Literal, get_args
 
@@ -118,12 +118,12 @@ class AirComp(Uplink):
         beside("convention", "physical", "mmse"),
     ] = 1
     csi_error: Annotated[
-        float,
+        float | None,
         Field(
             ge=0,
             description=(
                 "variance of the server's channel estimation error over the "
-                "client's mean channel power"
+                "client's mean channel power (default: that of pilot_symbols, 0 without)"
             ),
         ),
     ] = 0.0
@@ -220,4 +220,5 @@ class AirComp(Uplink):
                 "uplink='aircomp' needs simultaneous uploads, and here each client uploads at a "
                 'different time: choose uplink "tdma", "ofdma" or "fixed".'
             )
-        return AirReception(self.precoding, air, air.draw)
+        precoding = replace(self.precoding, pilot_symbols=air.pilot_symbols)
+        return AirReception(precoding, air, air.draw)

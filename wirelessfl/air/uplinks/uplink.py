@@ -50,6 +50,7 @@ class Transmission:
             clients send; None if there are none.
         silent: by payload, [clients] boolean, clients that do not send it; all clients send the
             payloads that are missing here.
+        pilot_symbols: pilot symbols from which the server estimates each client's channel.
     """
 
     nodes: int
@@ -64,6 +65,7 @@ class Transmission:
     draw: ChannelDraw | None = None
     beamformers: ComplexArray | None = None
     silent: Mapping[str, BoolArray] = field(default_factory=dict)
+    pilot_symbols: int = 0
 
     def weights_of(self, payload: str) -> FloatArray:
         """Weights [clients] of the mean of ``payload``; they sum to 1 at each node with senders."""

@@ -153,6 +153,13 @@ class NetworkSection(Section):
         le=LONGEST_SECONDS,
         description="seconds from one channel block to the next, a round or edge round",
     )
+    pilot_symbols: Annotated[int | None, RADIO] = Field(
+        None,
+        ge=0,
+        le=10**9,
+        description="pilot symbols per client and channel block, sent in turn before training "
+        "(default: none)",
+    )
     cpu_hz: Annotated[tuple[float, float] | None, BUILT, LINKS, without("step_seconds"), SPEEDS] = (
         Field(None, description="CPU speeds, Hz (default: 1-2 GHz in slow, 2-4 in fast cells)")
     )

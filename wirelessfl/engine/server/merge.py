@@ -146,6 +146,7 @@ class NodeMerge:
             units={payload.name: payload.unit_of(rule, local_steps) for payload in rule.payloads},
             stream=stream,
             silent=silent,
+            pilot_symbols=server.pilot_symbols,
         )
         cover = None
         if client_submodels is None:

@@ -46,6 +46,7 @@ class Server:
         weights: weights of clients in means.
         states: states of the clients, and the server's memory of each client.
         params: initial parameters [P]; None if the server only counts merges.
+        pilot_symbols: pilot symbols from which the servers estimate each client's channel.
     """
 
     def __init__(
@@ -55,8 +56,10 @@ class Server:
         weights: Weights,
         states: ClientStates,
         params: torch.Tensor | None,
+        pilot_symbols: int = 0,
     ) -> None:
         self.algorithm, self.uplink, self.rule = algorithm, uplink, rule_of(algorithm)
+        self.pilot_symbols = pilot_symbols
         self.weights, self.states = weights, states
         self.admit(np.ones(len(weights.node_of), dtype=np.bool_))
         self.version = 0

@@ -129,7 +129,10 @@ def round_times(
     for (task, clients), trainings in zip(chosen.items(), numbers, strict=True):
         pairs = list(zip(clients.tolist(), trainings.tolist(), strict=True))
         parts = zip(pairs, shares[task].tolist(), strict=True)
-        took = [part * delays.seconds(task, client, n) for (client, n), part in parts]
+        took = [
+            part * delays.seconds(task, client, n) + delays.pilot_seconds(client)
+            for (client, n), part in parts
+        ]
         drops = [drop_outs.lost_after(n, s) for (_, n), s in zip(pairs, took, strict=True)]
         lost.append(np.array([drop is not None for drop in drops], dtype=np.bool_))
         ends.append(np.array([s if d is None else d for d, s in zip(drops, took, strict=True)]))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, NamedTuple
 
@@ -171,16 +171,20 @@ class GroupUploads:
         network: channels and transmit powers.
         uplink: uplink with simultaneous senders.
         streams: [tasks], random stream of the channels of each task.
+        pilot_symbols: pilot symbols of each sender, in turn before they send together.
     """
 
     network: Network
     uplink: Uplink
     streams: Sequence[Stream]
+    pilot_symbols: int = 0
 
     @classmethod
-    def of(cls, network: Network, uplink: Uplink, streams: Sequence[Stream]) -> GroupUploads:
+    def of(
+        cls, network: Network, uplink: Uplink, streams: Sequence[Stream], pilot_symbols: int = 0
+    ) -> GroupUploads:
         """Create the uploads from the random ``streams`` of the tasks."""
-        return cls(network, uplink, [stream.child("channel") for stream in streams])
+        return cls(network, uplink, [stream.child("channel") for stream in streams], pilot_symbols)
 
     @cached_property
     def _access(self) -> Access:
@@ -197,6 +201,7 @@ class GroupUploads:
         """
         draw = self.network.draw(self.streams[task], merge, clients)
         title = f"uplink {self.uplink.title!r}"
+        load = replace(load, pilot_symbols=self.pilot_symbols)  # type: ignore[arg-type]
         with serving(title):
             service = self._access.serve(load, draw)
         check_arrived(service, clients, title)

@@ -259,6 +259,7 @@ def make_planner(config: Config, network: Network, model: Model) -> Planner:
             downlink_bps=1e6 * down if down else uplink.downlink_bps,
             backhaul_bps=back and 1e6 * back,
             failures=None if failures is None or failures.never else failures,
+            pilot_symbols=section.pilot_symbols or 0,
         ),
         model.structure.whole,
         TrainingSettings(

@@ -226,4 +226,5 @@ def server_of(
         Weights(planner.network.cell_of, planner.weights),
         make_states(states, names, planner.model.spec.size, clients, processes),
         start,
+        planner.links.pilot_symbols,
     )

@@ -167,7 +167,8 @@ def build_delays(
         )
     ]
     rate = 1e6 * down if down else uplink.downlink_bps
-    return delays.build(DelayScene(network, uplink, costs, rate, stream))
+    pilots = config.network.pilot_symbols or 0
+    return delays.build(DelayScene(network, uplink, costs, rate, stream, pilots))
 
 
 def build_group_uploads(config: Config, network: Network, stream: Stream) -> GroupUploads | None:
@@ -182,7 +183,7 @@ def build_group_uploads(config: Config, network: Network, stream: Stream) -> Gro
     if uplink.gives == "each":
         return None
     streams = [task_stream(config, name, stream) for name in config.tasks]
-    return GroupUploads.of(network, uplink, streams)
+    return GroupUploads.of(network, uplink, streams, config.network.pilot_symbols or 0)
 
 
 def task_stream(config: Config, name: str, stream: Stream) -> Stream:

@@ -197,6 +197,7 @@ def _learner(
                 processes=1,
             ),
             None if trained is None else trained.start,
+            task.network.pilot_symbols or 0,
         ),
         local,
         submodels,

@@ -25,7 +25,7 @@ VARYING = tuple(name for name in COSTS if name not in FIXED)
 """Fields of rows that differ from network to network; others may, if participants do."""
 NAMES = (*KEYS, "task")
 """Fields that say which round a row is about."""
-LINKS = ("downlink_mbps", "backhaul_mbps", "coherence", "cycles_per_flop")
+LINKS = ("downlink_mbps", "backhaul_mbps", "coherence", "cycles_per_flop", "pilot_symbols")
 """Settings of the network that are not part of a ``channels.Network``."""
 
 

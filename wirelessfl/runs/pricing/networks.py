@@ -36,7 +36,10 @@ CELL_BY_CELL = (EqualSlots, ReadyOrder, EqualBands, OptimalBands, FixedRate, Ene
 """Accesses that serve each cell and block as if it were alone."""
 AT_ONCE = 1 << 16
 """Rows that are served together, so that arrays stay in the cache."""
-LOADS = ("cycles", "elements", "vectors", "start_seconds", "after_seconds", "deadline_seconds")
+LOADS = (
+    "cycles", "elements", "vectors", "start_seconds", "after_seconds", "deadline_seconds",
+    "pilot_symbols",
+)  # fmt: skip
 """Fields of loads that an access of separate transmissions uses."""
 
 

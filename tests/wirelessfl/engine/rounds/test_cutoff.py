@@ -39,7 +39,7 @@ def test_a_cut_service(name, quantile):
     cutoff = float(np.quantile(whole.seconds, quantile)) * 0.99
     cut = cut_off(whole, LOAD, net, cutoff)
     assert np.array_equal(cut.seconds, np.minimum(whole.seconds, cutoff))
-    late = late_updates(whole, LOAD, cutoff)
+    late = late_updates(whole, LOAD, net, cutoff)
     assert np.array_equal(late, whole.seconds > cutoff)
     assert late.any()
     assert np.array_equal(cut.arrived, ~late)
