@@ -65,6 +65,7 @@ Schedules: when things happen
 Selection and assignment: who takes part
     Selection         select, (check)
     Candidates        the clients, their channels, loads and losses
+    History           seconds, joules, losses and participation of each candidate so far
     Ledger            what each client has used and done so far
     AssignmentRule    begin
     Bandit            a built-in one, to vary
@@ -267,6 +268,7 @@ from wirelessfl.engine.schedules.schedule import Schedule as Schedule
 from wirelessfl.engine.schedules.schedule import Scope as Scope
 from wirelessfl.engine.selection.selection import Candidates as Candidates
 from wirelessfl.engine.selection.selection import Selection as Selection
+from wirelessfl.engine.server.ledger import History as History
 from wirelessfl.engine.server.ledger import Ledger as Ledger
 from wirelessfl.engine.sessions.attendance import Attendance as Attendance
 from wirelessfl.engine.sessions.presence import PresenceModel as PresenceModel

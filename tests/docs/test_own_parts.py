@@ -36,7 +36,7 @@ COMMANDS = {
     "own-uplink": 2,
     "compressed-uploads": 2,
     "own-schedule": 2,
-    "own-selection": 2,
+    "own-selection": 3,
     "own-failures": 1,
     "own-solver": 0,
     "checking": 0,
@@ -149,7 +149,7 @@ RECORDS = {
     ("own-algorithm", "### Received"): (extend.Received, set()),
     ("own-selection", "## Candidates"): (
         extend.Candidates,
-        {"draw", "snr_hz", "load", "losses", "smallest", "where"},
+        {"draw", "history", "snr_hz", "load", "losses", "smallest", "where"},
     ),
     ("own-uplink", "### Load"): (extend.Load, {"bits", "ready_seconds", "compute_joules"}),
     ("own-uplink", "### Service"): (extend.Service, set()),

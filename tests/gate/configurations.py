@@ -191,6 +191,15 @@ DECIDED = {
     "select-power-of-choice": one(
         "hfedavg", **FEWER, cells=2, select="power-of-choice", loss_candidates=3, loss_samples=10
     ),
+    "select-ucb": one(
+        "hfedavg", **FEWER, cells=2, select="ucb", ucb_bonus=0.5, rounds=6, cpu_hz=(1e8, 2e9),
+        cycles_per_step=1e7,
+    ),
+    "select-utility": one(
+        "fedavg", how="resumed", **FEWER, select="utility", explore=0.5, explore_decay=0.9,
+        explore_min=0.1, preferred_quantile=0.3, slow_penalty=1.0, utility_samples=20, rounds=6,
+        cpu_hz=(1e8, 2e9), cycles_per_step=1e7, weighting="samples",
+    ),
     "failures-waterfall": one(
         "scaffold", failures="waterfall", on_failure="repeat", snr_db=-10.0, uplink="ofdma",
         allocation="optimal",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +13,7 @@ from torch import Tensor, nn
 import wirelessfl
 from channels import Network, Rician, Stream
 from wirelessfl.data import Dataset
+from wirelessfl.extend import Candidates, IntArray, Selection
 
 LINES = (
     "Now is the time to say what must be said, and to hear it.",
@@ -209,3 +210,17 @@ def tiny_gpt2(folder: Path) -> dict[str, Any]:
         settings = GPT2Config(**sizes, bos_token_id=None, eos_token_id=None, pad_token_id=0)
         GPT2Model(settings).save_pretrained(folder / "gpt2")
     return {"pretrained": str(folder / "gpt2")}
+
+
+@dataclass(frozen=True)
+class Recent(Selection):
+    """Clients whose rounds were short of late: an average over rounds, which it keeps itself."""
+
+    def select(self, candidates: Candidates) -> IntArray:
+        """Average the last seconds, and count the rounds by cell."""
+        past, state = candidates.history, candidates.state
+        mean = state.setdefault("mean", np.zeros(candidates.ledger.clients))
+        last, clients = past.since_chosen == 1, candidates.clients
+        mean[clients[last]] += 0.5 * (past.last_seconds[last] - mean[clients[last]])
+        state["rounds"] = state.get("rounds", np.zeros(len(candidates.counts), np.int64)) + 1
+        return candidates.smallest(mean[clients], ties=-clients * (-1) ** state["rounds"][0])

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from channels import ChannelDraw
-from channels.arrays import BoolArray, ComplexArray, IntArray
+from channels.arrays import BoolArray, ComplexArray, FloatArray, IntArray
 from wirelessfl.air.round_price import Price
 from wirelessfl.models.submodels import ClientSubmodels, NeuronMap, ParamSpec, Partition, Submodels
 from wirelessfl.models.submodels.partition import Scheme
@@ -57,6 +59,19 @@ class RoundWork(ABC):
         return None
 
 
+@dataclass(frozen=True, eq=False)
+class Learnt:
+    """What a selection knows after it has chosen the clients of a round.
+
+    Args:
+        state: its state, arrays by name.
+        losses: clients that were asked for their losses, and these.
+    """
+
+    state: Mapping[str, NDArray[Any]]
+    losses: Sequence[tuple[IntArray, FloatArray]]
+
+
 @dataclass(frozen=True, kw_only=True)
 class Plan(RoundWork):
     """Plan of a global round: also channels and price.
@@ -68,12 +83,14 @@ class Plan(RoundWork):
         complete: whether no client has left during the round.
         arrivals: [blocks, senders] boolean, updates that arrive in all edge rounds or in each; None
             if all do.
+        learnt: what the selection knows after this round; None without a selection.
     """
 
     draws: ChannelDraw
     price: Price
     complete: bool = True
     arrivals: BoolArray | None = None
+    learnt: Learnt | None = None
 
     def without(self, clients: IntArray) -> Plan:
         """Remove clients that left during the round; price and channel draws do not change."""

@@ -117,6 +117,12 @@ class Price:
         return np.asarray(self.edge_rounds * blocks.mean(0))
 
     @property
+    def client_seconds(self) -> FloatArray:
+        """Time from the start of each edge round until a client has sent, [senders], their sum."""
+        blocks = _in_blocks(self.served.seconds, self.served.draws)
+        return np.asarray(self.edge_rounds * blocks.mean(0))
+
+    @property
     def silent(self) -> int:
         """Number of updates that clients do not send, in all edge rounds."""
         return self.served.count(self.served.silent)

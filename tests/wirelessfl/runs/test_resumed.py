@@ -30,7 +30,7 @@ OTHERS = (
     *("stop-at-target", "validation-fraction", "select-round-robin", "vmap-replay"),
     *("continuous", "kept-momentum", "proposed", "trace", "arrivals-seconds", "sessions-ram-fed"),
     *("fedast-static", "fedast-published-times", "sync-bayes-st", "sync-ucb-st"),
-    *("buffered-fedadam-poly", "ram-fed-fastest", "own-network"),
+    *("buffered-fedadam-poly", "ram-fed-fastest", "own-network", "select-ucb"),
 )
 """Configurations that the gate runs without an interruption."""
 TWO = ("digits,hidden=20,step_seconds=0.1", "digits,step_seconds=0.3,lr=0.05,name=slow")
@@ -80,6 +80,10 @@ MORE = {
         "fedast", **OVER_THE_AIR, task=("digits,hidden=20,name=a", "digits,hidden=20"),
         beamformer="random", requests=6, buffer=2, cpu_hz=(5e8, 2e9), cycles_per_step=1e6,
         bandwidth_hz=2e5, eval_seconds=0.02, rounds=5, max_seconds=0.5,
+    ),
+    "selection with a state": one(
+        "hfedavg", cells=2, clients_per_round=4, rounds=6, select="tests.gate.given:Recent",
+        cpu_hz=(1e8, 2e9), cycles_per_step=1e7,
     ),
     "cut-off": one("fedavg", path_gain_db=(-20.0, 10.0), cutoff_seconds=0.04),
     "cut-off of tasks": one(

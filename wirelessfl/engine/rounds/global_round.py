@@ -27,6 +27,9 @@ from wirelessfl.training.rules import State
 from wirelessfl.training.steps import StepCounts, StepsDone
 from wirelessfl.training.workers.shards import ALONE, Shards
 
+TRAIN_LOSS = f"{REPORTED}train_loss"
+"""The loss among the numbers that clients report."""
+
 
 class GlobalRound:
     """A global round at all nodes or at some; ``train_edge_round`` runs its edge rounds.
@@ -63,6 +66,9 @@ class GlobalRound:
         self._reception: Reception
         self._reported: dict[str, FloatArray] = {}
         self._arrived: BoolArray | None = None
+        self.losses: FloatArray | None = None
+        """[senders], the losses that clients have reported in the last edge round whose update of
+        theirs arrived, NaN for others; None if clients report none."""
         self._teacher = {} if teacher is None else {"teacher": work.submodels.gather(teacher)}
         self._metrics: list[Mapping[str, float]] = []
         self._names: list[str] = []
@@ -158,6 +164,10 @@ class GlobalRound:
         self.nodes, metrics = self._merge.merged(self._reception, self.nodes, shards, weights)
         del self._reception
         shares = self._merge.transmission.weights * (1.0 if weights is None else weights)
+        if TRAIN_LOSS in reported:
+            if self.losses is None:
+                self.losses = np.full(len(self.planned.clients), np.nan)
+            self.losses[heard] = reported[TRAIN_LOSS]
         means = _means(reported, shares)
         for name in means.keys() & {*metrics, *error}:
             raise TrainingError(

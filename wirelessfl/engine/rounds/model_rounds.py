@@ -130,7 +130,10 @@ class ModelRounds(OneModel):
         plan = entry.plan.without(np.array(left, dtype=np.int64)) if left else entry.plan
         self.ledger.count(plan, trial=self.trial)
         if len(plan.clients):
-            self.learner.learn(plan, entry.broadcast)
+            losses = self.learner.learn(plan, entry.broadcast)
+            if losses is not None:
+                known = ~np.isnan(losses)
+                self.ledger.know(plan.clients[known], losses[known])
         self.merged_at, self.delay = self.clock.now, 0.0
         return entry.plan
 

@@ -14,7 +14,7 @@ from channels.streams import Stream
 from wirelessfl.air.delivery import before_failures
 from wirelessfl.air.links import Links, TrainingSettings
 from wirelessfl.air.participants import Participants, RankedClients, able_clients, draw_participants
-from wirelessfl.air.plan import Plan, WholeModel
+from wirelessfl.air.plan import Learnt, Plan, WholeModel
 from wirelessfl.air.round_price import Pricing
 from wirelessfl.algorithms import HFedAvg, assigner_of, rule_of
 from wirelessfl.algorithms.algorithm import Method
@@ -117,7 +117,7 @@ class Planner:
         """
         indices = self.blocks(number)
         stream = self.stream.child("round", number)
-        who = self._participants(number, indices[0], present, ledger, losses)
+        who, learnt = self._participants(number, indices[0], present, ledger, losses)
         draws = self.network.draws(self.channel_stream, indices, who.clients)
         context = self._context(number, stream, draws, who)
         if submodels is None:
@@ -150,6 +150,7 @@ class Planner:
             price=price,
             arrivals=price.served.arrived,
             edge_rounds=self.settings.edge_rounds,
+            learnt=learnt,
         )
 
     def blocks(self, number: int) -> list[int]:
@@ -186,7 +187,7 @@ class Planner:
         present: RankedClients | None,
         ledger: Ledger | None,
         losses: Losses | None,
-    ) -> Participants:
+    ) -> tuple[Participants, Learnt | None]:
         """The clients that take part in round ``number``; ``index`` is its first channel block."""
         network, participation = self.network, self.participation
         stream = self.stream.child("round", number)
@@ -199,13 +200,26 @@ class Planner:
         present = self.able(present, ledger)
         selection = participation.selection
         if selection is None:
-            return draw_participants(
+            who = draw_participants(
                 network, participation.per_round, participation.tracking, stream, present
             )
+            return who, None
+        if ledger is None:
+            ledger = Ledger(network.clients)
+        learnt = Learnt({}, ())
 
         def select(clients: IntArray, node: IntArray, counts: IntArray) -> IntArray:
+            nonlocal learnt
+
+            asked: list[tuple[IntArray, FloatArray]] = []
+
             def draw(some: IntArray) -> ChannelDraw:
                 return network.draw(self.channel_stream, index, some)
+
+            def measure(some: IntArray, samples: int | None) -> FloatArray:
+                values = (_untrained if losses is None else losses)(some, samples)
+                asked.append((some, values))
+                return values
 
             candidates = Candidates(
                 round=number,
@@ -215,18 +229,22 @@ class Planner:
                 network=network.of(clients),
                 access=before_failures(self.pricing.access, self.links.failures),
                 radio=self.links.uplink.radio,
-                ledger=Ledger(network.clients) if ledger is None else ledger,
+                ledger=ledger,
                 stream=stream.child("participants"),
                 weights=None if self.weights is None else self.weights[clients],
                 find_draw=draw,
                 find_load=lambda: self._load_of(clients, number, stream, index),
-                find_losses=_untrained if losses is None else losses,
+                find_losses=measure,
+                state={name: value.copy() for name, value in ledger.state.items()},
             )
-            return selection.select(candidates)
+            chosen = selection.select(candidates)
+            learnt = Learnt(candidates.state, asked)
+            return chosen
 
-        return draw_participants(
+        who = draw_participants(
             network, participation.per_round, participation.tracking, stream, present, select
         )
+        return who, learnt
 
     def _load_of(self, clients: IntArray, number: int, stream: Stream, index: int) -> Load:
         """Load of ``clients`` with the submodels that they have if all of them take part.

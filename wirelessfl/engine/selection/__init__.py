@@ -11,6 +11,8 @@ from wirelessfl.engine.selection.built_in import (
     Soonest,
 )
 from wirelessfl.engine.selection.selection import Candidates, Selection
+from wirelessfl.engine.selection.ucb import Ucb
+from wirelessfl.engine.selection.utility import Utility
 
 ONE_MODEL = Needs(
     lambda run, _: not run.regime.of_tasks,
@@ -50,4 +52,6 @@ __all__ = [
     "RoundRobin",
     "Selection",
     "Soonest",
+    "Ucb",
+    "Utility",
 ]

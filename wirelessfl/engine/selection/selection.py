@@ -4,24 +4,26 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from channels import Access, ChannelDraw, Load, Network
 from channels.arrays import BoolArray, FloatArray, IntArray
 from channels.cells import smallest_by_cell
 from channels.streams import Stream
 from wirelessfl.base.errors import ConfigError
-from wirelessfl.base.guard import UnfitError, indices, returns
+from wirelessfl.base.guard import UnfitError, described, indices, returns
 from wirelessfl.base.registry import Choice
-from wirelessfl.engine.server.ledger import Ledger
+from wirelessfl.engine.server.ledger import History, Ledger
 
 AT_ONCE = 1 << 15
 """Number of candidates whose channels are drawn at once, to bound memory."""
+KEPT = (np.bool_, np.int64, np.float64)
+"""Types of the arrays of a selection's state."""
 Losses = Callable[[IntArray, int | None], FloatArray]
 """Mean loss of the server's current model on the samples of each of some clients, whose number of
 samples may be limited; see :meth:`Candidates.losses`."""
@@ -45,6 +47,8 @@ class Candidates:
         find_draw: draws the channels of some of the candidates, by client number.
         find_load: determines the load.
         find_losses: evaluates the current model.
+        state: state of the selection, arrays of numbers by name, empty at the start of a run. What
+            it holds after ``select`` is its state in the next round, also after a resume.
     """
 
     round: int
@@ -60,6 +64,16 @@ class Candidates:
     find_draw: Callable[[IntArray], ChannelDraw]
     find_load: Callable[[], Load]
     find_losses: Losses
+    state: dict[str, NDArray[Any]] = field(default_factory=dict)
+
+    @cached_property
+    def history(self) -> History:
+        """What each candidate has done in the rounds before: its values are [candidates].
+
+        A loss is known from the round in which ``losses`` was called, or from the last round of a
+        client whose trainer reports the metric ``train_loss``.
+        """
+        return self.ledger.history(self.clients)
 
     @cached_property
     def draw(self) -> ChannelDraw:
@@ -157,6 +171,12 @@ def _selected(value: Any, selection: Selection, candidates: Candidates) -> IntAr
         raise UnfitError(
             f"{counts[cell]} clients of cell {cell} instead of {candidates.counts[cell]}", expected
         )
+    for name, value in candidates.state.items():
+        if not isinstance(value, np.ndarray) or value.dtype not in KEPT:
+            raise UnfitError(
+                f"its clients, with candidates.state[{name!r}] = {described(value)}",
+                "the clients, and leave NumPy arrays of int64, float64 or bool in candidates.state",
+            )
     return clients
 
 

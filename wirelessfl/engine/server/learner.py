@@ -153,13 +153,18 @@ class Learner:
         trained.finish(self.node_weights)
         self.metrics = trained.metrics()
 
-    def learn(self, work: RoundWork, broadcast: State) -> None:
-        """Train a round and merge it; arguments as for ``begin``. Without training, count it."""
+    def learn(self, work: RoundWork, broadcast: State) -> FloatArray | None:
+        """Train a round and merge it; arguments as for ``begin``. Without training, count it.
+
+        Returns:
+            The losses that clients report, as ``GlobalRound.losses``.
+        """
         if not self.trains:
             self.server.version += 1
-            return
+            return None
         [trained] = self.train([(work, broadcast)])
         self.merge(trained)
+        return trained.losses
 
     def branch(self, stream: Stream) -> Self:
         """Return a copy for trial rounds, which change neither this object nor its client states.

@@ -4,19 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
-from typing import Any, Self, TypeVar
+from typing import Any, Self
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 
 from channels.arrays import BoolArray, FloatArray, IntArray
 from wirelessfl.air.links import TrainingSettings
 from wirelessfl.air.plan import Plan
 from wirelessfl.air.uplinks import Uplink
 
-Values = TypeVar("Values", FloatArray, IntArray)
 PREFIX = "ledger."
 """Prefix of the names of a ledger's tensors in a checkpoint."""
+STATE = f"{PREFIX}state."
+"""Prefix of those of the selection's state."""
 
 
 Log = Callable[[Plan, bool], None]
@@ -82,10 +84,57 @@ class Totals:
         return {name: value for name, value in asdict(self).items() if value is not None}
 
 
+@dataclass(frozen=True, eq=False)
+class History:
+    """What some clients have done in the rounds so far, one value each, [clients].
+
+    Args:
+        joules: energy for training and sending, J, of all rounds.
+        seconds: time from the start of each edge round until the client has sent, s, of all rounds.
+        last_joules: energy of its last round, J; NaN if it has not taken part, or energy is not
+            counted.
+        last_seconds: time of its last round, s; NaN if it has not taken part.
+        times_chosen: number of rounds in which it took part.
+        times_heard: number of rounds from which an update arrived.
+        since_chosen: rounds since it took part, 1 if in the last round; for a client that has not
+            taken part, two more than all rounds so far.
+        since_heard: rounds since an update arrived, as ``since_chosen``.
+        loss: its last known mean loss; NaN if none is known.
+        loss_change: this loss minus the one known before; NaN unless two are known.
+    """
+
+    joules: FloatArray
+    seconds: FloatArray
+    last_joules: FloatArray
+    last_seconds: FloatArray
+    times_chosen: IntArray
+    times_heard: IntArray
+    since_chosen: IntArray
+    since_heard: IntArray
+    loss: FloatArray
+    loss_change: FloatArray
+
+
+ENTRIES: dict[str, Any] = {
+    "joules": 0.0,
+    "seconds": 0.0,
+    "last_joules": np.nan,
+    "last_seconds": np.nan,
+    "chosen": 0,
+    "heard": 0,
+    "times_chosen": 0,
+    "times_heard": 0,
+    "loss": np.nan,
+    "loss_change": np.nan,
+}
+"""What the ledger stores of a client, by name, and the value of a client without an entry."""
+
+
 class Ledger:
     """Costs of rounds: their totals, and joules, participation and arrivals of each client.
 
-    It covers training and trial rounds. Clients that have not taken part yet need no memory.
+    It covers training and trial rounds. Clients that have neither taken part nor been asked for a
+    loss need no memory.
 
     Args:
         clients: number of clients of the network.
@@ -99,33 +148,49 @@ class Ledger:
         self.rounds = 0
         """Number of rounds in the ledger."""
         self._seen: IntArray = np.zeros(0, dtype=np.int64)
-        """[seen], the clients that have taken part, in order; the other arrays are theirs."""
-        self._joules: FloatArray = np.zeros(0)
-        self._chosen: IntArray = np.zeros(0, dtype=np.int64)
-        self._heard: IntArray = np.zeros(0, dtype=np.int64)
+        """[seen], the clients with an entry, in order."""
+        self._of: dict[str, NDArray[Any]] = {
+            name: np.zeros(0, dtype=type(value)) for name, value in ENTRIES.items()
+        }
+        """Their entries [seen], by name."""
+        self.state: dict[str, NDArray[Any]] = {}
+        """State of the selection, after the last round in the ledger."""
 
     @property
     def joules(self) -> FloatArray:
         """Energy of each client for training and sending, [clients]; a copy."""
-        return self._of_all(self._joules)
+        return self._of_all("joules")
 
     @property
     def chosen(self) -> IntArray:
         """The last round, from 1, in which each client took part; 0 for none; [clients], a copy."""
-        return self._of_all(self._chosen)
+        return self._of_all("chosen")
 
     @property
     def heard(self) -> IntArray:
         """The last round, from 1, from which an update of each client arrived, as ``chosen``."""
-        return self._of_all(self._heard)
+        return self._of_all("heard")
 
     @property
     def most_joules(self) -> float:
         """Energy of the client that has used the most."""
-        return float(self._joules.max(initial=0.0))
+        return float(self._of["joules"].max(initial=0.0))
+
+    def history(self, clients: IntArray) -> History:
+        """What these clients, in any order, have done so far."""
+        at = np.searchsorted(self._seen, clients)
+        at[at == len(self._seen)] = 0
+        seen = self._seen[at] == clients if len(self._seen) else np.zeros(len(clients), np.bool_)
+        values = {name: np.full(len(clients), value) for name, value in ENTRIES.items()}
+        for name, value in values.items():
+            value[seen] = self._of[name][at[seen]]
+        for name in ("chosen", "heard"):
+            last = values.pop(name)
+            values[f"since_{name}"] = self.rounds + 1 - last + (last == 0)
+        return History(**values)
 
     def count(self, plan: Plan, *, trial: bool = False) -> None:
-        """Add the cost of a round, and log it.
+        """Add the cost of a round, and log it; keep what its selection has learnt.
 
         Args:
             plan: the round.
@@ -137,7 +202,12 @@ class Ledger:
             heard = heard[plan.arrivals.any(0)]
         clients = plan.price.served.draws.network.numbers
         joules = None if self.totals.joules is None else plan.price.client_joules
-        self.add(clients, joules, np.isin(clients, heard))
+        if plan.learnt is not None:
+            self.state = dict(plan.learnt.state)
+            if plan.learnt.losses:
+                some, losses = zip(*reversed(plan.learnt.losses), strict=True)
+                self.know(np.concatenate(some), np.concatenate(losses))
+        self.add(clients, joules, np.isin(clients, heard), plan.price.client_seconds)
         if self.log is not None:
             self.log(plan, trial)
 
@@ -145,55 +215,72 @@ class Ledger:
         """The totals, and the energy of the client that has used the most, as in rows."""
         return self.totals.row() | {"joules_max": self.most_joules}
 
-    def add(self, clients: IntArray, joules: FloatArray | None, arrived: BoolArray) -> None:
+    def add(
+        self,
+        clients: IntArray,
+        joules: FloatArray | None,
+        arrived: BoolArray,
+        seconds: FloatArray | None = None,
+    ) -> None:
         """Add a round of these clients, without its totals.
 
         Args:
             clients: [senders], the participating clients, in order.
             joules: [senders], energy of each in this round; None if it is not counted.
             arrived: [senders] boolean, clients of which an update arrived.
+            seconds: [senders], time that each took; None if it is not counted.
         """
         self.rounds += 1
+        rows, of = self._rows(clients), self._of
+        for name, some in (("chosen", rows), ("heard", rows[arrived])):
+            of[name][some] = self.rounds
+            of[f"times_{name}"][some] += 1
+        for name, values in (("joules", joules), ("seconds", seconds)):
+            if values is not None:
+                of[name][rows] += values
+                of[f"last_{name}"][rows] = values
+
+    def know(self, clients: IntArray, losses: FloatArray) -> None:
+        """Set the losses of clients, in any order; of several losses of a client, the first."""
+        some, first = np.unique(clients, return_index=True)
+        rows, losses = self._rows(some), losses[first]
+        self._of["loss_change"][rows] = losses - self._of["loss"][rows]
+        self._of["loss"][rows] = losses
+
+    def _rows(self, clients: IntArray) -> IntArray:
+        """Places of the entries of these clients, in order; new ones are added."""
         new = np.setdiff1d(clients, self._seen, assume_unique=True)
         if new.size:
             at = np.searchsorted(self._seen, new)
             self._seen = np.insert(self._seen, at, new)
-            self._joules = np.insert(self._joules, at, 0.0)
-            self._chosen = np.insert(self._chosen, at, 0)
-            self._heard = np.insert(self._heard, at, 0)
-        rows = np.searchsorted(self._seen, clients)
-        self._chosen[rows] = self.rounds
-        self._heard[rows[arrived]] = self.rounds
-        if joules is not None:
-            self._joules[rows] += joules
+            for name, value in ENTRIES.items():
+                self._of[name] = np.insert(self._of[name], at, value)
+        return np.searchsorted(self._seen, clients)
 
     def tensors(self) -> dict[str, torch.Tensor]:
-        """The ledger for a checkpoint: entries of the clients that have taken part."""
-        values = {
-            "clients": self._seen,
-            "joules": self._joules,
-            "chosen": self._chosen,
-            "heard": self._heard,
-            "rounds": np.array(self.rounds),
-        }
-        return {f"{PREFIX}{name}": torch.from_numpy(value.copy()) for name, value in values.items()}
+        """The ledger for a checkpoint: entries of clients, and the state of the selection."""
+        values = {"clients": self._seen, **self._of, "rounds": np.array(self.rounds)}
+        tensors = {f"{PREFIX}{name}": value for name, value in values.items()}
+        tensors |= {f"{STATE}{name}": value for name, value in self.state.items()}
+        return {name: torch.from_numpy(value.copy()) for name, value in tensors.items()}
 
     def restore(self, tensors: Mapping[str, torch.Tensor]) -> None:
         """Continue from the result of ``tensors``; other tensors are ignored."""
-        arrays = {
-            name: tensors[f"{PREFIX}{name}"].numpy().copy()
-            for name in ("clients", "joules", "chosen", "heard")
-        }
+        arrays = {name: tensors[f"{PREFIX}{name}"].numpy().copy() for name in ("clients", *ENTRIES)}
         if len({array.shape for array in arrays.values()}) > 1:
             raise ValueError("the ledger of the clients has arrays of different lengths")
         self.rounds = int(tensors[f"{PREFIX}rounds"])
-        self._seen, self._joules = arrays["clients"], arrays["joules"]
-        self._chosen, self._heard = arrays["chosen"], arrays["heard"]
+        self._seen, self._of = arrays.pop("clients"), arrays
+        self.state = {
+            name.removeprefix(STATE): value.numpy().copy()
+            for name, value in tensors.items()
+            if name.startswith(STATE)
+        }
 
-    def _of_all(self, values: Values) -> Values:
-        """The values [seen] at all clients, [clients]; 0 at the others."""
-        whole: Values = np.zeros(self.clients, dtype=values.dtype)
-        whole[self._seen] = values
+    def _of_all(self, name: str) -> NDArray[Any]:
+        """The entries at all clients, [clients]; 0 at the others."""
+        whole = np.zeros(self.clients, dtype=self._of[name].dtype)
+        whole[self._seen] = self._of[name]
         return whole
 
 
