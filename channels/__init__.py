@@ -101,6 +101,7 @@ Sums over the air:
     air_sum           precoders that invert channels, gains, noise
     aligned_sum       the same for given precoders
     AirSum            what both return
+    wrong_vote_probability        majority votes by energy
 
 Warnings:
     Note              something that is allowed, but probably not meant
@@ -173,6 +174,7 @@ from channels.shared_band import EndedUpload, SharedBand
 from channels.sionna import from_sionna
 from channels.stored import load_network, save_network
 from channels.streams import Stream
+from channels.votes import wrong_vote_probability
 
 __all__ = [
     "LAYOUTS",
@@ -250,4 +252,5 @@ __all__ = [
     "uma",
     "umi",
     "watts_to_dbm",
+    "wrong_vote_probability",
 ]

@@ -121,7 +121,7 @@ def aircomp_seconds_per_element(
     draw: ChannelDraw,
     active: ArrayLike | None = None,
     *,
-    elements_per_symbol: int = 1,
+    elements_per_symbol: float = 1,
     subcarrier_hz: float = SUBCARRIER_HZ,
     symbol_seconds: float = SYMBOL_SECONDS,
 ) -> FloatArray:
@@ -141,15 +141,15 @@ def aircomp_seconds_per_element(
     Args:
         draw: channels.
         active: [..., clients], whether each client uploads. None means all upload.
-        elements_per_symbol: 1, or 2 on I and Q.
+        elements_per_symbol: 1; 2 on I and Q; or 1/2 if an element takes two symbols.
         subcarrier_hz: Delta_f, > 0.
         symbol_seconds: t_s, > 0.
 
     Returns:
         [..., clients]; 0 for inactive clients.
     """
-    if elements_per_symbol not in (1, 2):
-        raise ValueError(f"elements_per_symbol is {elements_per_symbol}: choose 1 or 2.")
+    if elements_per_symbol not in (0.5, 1, 2):
+        raise ValueError(f"elements_per_symbol is {elements_per_symbol}: choose 1, 2 or 0.5.")
     for name, value in (
         ("subcarrier_hz", subcarrier_hz),
         ("symbol_seconds", symbol_seconds),

@@ -28,14 +28,14 @@ class Simultaneous(Access):
     Args:
         power: fraction of its maximum power that each client sends on average, >= 0: one number, or
             [..., clients], e.g. from ``solvers.OverTheAir``.
-        elements_per_symbol: 1, or 2 on I and Q.
+        elements_per_symbol: 1; 2 on I and Q; or 1/2 if an element takes two symbols.
         subcarrier_hz: Delta_f, > 0.
         symbol_seconds: t_s, > 0.
         decision: what the service reports as its decision.
     """
 
     power: FloatArray | float = 1.0
-    elements_per_symbol: int = 1
+    elements_per_symbol: float = 1
     subcarrier_hz: float = SUBCARRIER_HZ
     symbol_seconds: float = SYMBOL_SECONDS
     decision: Decision = NOTHING_DECIDED

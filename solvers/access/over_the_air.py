@@ -7,7 +7,7 @@ from typing import Literal
 
 import numpy as np
 
-from channels import Access, ChannelDraw, Decision, Load, Service, Simultaneous, Stream
+from channels import Access, ChannelDraw, Decision, Load, Network, Service, Simultaneous, Stream
 from channels.air_sums import air_sum
 from channels.arrays import BoolArray, ComplexArray, FloatArray, IntArray
 from channels.cells import smallest_by_cell
@@ -18,8 +18,9 @@ from solvers.load_rows import cell_rows, channel_rows
 
 MOST_ALIGNED = 2000
 """Largest number of clients of a cell with ``mmse``, whose solver needs a matrix of all pairs."""
-AirConvention = Literal["published", "physical", "mmse"]
-"""Definition of power and noise, with channel inversion or (``mmse``) least mean squared error."""
+AirConvention = Literal["published", "physical", "mmse", "one-bit", "majority"]
+"""Definition of power and noise: channel inversion, least mean squared error (``mmse``), signs over
+inverted channels (``one-bit``) or signs by energy without channel knowledge (``majority``)."""
 
 
 @dataclass(frozen=True)
@@ -32,7 +33,8 @@ class OverTheAir(Access):
     as in ``physical``, and precoders and beamformers have the least mean squared error
     (:func:`solvers.align_transmitters`): several clients may send at their maximum power. Powers
     are those of updates of equal root mean square, 1 in the ``published`` convention; beamformers
-    are those of these updates.
+    are those of these updates. Signs are sent as in ``physical`` with ``one-bit``; with
+    ``majority`` a client sends at the fraction q_i / max q of its power, without beamformers.
 
     >>> import channels
     >>> import solvers
@@ -47,7 +49,7 @@ class OverTheAir(Access):
         times: symbols and subcarriers.
         convention: definition of power and noise, and whether precoders invert the channels.
         backend: beamforming method; None for random directions, of which each block has its own.
-            It has no effect with ``mmse``.
+            It has no effect with ``mmse`` and ``majority``.
         starts: number of random starts with ``mmse``; None for the default.
         correlation: correlation of the updates of any two clients that ``mmse`` assumes.
         unbiased_sum: whether ``mmse`` keeps what all updates have in common without bias.
@@ -110,10 +112,13 @@ class OverTheAir(Access):
         weights = np.where(sends, weights, 0.0)
         total = network.over_cells(np.add, weights)[..., network.cell_of]
         weights = np.divide(weights, total, out=np.zeros_like(weights), where=total > 0)
+        beamformers: ComplexArray | None
         if self.convention == "mmse":
             beamformers, power = self._aligned(draw, weights)
+        elif self.convention == "majority":
+            beamformers, power = None, vote_power(weights, network)
         else:
-            beamformers, power = self._inverted(draw, weights, self.convention)
+            beamformers, power = self._inverted(draw, weights, inversion(self.convention))
         decision = Decision(powers_w=power * network.transmit_power_w, beamformers=beamformers)
         return replace(self.times, power=power, decision=decision)
 
@@ -134,7 +139,7 @@ class OverTheAir(Access):
             1.0,
             snr_db=draw.snr_db,
             convention=convention,
-            elements_per_symbol=self.times.elements_per_symbol,
+            elements_per_symbol=int(self.times.elements_per_symbol),
         )
         weights, scales = (np.broadcast_to(x, draw.h.shape[:-1]) for x in (weights, scales))
         beamformers = self._beamformers(draw, scales)
@@ -156,7 +161,7 @@ class OverTheAir(Access):
     def _beamformers(self, draw: ChannelDraw, scales: FloatArray) -> ComplexArray:
         """Beamformers [..., cells, antennas]."""
         blocks = draw.h.shape[:-2]
-        if self.backend is None or self.convention == "physical" or not blocks:
+        if self.backend is None or self.convention != "published" or not blocks:
             return cell_beamformers(draw, scales, self.backend)
         # In this convention a receiver uses the same ones, which depend on the size of the batch in
         # their last bits: solve one block at a time, as a receiver does.
@@ -165,6 +170,20 @@ class OverTheAir(Access):
             for block in np.ndindex(blocks)
         ]
         return np.stack(beamformers).reshape(*blocks, *beamformers[0].shape)
+
+
+def inversion(convention: AirConvention) -> Convention:
+    """Definition of power and noise in a convention that inverts the channels."""
+    return "published" if convention == "published" else "physical"
+
+
+def vote_power(weights: FloatArray, network: Network) -> FloatArray:
+    """Fractions [..., clients] of the maximum power with which clients vote by energy.
+
+    They are q_i / max q over the cell, so that votes count by their weights [..., clients].
+    """
+    highest = network.over_cells(np.maximum, weights)[..., network.cell_of]
+    return np.divide(weights, highest, out=np.zeros_like(weights), where=weights > 0)
 
 
 def cell_beamformers(

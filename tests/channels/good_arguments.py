@@ -188,6 +188,11 @@ GOOD = {name: SERVED for name in METHODS if name.endswith("serve")} | {
     "uma": {"cells": 2, "clients": 4, "stream": Stream(1), "reuse_factor": 1},
     "umi": {"cells": 2, "clients": 4, "stream": Stream(1), "reuse_factor": 3},
     "watts_to_dbm": {"power_w": 0.2},
+    "wrong_vote_probability": {
+        "power_for": [3.0, 1.0],
+        "power_against": [1.0, 0.0],
+        "antennas": 2,
+    },
     "align_transmitters": {
         "h": H,
         "weights": np.ones(3),

@@ -65,3 +65,14 @@ def test_the_sweep_of_conventions_trains(files, capsys):
     assert errors[0] == 0
     for low, high in zip(errors[1::2], errors[2::2], strict=True):
         assert low > high > 0
+
+
+def test_votes_are_lost_less_often_with_power_and_antennas(files, capsys):
+    runpy.run_path("aircomp_votes.py")
+    chances = np.array(
+        [re.findall(r"(\S+) % \(", line) for line in capsys.readouterr().out.splitlines()], float
+    )
+    assert chances.shape == (4, 2)
+    assert (np.diff(chances, axis=0) < 0).all()
+    assert (chances[:, 1] < chances[:, 0]).all()
+    assert chances[-1, 0] == pytest.approx(100 * (1 + 60) / (2 + 60 + 240), abs=0.1)

@@ -49,6 +49,7 @@ RUNS = [
     ("hfedavg", {"cells": 2, "uplink": "ofdma", "allocation": "optimal"}),
     ("fedavg", {"validation_fraction": 0.1, "metric": "macro-f1", "cutoff_seconds": 1.0}),
     ("fadamgc", {"uplink": "aircomp"}),
+    ("fedavg", {"uplink": "aircomp", "convention": "majority"}),
     ("fedbuff", {"buffer": 2, "max_staleness": 3}),
     ("hfedavg", {"cells": 2, "schedule": "buffered", "buffer": 1}),
     ("fedavg", {"sessions": 2}),

@@ -48,6 +48,8 @@ TITLES: Mapping[str, str] = {
     "validation_loss": "validation loss",
     "air_error": "mean squared error over the air, per element",
     "air_error_predicted": "predicted mean squared error over the air, per element",
+    "air_error_votes": "wrong votes over the air, fraction of elements",
+    "air_error_votes_predicted": "predicted wrong votes over the air, fraction of elements",
 }
 COSTS = frozenset(n for n in TITLES if not n.endswith(("accuracy", "loss")) and "error" not in n)
 """Fields that are known also if the model has diverged."""

@@ -13,6 +13,7 @@ from wirelessfl.config import Config
 
 BUFFERED = {"schedule": "buffered"}
 MMSE = {"uplink": "aircomp", "convention": "mmse"}
+MAJORITY = {"uplink": "aircomp", "convention": "majority"}
 REFUSALS: list[tuple[str, dict[str, Any], str]] = [
     ("fedavg", {"split": "dirichlet", "samples_per_client": 9, "min_samples": 1},
      "min_samples=1 conflicts with samples_per_client=9: choose one of them, or leave"),
@@ -174,7 +175,7 @@ REFUSALS: list[tuple[str, dict[str, Any], str]] = [
      "pilot_sessions=5 conflicts with sessions=5"),
     ("fedavg", BUFFERED | {"uplink": "ofdma", "allocation": "optimal"}, "solvers.OptimalBands"),
     ("hist", MMSE | {"beamformer": "anneal"},
-     "beamformer='anneal' conflicts with convention=\"mmse\", which has its own beamformers"),
+     "beamformer='anneal' conflicts with convention=\"mmse\", which does not use them"),
     ("hist", MMSE | {"threshold": 0.1},
      "threshold=0.1 conflicts with convention='mmse', in which clients"),
     ("hist", MMSE | {"threshold": 0.0}, 'threshold=0.0 conflicts with convention="mmse"'),
@@ -209,6 +210,21 @@ REFUSALS: list[tuple[str, dict[str, Any], str]] = [
      'elements_per_symbol=1 conflicts with convention="published": choose convention "physical"'),
     ("hist", {"uplink": "aircomp", "beamformer": "random", "beamformer_starts": 3},
      'beamformer_starts=3 conflicts with beamformer="random"'),
+    *(("fedavg", MAJORITY | {name: 1},
+       f'{name}=1 conflicts with convention="majority", in which nobody needs to know the')
+      for name in ("csi_error", "phase_error_deg", "beamformer_starts")),
+    ("fedavg", MAJORITY | {"beamformer": "random"},
+     "beamformer='random' conflicts with convention=\"majority\", which does not use them"),
+    ("fedavg", MAJORITY | {"elements_per_symbol": 1},
+     'elements_per_symbol=1 conflicts with convention="majority": choose convention "physical"'),
+    ("fedavg", MAJORITY | {"threshold": 0.1},
+     "threshold=0.1 conflicts with convention='majority', in which clients"),
+    ("scaffold", MAJORITY,
+     "convention='majority' conflicts with algorithm \"scaffold\", whose tracking cannot be sent"),
+    ("hist", {"local": "fadamgc", "uplink": "aircomp", "convention": "one-bit"},
+     "convention='one-bit' conflicts with algorithm \"hist with local=fadamgc\", whose tracking"),
+    *((name, MAJORITY, f'algorithm "{name}" needs each client\'s')
+      for name in ("fedasync", "ram-fed")),
     *((name, {"assigner": "covered"}, f'"{name}", which has its own: choose')
       for name, cls in sorted(algorithm_classes().items()) if issubclass(cls, Assigner)),
 ]  # fmt: skip

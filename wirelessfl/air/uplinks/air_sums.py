@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Literal
 
 import numpy as np
 import torch
@@ -22,7 +23,7 @@ from channels.arrays import ComplexArray, FloatArray, IntArray
 from channels.precoders import Convention
 from solvers import SolverUnavailableError
 from solvers.access.least_error import cell_alignments
-from solvers.access.over_the_air import AirConvention, cell_beamformers
+from solvers.access.over_the_air import cell_beamformers
 from solvers.beamforming import BeamformerBackend
 from wirelessfl.air.uplinks.uplink import Reception, Transmission
 from wirelessfl.base.errors import ConfigError
@@ -48,7 +49,7 @@ class Precoding:
         pilot_symbols: pilot symbols of each client.
     """
 
-    convention: AirConvention
+    convention: Literal["published", "physical", "mmse"]
     elements_per_symbol: int
     csi_error: float | None
     phase_error: float
@@ -221,30 +222,20 @@ class AirReception(Reception):
         self._rms: dict[str, FloatArray] = {}
         self._held: dict[str, list[tuple[slice | IntArray, torch.Tensor]]] = {}
         self._metrics: dict[str, float] = {}
+        self.noise: dict[str, FloatArray] = {}
+        """By payload, [nodes], variance of a received element over noise and channel errors."""
+        self.shrink: dict[str, FloatArray] = {}
+        """By payload, [nodes], expected gain of a client over its weight."""
 
     def add(self, part: slice | IntArray, payloads: dict[str, torch.Tensor]) -> None:
         """Add the payloads of the clients in ``part``: [clients, elements] by payload."""
-        sent = {name: self._on_the_air(part, updates) for name, updates in payloads.items()}
+        sent = {name: self.air.on_the_air(part, updates) for name, updates in payloads.items()}
         for name, updates in sent.items():
             rms = self._rms.setdefault(name, np.zeros(len(self.air.clients)))
-            rms[part] = root_mean_square(updates) * self._fill(self.air.node[part])
+            rms[part] = root_mean_square(updates) * self.air.fill(self.air.node[part])
             if not self.precoding.exact:
                 self._held.setdefault(name, []).append((part, updates.clone()))
         super().add(part, sent)
-
-    def _on_the_air(self, part: slice | IntArray, updates: torch.Tensor) -> torch.Tensor:
-        """Return the updates, with zeros at elements that are not sent."""
-        if self.air.exchanged is None:
-            return updates
-        return updates * self.air.exchanged[self.air.node[part]]
-
-    def _fill(self, node: IntArray | int) -> FloatArray:
-        """Factor that converts a root mean square over all elements to one over sent elements."""
-        if self.air.exchanged is None:
-            return np.ones(())
-        elements = self.air.exchanged.shape[1]
-        counts: FloatArray = self.air.exchanged.sum(1).double().cpu().numpy()
-        return np.asarray(np.sqrt(elements / np.maximum(counts, 1))[node])
 
     def _while_sending(self, rms: FloatArray, elements: int) -> FloatArray:
         """Root mean squares [clients] over each client's own elements, from those over its node's.
@@ -255,7 +246,7 @@ class AirReception(Reception):
         lengths, air = self.air.lengths, self.air
         if lengths is None:
             return rms
-        sent = elements / self._fill(air.node) ** 2
+        sent = elements / air.fill(air.node) ** 2
         return np.asarray(rms * np.sqrt(np.rint(sent) / np.maximum(lengths, 1)))
 
     def finish(self, shards: Shards, payloads: Sequence[str], like: torch.Tensor) -> None:
@@ -301,6 +292,8 @@ class AirReception(Reception):
         unit, mean = air.units.get(name, 1.0), self._sums[name]
         error, biased = self._misalignment(name, airs, shards, like)
         realised, predicted = np.zeros(air.nodes), np.zeros(air.nodes)
+        self.noise[name] = np.zeros(air.nodes)
+        self.shrink[name] = np.array([over_air.shrink for over_air in airs])
         heard = set(air.node.tolist())  # nodes without senders receive nothing, not even noise
         for node, over_air in enumerate(airs):
             if node not in heard:
@@ -309,13 +302,14 @@ class AirReception(Reception):
             error[node] += error.new_tensor(unit * np.sqrt(over_air.noise_variance) * added)
             if air.exchanged is not None:
                 error[node] *= air.exchanged[node]
-            fill = float(self._fill(node)) ** 2
+            fill = float(air.fill(node)) ** 2
             realised[node] = float(error[node].double().square().mean()) * fill / unit**2
             # The expected gains of precoders that invert the channels are ``shrink`` q_i.
             off, part = (mean, 1 - over_air.shrink) if biased is None else (biased, 1.0)
             bias = part * (np.sqrt(float(off[node].double().square().mean()) * fill) / unit)
             node_rms = rms[air.node == node]
             predicted[node] = over_air.predicted_error(node_rms, bias, per_symbol)
+            self.noise[name][node] = over_air.predicted_error(node_rms, 0.0, per_symbol)
             if not np.isfinite(node_rms).all():
                 realised[node] = np.nan
         self._sums[name] = mean + error

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from importlib.util import find_spec
-from typing import Annotated, Literal, get_args
+from typing import Annotated, Any, Literal, get_args
 
 import numpy as np
 from pydantic import Field
@@ -14,13 +14,15 @@ from channels import Access, ChannelDraw, Simultaneous, snr_linear
 from channels.arrays import BoolArray
 from channels.links import SUBCARRIER_HZ, SYMBOL_SECONDS
 from channels.precoders import check_convention
+from channels.votes import RESOURCES
 from solvers import OverTheAir
-from solvers.access.over_the_air import AirConvention
+from solvers.access.over_the_air import AirConvention, inversion
 from solvers.beamforming import Anneal, BeamformerBackend, MirrorProx, Sca, Sdr
 from wirelessfl.air.uplinks.air_sums import AirReception, Precoding
 from wirelessfl.air.uplinks.uplink import Reception, Transmission, Uplink
+from wirelessfl.air.uplinks.votes import CoherentVotes, EnergyVotes, Vote
 from wirelessfl.base.errors import ConfigError
-from wirelessfl.base.needs import COHORTS, Needs, beside
+from wirelessfl.base.needs import COHORTS, Fits, Needs, beside
 
 Beamformer = Literal["anneal", "mirror_prox", "sca", "sdr", "random"]
 """Beamforming methods. Branch and bound is excluded: its result depends on the machine's load."""
@@ -29,8 +31,29 @@ _BACKENDS: dict[str, Callable[[int | None], BeamformerBackend]] = {
     backend.name: backend for backend in (Anneal, MirrorProx, Sca, Sdr)
 }
 
-INVERTING = ("physical", "published")
+INVERTING = ("physical", "published", "one-bit")
 """Conventions in which clients invert their channels."""
+PHASED = beside(
+    "convention", *INVERTING, "mmse", because=", in which nobody needs to know the channels"
+)
+"""Conventions in which phases matter."""
+
+
+def _lost_by_signs(run: Any) -> list[str]:
+    """Payloads of which a sign says too little: models, and terms that are summed over rounds."""
+    first, *others = run.settings.rule.payloads
+    lost = others if first.change else [first, *others]
+    return [payload.name for payload in lost if not payload.each]  # no sum gives each
+
+
+SIGNS = Fits(
+    lambda run, choice: choice.convention not in get_args(Vote) or not _lost_by_signs(run),
+    lambda run, _: (
+        f'conflicts with algorithm "{run.title}", whose {" and ".join(_lost_by_signs(run))} cannot '
+        'be sent as signs, unlike a change of the model: choose convention "physical"'
+    ),
+)
+"""Payloads that can be sent as signs."""
 
 
 @dataclass(frozen=True)
@@ -47,6 +70,11 @@ class AirComp(Uplink):
     et al., IEEE TWC 2020, arXiv:1812.11494, who truncate the gain of one antenna).
     With ``mmse``, they send at full power and arrive with less than their weight.
 
+    In ``one-bit`` and ``majority`` clients send the signs of their elements, and the server decides
+    a vote: by the sign of the sum over inverted channels, or by energy on one of two symbols per
+    element, without any channel knowledge. The votes are multiplied by a scale that clients send
+    error-free (:class:`wirelessfl.air.uplinks.votes.VoteReception`).
+
     Raises:
         ValueError: the convention is unknown, or does not allow ``elements_per_symbol`` or
             ``threshold``, or the beamformer's solver is not installed.
@@ -58,7 +86,13 @@ class AirComp(Uplink):
 
     convention: Annotated[
         AirConvention,
-        Field(description="power, noise and precoders; see docs/reference/over-the-air.md"),
+        Field(
+            description=(
+                "power, noise and precoders, or votes by signs (one-bit, majority); see "
+                "docs/reference/over-the-air.md"
+            )
+        ),
+        SIGNS,
     ] = "published"
     beamformer: Annotated[
         Beamformer,
@@ -68,11 +102,12 @@ class AirComp(Uplink):
                 "draws a direction; no effect with convention mmse"
             )
         ),
-        beside("convention", *INVERTING, because=", which has its own beamformers"),
+        beside("convention", *INVERTING, because=", which does not use them"),
     ] = "anneal"
     beamformer_starts: Annotated[
         int | None,
         Field(ge=1, description="random starts of the beamformer (default: the method's default)"),
+        PHASED,
         Needs(
             lambda run, choice: choice.convention == "mmse" or choice.beamformer != "random",
             'conflicts with beamformer="random": choose beamformer "anneal"',
@@ -114,8 +149,12 @@ class AirComp(Uplink):
     ] = False
     elements_per_symbol: Annotated[
         int,
-        Field(ge=1, le=2, description="elements per symbol; 2 needs convention physical or mmse"),
-        beside("convention", "physical", "mmse"),
+        Field(
+            ge=1,
+            le=2,
+            description="elements per symbol; 2 needs convention physical, mmse or one-bit",
+        ),
+        beside("convention", "physical", "mmse", "one-bit"),
     ] = 1
     csi_error: Annotated[
         float | None,
@@ -126,6 +165,7 @@ class AirComp(Uplink):
                 "client's mean channel power (default: that of pilot_symbols, 0 without)"
             ),
         ),
+        PHASED,
     ] = 0.0
     phase_error_deg: Annotated[
         float,
@@ -136,6 +176,7 @@ class AirComp(Uplink):
                 "standard deviation of the residual phase of a client's signal, in degrees"
             ),
         ),
+        PHASED,
     ] = 0.0
     subcarrier_hz: Annotated[
         float, Field(gt=0, description="subcarrier spacing Delta_f of (34), in Hz")
@@ -146,15 +187,14 @@ class AirComp(Uplink):
 
     def __post_init__(self) -> None:
         if self.convention not in get_args(AirConvention):
-            raise ValueError(
-                f"convention is {self.convention!r}: choose 'published', 'physical' or 'mmse'."
-            )
-        if self.convention != "mmse":
-            check_convention(self.convention, self.elements_per_symbol)
+            names = ", ".join(repr(name) for name in get_args(AirConvention))
+            raise ValueError(f"convention is {self.convention!r}: choose from {names}.")
+        if self.convention in INVERTING:
+            check_convention(inversion(self.convention), self.elements_per_symbol)
         elif self.threshold:
             raise ValueError(
-                f"threshold={self.threshold:g} conflicts with convention='mmse', in which clients "
-                "in a fade send at full power: choose convention='physical'."
+                f"threshold={self.threshold:g} conflicts with convention={self.convention!r}, in "
+                "which clients in a fade send at full power: choose convention='physical'."
             )
         if self.beamformer in ("sca", "sdr") and find_spec("cvxpy") is None:
             raise ValueError(
@@ -184,8 +224,9 @@ class AirComp(Uplink):
     @property
     def access(self) -> Access:
         """``solvers.OverTheAir``."""
+        majority = self.convention == "majority"
         times = Simultaneous(
-            elements_per_symbol=self.elements_per_symbol,
+            elements_per_symbol=1 / RESOURCES if majority else self.elements_per_symbol,
             subcarrier_hz=self.subcarrier_hz,
             symbol_seconds=self.symbol_seconds,
         )
@@ -198,7 +239,7 @@ class AirComp(Uplink):
     def precoding(self) -> Precoding:
         """How the signals are precoded and received."""
         return Precoding(
-            convention=self.convention,
+            convention="mmse" if self.convention == "mmse" else inversion(self.convention),
             elements_per_symbol=self.elements_per_symbol,
             csi_error=self.csi_error,
             phase_error=float(np.deg2rad(self.phase_error_deg)),
@@ -220,5 +261,9 @@ class AirComp(Uplink):
                 "uplink='aircomp' needs simultaneous uploads, and here each client uploads at a "
                 'different time: choose uplink "tdma", "ofdma" or "fixed".'
             )
+        if self.convention == "majority":
+            return EnergyVotes(air, air.draw)
         precoding = replace(self.precoding, pilot_symbols=air.pilot_symbols)
+        if self.convention == "one-bit":
+            return CoherentVotes(precoding, air, air.draw)
         return AirReception(precoding, air, air.draw)

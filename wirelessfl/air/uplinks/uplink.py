@@ -75,6 +75,20 @@ class Transmission:
         sums = np.bincount(self.node, weights, self.nodes)
         return np.asarray(weights / np.where(sums > 0, sums, 1.0)[self.node])
 
+    def on_the_air(self, part: slice | IntArray, updates: torch.Tensor) -> torch.Tensor:
+        """Updates [rows, elements] of the clients in ``part``, 0 at elements that are not sent."""
+        if self.exchanged is None:
+            return updates
+        return updates * self.exchanged[self.node[part]]
+
+    def fill(self, node: IntArray | int) -> FloatArray:
+        """Factor that converts a root mean square over all elements to one over sent elements."""
+        if self.exchanged is None:
+            return np.ones(())
+        elements = self.exchanged.shape[1]
+        counts: FloatArray = self.exchanged.sum(1).double().cpu().numpy()
+        return np.asarray(np.sqrt(elements / np.maximum(counts, 1))[node])
+
 
 def _received(value: Any, reception: Reception) -> Received:
     """Check for the means of all nodes."""

@@ -47,6 +47,11 @@ SPEEDS = Suits(
     lambda _, owner: owner.cpu_hz is None or 0 < owner.cpu_hz[0] <= owner.cpu_hz[1],
     "cpu_hz is {owner.cpu_hz}: give 0 < LOW <= HIGH, in Hz",
 )
+ESTIMATES = Needs(
+    lambda run, _: getattr(run.settings.uplink, "convention", None) != "majority",
+    'conflicts with convention="majority", in which nobody needs to know the channels: choose '
+    'convention "physical"',
+)
 FEWER = Fits(
     lambda run, owner: not run.settings.clients_known or (owner.busy_clients or 0) <= owner.clients,
     "exceeds the {owner.clients} clients: lower it",
@@ -153,7 +158,7 @@ class NetworkSection(Section):
         le=LONGEST_SECONDS,
         description="seconds from one channel block to the next, a round or edge round",
     )
-    pilot_symbols: Annotated[int | None, RADIO] = Field(
+    pilot_symbols: Annotated[int | None, RADIO, ESTIMATES] = Field(
         None,
         ge=0,
         le=10**9,
