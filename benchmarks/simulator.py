@@ -18,8 +18,9 @@ from benchmarks.timing import AT_SGEMM, Rows, interleaved, sgemm_rate, with_thre
 from benchmarks.workloads import load_samples, plain_loop
 from channels import section_vi_c
 from channels.streams import Stream
-from wirelessfl.air.delays import Delays, Elements, ShiftedExponential, Wireless, client_speeds
+from wirelessfl.air.delays import Delays, ShiftedExponential, Wireless, client_speeds
 from wirelessfl.air.plan import WholeModel
+from wirelessfl.air.traffic import Traffic
 from wirelessfl.air.uplinks.tdma import Tdma
 from wirelessfl.algorithms import assigner_of
 from wirelessfl.algorithms.fedast import FedAST
@@ -90,9 +91,10 @@ def _world(
     else:
         network = section_vi_c(1, clients, stream=Stream(0, ("network",)))
         seconds = [network.cycles_per_step / network.cpu_hz] * tasks
-        elements, stream = [Elements(199_210, 199_210)] * tasks, Stream(0, ("uploads",))
+        traffic = [Traffic(1, 1, ParamSpec({"all": (199_210,)}))] * tasks
+        stream = Stream(0, ("uploads",))
         durations = Wireless(
-            network, Tdma(), [StepCounts(STEPS)] * tasks, seconds, elements, None, stream
+            network, Tdma(), [StepCounts(STEPS)] * tasks, seconds, traffic, None, stream
         )
     schedule = BufferedScheduler([TaskPlan(REQUESTS, BUFFER, versions)] * tasks, report_every=None)
     requests = Requests(clock, durations, clients, Stream(0, ("requests",)), tasks=tasks)

@@ -47,7 +47,9 @@ class Load:
         pilot_symbols: [..., clients], pilot symbols that a client sends over the whole band before
             its local training, >= 0: the clients of a cell send theirs in turn, after
             ``start_seconds``, and all wait for the last one.
-        bits_per_element: bits of an element on digital uplinks, > 0.
+        bits_per_element: [..., clients], mean bits of an element on digital uplinks, > 0: below 32
+            where updates are compressed, with their scales and indices. Over the air, elements are
+            analog numbers, and it has no effect.
     """
 
     cycles: FloatArray
@@ -59,7 +61,7 @@ class Load:
     after_seconds: FloatArray
     deadline_seconds: FloatArray
     pilot_symbols: FloatArray
-    bits_per_element: float
+    bits_per_element: FloatArray
 
     def __repr__(self) -> str:
         """One line."""
@@ -81,7 +83,7 @@ class Load:
         after_seconds: ArrayLike = 0.0,
         deadline_seconds: ArrayLike = np.inf,
         pilot_symbols: ArrayLike = 0.0,
-        bits_per_element: float = BITS_PER_ELEMENT,
+        bits_per_element: ArrayLike = BITS_PER_ELEMENT,
     ) -> None:
         values = {
             "cycles": usual_amounts("cycles", cycles),
@@ -93,7 +95,7 @@ class Load:
             "after_seconds": usual_amounts("after_seconds", after_seconds),
             "deadline_seconds": _ends(deadline_seconds),
             "pilot_symbols": usual_amounts("pilot_symbols", pilot_symbols),
-            "bits_per_element": float(usual_amounts("bits_per_element", bits_per_element)),
+            "bits_per_element": usual_amounts("bits_per_element", bits_per_element),
         }
         for name, value in values.items():
             object.__setattr__(self, name, value)
@@ -102,14 +104,13 @@ class Load:
     def _check_shapes(self) -> None:
         shapes = self._shapes
         common_shape(shapes, shapes.values(), "one number or [..., clients] arrays that broadcast")
-        if self.bits_per_element == 0:
-            raise ValueError("bits_per_element is 0.0: give a finite number > 0.")
+        if (self.bits_per_element == 0).any():
+            raise ValueError("bits_per_element contains 0.0: give finite numbers > 0.")
 
     @property
     def _shapes(self) -> dict[str, tuple[int, ...]]:
         """Shape of each field that is given."""
-        values = {name: value for name, value in vars(self).items() if name != "bits_per_element"}
-        return {name: value.shape for name, value in values.items() if value is not None}
+        return {name: value.shape for name, value in vars(self).items() if value is not None}
 
     def check_fits(self, draw: ChannelDraw) -> None:
         """Raise unless this is a load of the clients and blocks of ``draw``.

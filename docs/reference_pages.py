@@ -312,7 +312,7 @@ def settings_page() -> list[str]:
             for flag in all_flags():
                 if flag.section == section:
                     row = flag_row(flag, None if flag.varies else flag.default, anchor=True)
-                    owners = owner_names(flag.key)
+                    owners = owner_names(flag.name) or owner_names(flag.key)
                     row[2] += f"\n\n*{escaped(owners)}*" if owners else ""
                     row[2] += explained(flag.key)
                     rows.append(row)

@@ -39,10 +39,11 @@ def test_every_compatible_pair_of_choices_runs(valid):
     some = pairwise(valid)
     covered = set().union(*(combination.pairs for combination in some))
     assert covered == set().union(*(combination.pairs for combination in valid))
-    compressed = [replace(combination, compression="top-k") for combination in some[1::2]]
+    compressed = [combination.compressed for combination in some[1::2]]
     assert {(c.schedule, c.sessions) for c in compressed} == {
         (c.schedule, c.sessions) for c in some
     }
+    assert {"none", "sign"} == {c.sent for c in compressed}
     pilots = [replace(combination, pilots=True) for combination in some[::2]]
     assert all_wrong(pilots + compressed) == []
 

@@ -83,7 +83,7 @@ Uplinks: how updates cross the air
     Reception         what takes the payloads of a round
     Failures          probability: uploads that fail
     Failing           probability: the same, with --on-failure
-    Compression       compress, bits_per_element, (compress_padded): of the downlink
+    Compression       compress, bits: of uploads and of the downlink
 
 Channels and time
     LayoutModel       build

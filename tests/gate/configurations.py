@@ -95,8 +95,19 @@ STAR = {
     "fa-nt": one("fa-nt", clients_per_round=6, tracking_clients=4),
     "fa-nt-one-variable": one("fa-nt", variables="one"),
     "poly-steps": one("fedavg", lr_schedule="poly", lr_ratio=0.1, lr_power=0.5),
-    "top-k": one("fedavg", compression="top-k", compression_keep=0.2, downlink_mbps=30.0),
-    "quantisation": one("fadamgc", compression="quantisation", compression_bits=4),
+    "top-k": one(
+        "fedavg", downlink_compression="top-k", downlink_compression_keep=0.2, downlink_mbps=30.0
+    ),
+    "quantisation": one(
+        "fadamgc", downlink_compression="quantisation", downlink_compression_bits=4
+    ),
+    "downlink-sign": one("fedavg", downlink_compression="sign", lr=0.01),
+    "uplink-top-k": one(
+        "fedavg", uplink_compression="top-k", uplink_compression_keep=0.05, error_feedback=True,
+    ),
+    "uplink-quantisation": one(
+        "scaffold", uplink_compression="quantisation", uplink_compression_bits=2,
+    ),
     "radio": one(
         "fedavg", cpu_hz=(5e8, 2e9), cycles_per_step=2e6, snr_db=10.0, path_gain_db=(-5.0, 5.0),
         fading="rician", rician_k_db=3.0, antenna_correlation=0.4, antennas=4, bandwidth_hz=5e6,
@@ -247,12 +258,13 @@ SUBMODELS = {
         "ra-fed", **WIDE, masks="covered", budget="deadline", deadline=0.01, uplink="ofdma"
     ),
     "ra-fed-fastest": one("ra-fed", **WIDE, masks="covered", budget="fastest", min_coverage=2),
-    "ra-fed-top-k": one("ra-fed", **WIDE, compression="top-k"),
+    "uplink-sign": one("ra-fed", **WIDE, uplink_compression="sign", error_feedback=True),
+    "ra-fed-top-k": one("ra-fed", **WIDE, downlink_compression="top-k"),
     "ram-fed": one("ram-fed", **WIDE, clients_per_round=5, client_states="memory"),
     "ram-fed-fastest": one("ram-fed", **WIDE, budget="fastest", min_coverage=3, masks="covered"),
     "ram-fed-lenet5": one(
         "ram-fed", rounds=2, model="lenet5", given_data=given.small_images,
-        compression="quantisation", lr=0.01,
+        downlink_compression="quantisation", lr=0.01,
     ),
 }  # fmt: skip
 
@@ -450,7 +462,7 @@ SCHEDULES = {
     ),
     "cells-cloud-lr": one("hfedavg", "resumed", **SLOW_CELLS, cells=4, buffer=2, cloud_lr=0.5),
     "buffered-top-k": one(
-        "fadamgc", "resumed", **ASYNCHRONOUS, compression="top-k", downlink_mbps=2.0
+        "fadamgc", "resumed", **ASYNCHRONOUS, downlink_compression="top-k", downlink_mbps=2.0
     ),
     "buffered-fedadam-poly": one("fedadam", **ASYNCHRONOUS, lr_schedule="poly", lr_ratio=0.1),
     "buffered-tasks-air": one(
@@ -528,7 +540,7 @@ ANSWERS = {
         "plan --config CONFIG --rounds 2", cells=2, **ON_THE_MAP,
     ),
     "plan-star": asked(
-        "scaffold", "plan --config CONFIG --json", clients_per_round=4, compression="top-k"
+        "scaffold", "plan --config CONFIG --json", clients_per_round=4, downlink_compression="top-k"
     ),
     "plan-widths": asked(
         "ra-fed", "plan --config CONFIG --json", capacities=(1.0, 0.5), hidden=(24,)

@@ -1,7 +1,6 @@
 """``python -m tests.product``: run every combination and write docs/reference/combinations.md."""
 
 import sys
-from dataclasses import replace
 from pathlib import Path
 
 from rich.progress import track
@@ -15,8 +14,7 @@ PAGE = Path(__file__).parents[2] / "docs" / "reference" / "combinations.md"
 def main() -> int:
     """Run all combinations and write the page; returns 1 if a run or a refusal is wrong."""
     every = combinations()
-    valid = [c for c in every if c.refusal() is None]
-    every += [replace(c, compression="top-k", pilots=True) for c in valid]
+    every += [c.compressed for c in every if c.refusal() is None]
     every += by_seconds()
     shown = track(every, "combinations", disable=not sys.stderr.isatty())
     bad = [f"{combination}: {found}" for combination in shown if (found := wrong(combination))]

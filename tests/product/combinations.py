@@ -67,6 +67,7 @@ class Combination:
         sessions: whether clients join and leave.
         assigner: name of the assigner; None for that of the algorithm, or full models.
         compression: name of the downlink compression; every combination works with each.
+        sent: name of the uplink compression, with error feedback.
         deadline: seconds that limit the submodels of clients; None for those of capacities.
         pilots: whether clients send pilots, over uplinks with a radio channel.
     """
@@ -77,6 +78,7 @@ class Combination:
     sessions: bool = False
     assigner: str | None = None
     compression: str = "none"
+    sent: str = "none"
     deadline: float | None = None
     pilots: bool = False
 
@@ -97,10 +99,12 @@ class Combination:
             self.algorithm,
             schedule=self.schedule,
             uplink=self.uplink,
-            compression=self.compression,
+            downlink_compression=self.compression,
+            uplink_compression=self.sent,
             **(SMALL | under | (CELLS if cells else {}) | (SESSIONS if self.sessions else {})),
             **({} if self.assigner is None else {"assigner": self.assigner}),
             **({} if out is None else {"out": out}),
+            **({} if self.sent == "none" else {"error_feedback": True}),
             **({"budget": "deadline", "deadline": self.deadline} if self.deadline else {}),
             **({"pilot_symbols": 8} if self.pilots and self.uplink != "fixed" else {}),
         )
@@ -108,6 +112,13 @@ class Combination:
     def refusal(self) -> str | None:
         """The reason why the combination is refused; None if it is valid."""
         return _refusal(self)
+
+    @property
+    def compressed(self) -> Combination:
+        """The same with compression of models, and of their changes where it is not refused."""
+        models = replace(self, compression="top-k", pilots=True)
+        both = replace(models, sent="sign")
+        return models if both.refusal() is not None else both
 
     @property
     def pairs(self) -> frozenset[tuple[Any, ...]]:

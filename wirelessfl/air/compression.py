@@ -1,17 +1,18 @@
-"""Compression of the model on the downlink: interface and built-in methods.
+"""Compression of what is sent, up or down: interface and built-in methods.
 
-The compression operator C of RA-Fed: clients start from C(theta), restricted to their mask.
-
-The proofs in the supplement of RA-Fed (KDD '23) use C and its relative error w_2,
-||C(theta) - theta|| <= w_2 ||theta||, but do not specify C. Without compression C is the identity.
+On the uplink a method compresses the change of the model that a client sends; on the downlink it
+is the operator C of RA-Fed: clients start from C(theta), restricted to their mask. The proofs in
+the supplement of RA-Fed (KDD '23) use C and its relative error w_2, ||C(theta) - theta|| <= w_2
+||theta||, but do not specify C. Without compression C is the identity.
 """
 
 from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, Any
 
 import numpy as np
 import torch
@@ -20,10 +21,18 @@ from pydantic import Field
 from channels.arrays import IntArray
 from channels.streams import Stream
 from channels.validation import whole_number
-from wirelessfl.base.guard import UnfitError, described, number, returns
+from wirelessfl.base.errors import ConfigError
+from wirelessfl.base.guard import UnfitError, described, returns
+from wirelessfl.base.import_paths import path_of
+from wirelessfl.base.needs import Suits
 from wirelessfl.base.registry import Choice, Kind
 from wirelessfl.base.rows import BITS_PER_ELEMENT
 from wirelessfl.models.submodels import ParamSpec
+
+RESIDUAL = "uplink_residual"
+"""Name of what a client's compressed uploads have left out, with error feedback."""
+MOST_BITS = BITS_PER_ELEMENT
+"""Bits of a quantised element with which it is sent as it is."""
 
 
 def _compressed(value: Any, compression: Compression, flat: torch.Tensor, *_: Any) -> torch.Tensor:
@@ -42,87 +51,74 @@ def _compressed(value: Any, compression: Compression, flat: torch.Tensor, *_: An
     return result
 
 
+def _bits(value: Any, compression: Compression, lengths: IntArray, *_: Any) -> IntArray:
+    """Check for whole bits of the shape of ``lengths``."""
+    required = f"an array of whole numbers >= 0 of the shape of lengths, {list(lengths.shape)}"
+    whole = isinstance(value, np.ndarray) and value.dtype.kind in "iu"
+    if not whole or value.shape != lengths.shape or (value < 0).any():
+        raise UnfitError(described(value), required)
+    return np.asarray(value, dtype=np.int64)
+
+
 @dataclass(frozen=True)
 class Compression(Choice, ABC):
-    """Base class of all compression methods: the received model and its downlink bits."""
+    """Base class of all compression methods: what is received of a vector, and its bits."""
 
     name = "compression"
 
-    identity: ClassVar[bool] = False
-    """Whether C is the identity, so that rounds may skip it."""
+    def __init_subclass__(cls) -> None:
+        """Refuse the members of earlier versions, which nothing would call."""
+        super().__init_subclass__()
+        for member in ("bits_per_element", "compress_padded"):
+            if member in vars(cls):
+                raise ConfigError(
+                    f"{path_of(cls)} defines {member}, which would be ignored: define "
+                    "compress(flat, lengths, spec, streams) and bits(lengths, spec)."
+                )
 
     @returns(_compressed)
     @abstractmethod
-    def compress(self, flat: torch.Tensor, spec: ParamSpec, stream: Stream) -> torch.Tensor:
-        """Return C(theta) of each node in new memory; non-finite values do not change.
-
-        Args:
-            flat: theta, [nodes, P] float32.
-            spec: spec of the full model; its size is P.
-            stream: random stream of this round. The draws of a node depend only on its row, and
-                are the same on every device.
-
-        Returns:
-            [nodes, P] float32.
-        """
-
-    @returns(_compressed)
-    def compress_padded(
-        self, flat: torch.Tensor, lengths: IntArray, spec: ParamSpec, stream: Stream
+    def compress(
+        self, flat: torch.Tensor, lengths: IntArray, spec: ParamSpec, streams: Sequence[Stream]
     ) -> torch.Tensor:
-        """Return C(theta) of nodes with submodels of different sizes, whose padding is zero.
-
-        A method that depends on the number of elements overrides this.
+        """Return C(x) of each row in new memory; non-finite values do not change.
 
         Args:
-            flat: theta, [nodes, P_max] float32.
-            lengths: [nodes], number of elements that each node sends.
-            spec: spec of the padded submodels; its size is P_max.
-            stream: as for ``compress``.
+            flat: x of each client or node, [rows, P] float32; padding of submodels is 0, and what
+                is returned there has no effect.
+            lengths: [rows], number of elements that each sends: P, or those of its submodel.
+            spec: spec of the rows; its size is P.
+            streams: [rows], random stream of each row, from which all its numbers are drawn on the
+                CPU, so that a row depends neither on the others nor on the device.
 
         Returns:
-            [nodes, P_max] float32.
+            [rows, P] float32.
         """
-        return self.compress(flat, spec, stream)
 
-    @property
-    def used(self) -> Compression | None:
-        """This method; None if it changes nothing."""
-        return None if self.identity else self
-
-    @returns(number())
+    @returns(_bits)
     @abstractmethod
-    def bits_per_element(self, spec: ParamSpec) -> float:
-        """Mean downlink bits per element of the model or a submodel.
+    def bits(self, lengths: IntArray, spec: ParamSpec) -> IntArray:
+        """Bits that are sent for vectors of these lengths, with scales and indices.
 
         Args:
+            lengths: [...], number of elements of the vectors.
             spec: spec of the full model.
+
+        Returns:
+            [...], whole bits; 0 for vectors without elements.
         """
 
 
-def sent_vectors(sends: int, compression: Compression | None, spec: ParamSpec) -> float:
-    """Number of 32-bit vectors sent to a client; a compressed model counts as less than 1.
+def relative_errors(before: torch.Tensor, after: torch.Tensor) -> torch.Tensor:
+    """||C(x) - x|| / ||x|| of each row, [rows] float64; 0 for x = 0, NaN if x has diverged.
 
     Args:
-        sends: number of vectors with the model.
-        compression: compression of the model; None for no compression.
-        spec: spec of the full model.
-    """
-    if compression is None:
-        return float(sends)
-    return sends + (compression.bits_per_element(spec) / BITS_PER_ELEMENT - 1)
-
-
-def relative_error(before: torch.Tensor, after: torch.Tensor) -> float:
-    """w_2 = ||C(x) - x|| / ||x||, maximum over the nodes; 0 for x = 0, NaN if x has diverged.
-
-    Args:
-        before: x, [nodes, P].
-        after: C(x), [nodes, P].
+        before: x, [rows, P].
+        after: C(x), [rows, P].
     """
     error = torch.linalg.vector_norm(after - before, dim=-1, dtype=torch.float64)
     norm = torch.linalg.vector_norm(before, dim=-1, dtype=torch.float64)
-    return float(torch.where(norm == 0, 0.0, error / norm).max())
+    return torch.where(norm == 0, 0.0, error / norm)
 
 
 @dataclass(frozen=True)
@@ -131,15 +127,15 @@ class Uncompressed(Compression):
 
     name = "none"
 
-    identity: ClassVar[bool] = True
-
-    def compress(self, flat: torch.Tensor, spec: ParamSpec, stream: Stream) -> torch.Tensor:
+    def compress(
+        self, flat: torch.Tensor, lengths: IntArray, spec: ParamSpec, streams: Sequence[Stream]
+    ) -> torch.Tensor:
         """Return a copy."""
         return flat.clone()
 
-    def bits_per_element(self, spec: ParamSpec) -> float:
-        """32 bits."""
-        return BITS_PER_ELEMENT
+    def bits(self, lengths: IntArray, spec: ParamSpec) -> IntArray:
+        """32 bits per element."""
+        return np.asarray(BITS_PER_ELEMENT * lengths)
 
 
 @dataclass(frozen=True)
@@ -148,7 +144,9 @@ class Quantisation(Compression):
 
     As in QSGD (Alistarh et al., NeurIPS 2017), each element is rounded to one of the two nearest
     levels, with probabilities that preserve its mean. Here the 2^(bits - 1) - 1 levels on each side
-    of 0 extend to the largest magnitude of the parameter tensor, not to its norm.
+    of 0 extend to the largest magnitude of the parameter tensor, not to its norm; each tensor has a
+    scale of 32 bits. With 1 bit, the two levels are the largest magnitude and its negative. With 32
+    bits, the numbers are sent as they are, without scales.
 
     Raises:
         TypeError: ``compression_bits`` is not an integer.
@@ -158,23 +156,28 @@ class Quantisation(Compression):
     name = "quantisation"
 
     compression_bits: Annotated[
-        int, Field(ge=2, le=16, description="bits per element, sign included")
+        int, Field(ge=1, le=MOST_BITS, description="bits per element, sign included")
     ] = 8
 
     def __post_init__(self) -> None:
-        if not 2 <= whole_number("compression_bits", self.compression_bits) <= 16:
+        if not 1 <= whole_number("compression_bits", self.compression_bits) <= MOST_BITS:
             raise ValueError(
-                f"compression_bits is {self.compression_bits}: give 2 to 16 bits per element."
+                f"compression_bits is {self.compression_bits}: give 1 to {MOST_BITS} bits per "
+                "element."
             )
 
     @property
     def levels(self) -> int:
         """Number of levels on each side of 0."""
-        return (1 << (self.compression_bits - 1)) - 1
+        return max(1, (1 << (self.compression_bits - 1)) - 1)
 
-    def compress(self, flat: torch.Tensor, spec: ParamSpec, stream: Stream) -> torch.Tensor:
+    def compress(
+        self, flat: torch.Tensor, lengths: IntArray, spec: ParamSpec, streams: Sequence[Stream]
+    ) -> torch.Tensor:
         """Round each parameter tensor; tensors that are all zero or not finite do not change."""
-        draws = (stream.generator(node) for node in range(len(flat)))
+        if self.compression_bits == MOST_BITS:
+            return flat.clone()
+        draws = (stream.generator() for stream in streams)
         # Drawn on the CPU, so that all devices round identically.
         uniform = torch.stack(
             [torch.from_numpy(draw.random(spec.size, dtype="float32")) for draw in draws]
@@ -184,20 +187,24 @@ class Quantisation(Compression):
         return torch.cat([self._rounded(x, u) for x, u in parts if x.shape[-1]], -1)
 
     def _rounded(self, x: torch.Tensor, uniform: torch.Tensor) -> torch.Tensor:
-        """Round one parameter tensor x [nodes, elements] with ``uniform`` numbers in [0, 1)."""
+        """Round one parameter tensor x [rows, elements] with ``uniform`` numbers in [0, 1)."""
         # A tensor: for a Python number, GPUs multiply by its reciprocal, which rounds differently.
         levels = torch.full_like(x[:, :1], self.levels)
         scale = x.abs().amax(-1, keepdim=True)
-        # Divide by the scale first: scale / levels would underflow to 0 for the smallest scales.
-        height = x.abs() / scale * levels
-        below = height.floor()
-        level = below + (uniform < height - below)
-        rounded = x.sign() * (level / levels) * scale
+        if self.compression_bits == 1:
+            rounded = torch.where(uniform < 0.5 * (1 + x / scale), scale, -scale)
+        else:
+            # Divide by the scale first: scale / levels would underflow to 0 for the smallest.
+            height = x.abs() / scale * levels
+            below = height.floor()
+            level = below + (uniform < height - below)
+            rounded = x.sign() * (level / levels) * scale
         return torch.where((scale > 0) & (scale < math.inf), rounded, x)
 
-    def bits_per_element(self, spec: ParamSpec) -> float:
-        """``compression_bits``, plus the tensors' float32 scales averaged over all elements."""
-        return self.compression_bits + BITS_PER_ELEMENT * len(spec.shapes) / spec.size
+    def bits(self, lengths: IntArray, spec: ParamSpec) -> IntArray:
+        """``compression_bits`` per element, and a float32 scale per tensor."""
+        scales = 0 if self.compression_bits == MOST_BITS else BITS_PER_ELEMENT * len(spec.shapes)
+        return np.asarray(np.where(lengths > 0, self.compression_bits * lengths + scales, 0))
 
 
 @dataclass(frozen=True)
@@ -215,10 +222,7 @@ class TopK(Compression):
         Field(
             gt=0,
             le=1,
-            description=(
-                "fraction of the elements of the model, or of the cell's submodel, "
-                "to send; at least one"
-            ),
+            description="fraction of the elements of the model or submodel to send; at least one",
         ),
     ] = 0.1
 
@@ -228,50 +232,101 @@ class TopK(Compression):
                 f"compression_keep is {self.compression_keep}: give a fraction in (0, 1]."
             )
 
-    def compress(self, flat: torch.Tensor, spec: ParamSpec, stream: Stream) -> torch.Tensor:
-        """Keep the k largest magnitudes; of equal ones the first. ``stream`` is not used."""
-        return self.compress_padded(flat, np.full(len(flat), spec.size), spec, stream)
+    def _counts(self, lengths: IntArray) -> IntArray:
+        """Number of elements k that are sent of vectors of these lengths, a whole number."""
+        counts = np.rint(self.compression_keep * lengths).astype(np.int64)
+        return np.asarray(np.minimum(np.maximum(counts, 1), lengths))
 
-    def compress_padded(
-        self, flat: torch.Tensor, lengths: IntArray, spec: ParamSpec, stream: Stream
+    def compress(
+        self, flat: torch.Tensor, lengths: IntArray, spec: ParamSpec, streams: Sequence[Stream]
     ) -> torch.Tensor:
-        """Keep the k_j largest magnitudes of node j, for k_j = round(compression_keep |p_j|)."""
-        counts = [max(1, round(self.compression_keep * length)) for length in lengths.tolist()]
-        count = torch.tensor(counts, device=flat.device)[:, None]
+        """Keep the k_j largest magnitudes of row j; of equal ones the first."""
+        counts = np.maximum(self._counts(lengths), 1)
+        count = torch.from_numpy(counts).to(flat.device)[:, None]
         # NaN ranks first, like infinity, so that divergence stays visible.
         size = flat.abs().nan_to_num(nan=math.inf, posinf=math.inf)
-        smallest = size.topk(max(counts)).values.gather(-1, count - 1)
+        smallest = size.topk(int(counts.max())).values.gather(-1, count - 1)
         above, equal = size > smallest, size == smallest
         ties = count - above.sum(-1, keepdim=True)
         kept = above | (equal & (equal.cumsum(-1, dtype=torch.int32) <= ties))
         return torch.where(kept, flat, 0.0)
 
-    def bits_per_element(self, spec: ParamSpec) -> float:
-        """Bits of the cheapest of three formats, if kept elements are spread evenly over the model.
+    def bits(self, lengths: IntArray, spec: ParamSpec) -> IntArray:
+        """Bits of the shortest of three formats of the k elements.
 
-        Formats: values with indices of ceil(log2 P) bits; values and a bitmap; all elements.
+        Formats: values with indices of ceil(log2 P) bits; values and a bitmap; all elements. Of 650
+        elements, ``compression_keep`` 0.01 sends 6 values and 6 indices of 10 bits, 252 bits.
         """
-        indices = self.compression_keep * (BITS_PER_ELEMENT + (spec.size - 1).bit_length())
-        bitmap = self.compression_keep * BITS_PER_ELEMENT + 1
-        return min(indices, bitmap, float(BITS_PER_ELEMENT))
+        counts = self._counts(lengths)
+        width = np.ceil(np.log2(np.maximum(lengths, 1))).astype(np.int64)
+        indices, bitmap = counts * (BITS_PER_ELEMENT + width), counts * BITS_PER_ELEMENT + lengths
+        return np.asarray(np.minimum(np.minimum(indices, bitmap), BITS_PER_ELEMENT * lengths))
 
 
-COMPRESSIONS: Kind[Compression] = Kind(
-    "compression",
+@dataclass(frozen=True)
+class Sign(Compression):
+    """The signs, times the mean magnitude: s sign(x), s = ||x||_1 / P; 1 bit per element, biased.
+
+    Scaled signs (Karimireddy et al., ICML 2019) have the least error of all s sign(x). One scale of
+    32 bits serves the whole vector; 0 counts as positive.
+    """
+
+    name = "sign"
+
+    def compress(
+        self, flat: torch.Tensor, lengths: IntArray, spec: ParamSpec, streams: Sequence[Stream]
+    ) -> torch.Tensor:
+        """Scaled signs; rows that are not finite do not change."""
+        count = torch.from_numpy(np.maximum(lengths, 1)).to(flat.device)[:, None]
+        scale = (flat.abs().sum(-1, keepdim=True, dtype=torch.float64) / count).to(flat.dtype)
+        return torch.where(scale.isfinite(), torch.where(flat < 0, -scale, scale), flat)
+
+    def bits(self, lengths: IntArray, spec: ParamSpec) -> IntArray:
+        """1 bit per element, and the float32 scale."""
+        return np.asarray(np.where(lengths > 0, lengths + BITS_PER_ELEMENT, 0))
+
+
+DIGITAL = Suits(
+    lambda run, _: run.uplink.gives == "each",
+    'uplink_compression="{run.settings.tables[uplink_compression][name]}" conflicts with uplink '
+    '"{run.uplink.title}", over which elements are sent as analog numbers, not as bits: choose '
+    'uplink "tdma", "ofdma" or "fixed"',
+)
+CHANGES = Suits(
+    lambda run, _: run.settings.rule.payloads[0].change,
+    'uplink_compression="{run.settings.tables[uplink_compression][name]}" conflicts with algorithm '
+    '"{run.title}", whose clients send models, not changes of models: choose an algorithm such as '
+    "fedbuff",
+)
+"""Uploads whose first payload is the change of the client's model."""
+UPLINK_COMPRESSIONS: Kind[Compression] = Kind(
+    "uplink_compression",
+    __name__,
+    Compression,
+    default="none",
+    table=(DIGITAL, CHANGES),
+    text="compression of the changes of the model that clients send",
+    prefix="uplink_",
+)
+"""All compression methods, for uploads."""
+DOWNLINK_COMPRESSIONS: Kind[Compression] = Kind(
+    "downlink_compression",
     __name__,
     Compression,
     default="none",
     text="compression of the model on the downlink",
+    prefix="downlink_",
 )
-"""All compression methods of the downlink."""
+"""All compression methods, for the downlink."""
 
 
 __all__ = [
-    "COMPRESSIONS",
+    "DOWNLINK_COMPRESSIONS",
+    "UPLINK_COMPRESSIONS",
     "Compression",
     "Quantisation",
+    "Sign",
     "TopK",
     "Uncompressed",
-    "relative_error",
-    "sent_vectors",
+    "relative_errors",
 ]

@@ -15,12 +15,12 @@ from channels.streams import Stream
 from wirelessfl.air.durations import (
     PUBLISHED_STEP_SECONDS,
     Delays,
-    Elements,
     ShiftedExponential,
     StepSeconds,
     Wireless,
     client_speeds,
 )
+from wirelessfl.air.traffic import Traffic
 from wirelessfl.air.uplinks import Uplink
 from wirelessfl.base.errors import ConfigError
 from wirelessfl.base.guard import instance, returns
@@ -38,14 +38,14 @@ class TaskCosts:
         steps: steps per request of each client.
         step_seconds: setting ``step_seconds``; None if a step takes its cycles / CPU speed.
         seconds: seconds per step by client.
-        elements: elements sent for a full model.
+        traffic: bits of uploads and downloads.
     """
 
     dataset: str
     steps: StepCounts
     step_seconds: float | None
     seconds: FloatArray | StepSeconds
-    elements: Elements
+    traffic: Traffic
 
     @property
     def local_steps(self) -> int:
@@ -182,7 +182,7 @@ class WirelessDelays(DelayModel):
             scene.uplink,
             [task.steps for task in scene.tasks],
             [task.seconds for task in scene.tasks],
-            [task.elements for task in scene.tasks],
+            [task.traffic for task in scene.tasks],
             scene.downlink_bps,
             scene.stream.child("uploads"),
             scene.pilot_symbols,
@@ -195,7 +195,6 @@ __all__ = [
     "DelayModel",
     "DelayScene",
     "Delays",
-    "Elements",
     "ShiftedExponential",
     "StepSeconds",
     "TaskCosts",

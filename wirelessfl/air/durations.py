@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -14,13 +14,10 @@ from channels import Access, ChannelDraw, Load, Network, Rates, snr_linear
 from channels.arrays import FloatArray, IntArray
 from channels.indexed import BLOCK, Draws, exponential
 from channels.streams import Stream
-from wirelessfl.air.compression import Compression, sent_vectors
+from wirelessfl.air.traffic import Traffic
 from wirelessfl.air.uplinks import Uplink
 from wirelessfl.air.uplinks.checked import checked_access, serving
 from wirelessfl.base.guard import number, reals, returns
-from wirelessfl.base.rows import BITS_PER_ELEMENT
-from wirelessfl.models.submodels import ParamSpec
-from wirelessfl.training.rules import ClientRule
 from wirelessfl.training.steps import StepCounts
 
 PUBLISHED_STEP_SECONDS = {
@@ -42,32 +39,6 @@ def client_speeds(clients: int, stream: Stream) -> FloatArray:
     ends = np.round(np.cumsum(SHARES) * clients).astype(int)
     factors = np.repeat(SPEEDS, np.diff(ends, prepend=0))
     return np.asarray(stream.generator().permutation(factors))
-
-
-class Elements(NamedTuple):
-    """Number of elements sent for a full model.
-
-    Args:
-        up: elements of an update, over all of its payloads.
-        down: elements sent to a client; those of a compressed model count by their bits.
-    """
-
-    up: int
-    down: float
-
-    @classmethod
-    def of(
-        cls, rule: ClientRule, spec: ParamSpec, compression: Compression | None = None
-    ) -> Elements:
-        """Elements of the clients' rule of an algorithm.
-
-        Args:
-            rule: what is sent in both directions.
-            spec: spec of the full model.
-            compression: compression of the model that clients receive; None for no compression.
-        """
-        down = sent_vectors(len(rule.sends), compression, spec)
-        return cls(spec.size * len(rule.payloads), spec.size * down)
 
 
 @dataclass(frozen=True, eq=False)
@@ -203,7 +174,7 @@ class Wireless(Delays):
         uplink: multiple access of the band.
         steps: [tasks], tau_m of each client.
         step_seconds: [tasks], seconds per step by client.
-        elements: [tasks], elements sent for a full model.
+        traffic: [tasks], bits of uploads and downloads.
         downlink_bps: rate to each client; None if the downlink takes no time.
         stream: random stream of the channels.
         pilot_symbols: pilot symbols of each client before its upload.
@@ -213,7 +184,7 @@ class Wireless(Delays):
     uplink: Uplink
     steps: Sequence[StepCounts]
     step_seconds: Sequence[FloatArray | StepSeconds]
-    elements: Sequence[Elements]
+    traffic: Sequence[Traffic]
     downlink_bps: float | None
     stream: Stream
     pilot_symbols: int = 0
@@ -254,7 +225,7 @@ class Wireless(Delays):
     def _down_seconds(self, task: int) -> float:
         if self.downlink_bps is None:
             return 0.0
-        return self.elements[task].down * BITS_PER_ELEMENT / self.downlink_bps
+        return self.traffic[task].whole_down / self.downlink_bps
 
     def mean_seconds(self, task: int, clients: IntArray, shares: FloatArray) -> FloatArray:
         """Download, local steps, and an upload alone over the mean channel; see ``Delays``.
@@ -268,18 +239,19 @@ class Wireless(Delays):
         cost = self.step_seconds[task]
         step = cost.of(clients) if isinstance(cost, StepSeconds) else cost[clients]
         before = self._down_seconds(task) + self.steps[task].at(clients) * step
-        network, elements = self.network, self.elements[task].up
+        network, traffic = self.network, self.traffic[task]
+        lengths = shares * traffic.spec.size
         alone = network.regrouped(
             clients, network.cell_of[clients], np.ones(len(clients), dtype=np.int64)
         )
         amplitude = 10 ** (alone.path_gain_db / 20)
         h = np.repeat(amplitude[:, None], network.antennas, 1).astype(np.complex64)
         load = Load(
-            elements=shares * elements,
-            jointly=np.full(shares.shape, elements),
+            elements=traffic.payloads * lengths,
+            jointly=np.full(shares.shape, traffic.payloads * traffic.spec.size),
             start_seconds=shares * before,
             pilot_symbols=self.pilot_symbols,
-            bits_per_element=BITS_PER_ELEMENT,
+            bits_per_element=traffic.bits_per_element(lengths),
         )
         with serving(f"uplink {self.uplink.title!r}"):
             seconds = self._access.seconds(load, ChannelDraw(alone, h))
@@ -287,7 +259,7 @@ class Wireless(Delays):
 
     def bits(self, task: int, share: float = 1.0) -> float:
         """Bits of an update of a submodel with this fraction of the parameters."""
-        return share * self.elements[task].up * BITS_PER_ELEMENT
+        return self.traffic[task].up_of(share)
 
     def received_snr(self, client: int, number: int) -> float:
         """SNR ||h||^2 in the upload of request ``number``, over the whole band."""

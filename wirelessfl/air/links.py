@@ -55,7 +55,8 @@ class TrainingSettings:
         local_steps: H, local steps per edge round of all clients.
         edge_rounds: E, edge rounds per global round.
         padding: largest padded fraction of a mixed-width batch.
-        compression: compression of the model on the downlink; None for no compression.
+        uplink_compression: compression of the change of the model on the uplink; None for none.
+        downlink_compression: compression of the model on the downlink; None for none.
         cutoff_seconds: seconds after which an edge round ends without the updates that are missing;
             None if it waits for all.
         client_steps: [clients], local steps of each client; None for ``local_steps`` each.
@@ -64,7 +65,8 @@ class TrainingSettings:
     local_steps: int
     edge_rounds: int
     padding: float = PADDING
-    compression: Compression | None = None
+    uplink_compression: Compression | None = None
+    downlink_compression: Compression | None = None
     cutoff_seconds: float | None = None
     client_steps: IntArray | None = None
 

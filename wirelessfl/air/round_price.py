@@ -11,13 +11,13 @@ from numpy.typing import ArrayLike
 from channels import Access, ChannelDraw, Load, Network
 from channels.arrays import BoolArray, FloatArray, IntArray
 from channels.streams import Stream
-from wirelessfl.air.compression import sent_vectors
 from wirelessfl.air.delivery import before_failures
 from wirelessfl.air.links import AmongParticipants, Links, TrainingSettings, takes_part
 from wirelessfl.air.participants import Participants
 from wirelessfl.air.served import Served
+from wirelessfl.air.traffic import Traffic
 from wirelessfl.air.uplinks.checked import checked_access, serving
-from wirelessfl.base.rows import BITS_PER_ELEMENT, MIB_PER_ELEMENT
+from wirelessfl.base.rows import BITS_PER_ELEMENT, MIB_PER_BIT, MIB_PER_ELEMENT
 from wirelessfl.models.submodels import ClientSubmodels, ParamSpec, Submodels
 from wirelessfl.training.rules import ClientRule
 
@@ -178,10 +178,13 @@ class Pricing:
         uplink = self.links.uplink
         return before_failures(checked_access(uplink, uplink.sizing), self.links.failures)
 
-    @property
-    def downlink_vectors(self) -> float:
-        """Number of 32-bit vectors sent to a client; a compressed model counts as less than 1."""
-        return sent_vectors(len(self.rule.sends), self.settings.compression, self.spec)
+    @cached_property
+    def traffic(self) -> Traffic:
+        """Bits of uploads and downloads."""
+        settings = self.settings
+        return Traffic.of(
+            self.rule, self.spec, settings.uplink_compression, settings.downlink_compression
+        )
 
     @property
     def pilot_symbols(self) -> float:
@@ -210,13 +213,14 @@ class Pricing:
         """
         start, down = np.zeros(()), self.links.downlink_bps
         if down is not None:
-            start = BITS_PER_ELEMENT * self.downlink_vectors * length / down
+            start = self.traffic.down_bits(length) / down
         edge_rounds, deadline = self.settings.edge_rounds, self.links.uplink.deadline_seconds
         # Submodels of nodes cross the backhaul; those of clients are parts of whole models.
         whole = np.full_like(length, self.spec.size)
         backhaul = self.backhaul_seconds(length if jointly is None else whole)
         steps, cycles = self.settings.steps.at(who.clients), self.links.network.cycles_per_step
         vectors = who.vectors(self.rule)
+        bits_per_element = self.traffic.bits_per_element(length, vectors)
         return Load(
             steps * cycles * (length / self.spec.size),
             length,
@@ -227,7 +231,7 @@ class Pricing:
             after_seconds=backhaul / edge_rounds,
             deadline_seconds=np.inf if deadline is None else deadline / edge_rounds,
             pilot_symbols=self.pilot_symbols,
-            bits_per_element=BITS_PER_ELEMENT,
+            bits_per_element=bits_per_element,
         )
 
     @np.errstate(over="ignore")  # the planner refuses infinite prices
@@ -272,14 +276,16 @@ class Pricing:
         )
         # Means are over all clients of the network, including those that do not participate.
         clients, edge_rounds = self.links.network.clients, settings.edge_rounds
-        elements = load.vectors * (length + self.links.uplink.side_elements)
+        side = BITS_PER_ELEMENT * load.vectors * self.links.uplink.side_elements
+        bits = self.traffic.up_bits(length, load.vectors) + side
         if served.transmissions is not None:
-            elements = elements * served.transmissions
-        sent = float(np.atleast_2d(elements).mean(0).sum()) / clients
-        shares, mib = self.links.uplink.equal_shares, edge_rounds * MIB_PER_ELEMENT
+            bits = bits * served.transmissions
+        sent = float(np.atleast_2d(bits).mean(0).sum()) / clients
+        received = float(self.traffic.down_bits(length).sum()) / clients
+        shares, mib = self.links.uplink.equal_shares, edge_rounds * MIB_PER_BIT
         return Price(
             uplink_mib=mib * sent,
-            downlink_mib=mib * self.downlink_vectors * float(length.sum()) / clients,
+            downlink_mib=mib * received,
             backhaul_mib=2 * MIB_PER_ELEMENT * float(nodes.mean()) if self.hierarchical else 0.0,
             served=served,
             # Nodes with submodels exchange these; otherwise they exchange whole models.

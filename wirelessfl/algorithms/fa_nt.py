@@ -17,8 +17,7 @@ from wirelessfl.training.rules import State
 
 def _sent_exactly(run: Any, choice: Any) -> bool:
     """Whether clients receive the server's own model, or compare no models."""
-    compression = run.settings.compression
-    return choice.variables == "two" or compression is None or compression.identity
+    return choice.variables == "two" or run.settings.downlink_compression is None
 
 
 ONE_VARIABLE = (
@@ -35,8 +34,8 @@ ONE_VARIABLE = (
     Fits(
         _sent_exactly,
         "needs each client to receive the server's model in every round, which conflicts with "
-        "compression={run.settings.tables[compression][name]!r}: clients would compare compressed "
-        "models. Choose variables 'two', or compression 'none'",
+        "downlink_compression={run.settings.tables[downlink_compression][name]!r}: clients would "
+        "compare compressed models. Choose variables 'two', or downlink_compression 'none'",
     ),
 )
 """With one variable, a client computes the mean step of all clients from two consecutive models."""

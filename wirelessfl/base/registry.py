@@ -172,6 +172,7 @@ class Kind(Generic[C]):
         table: ``Needs``, ``Fits`` and ``Suits`` of all settings of its choices, including the name.
         text: description for help pages; empty for the name.
         heading: heading of help pages below which the choices are listed.
+        prefix: prefix of the flags of its settings, if other kinds have the same settings.
     """
 
     name: str
@@ -182,6 +183,7 @@ class Kind(Generic[C]):
     table: tuple[Needs, ...] = ()
     text: str = ""
     heading: str = "training"
+    prefix: str = ""
 
     def classes(self) -> Mapping[str, type[C]]:
         """All choices in the folder, by name."""

@@ -136,5 +136,7 @@ def finite(value: Any) -> Any:
     return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
-MIB_PER_ELEMENT = BITS_PER_ELEMENT / 8 / 2**20
+MIB_PER_BIT = 1 / 8 / 2**20
+"""MiB per bit."""
+MIB_PER_ELEMENT = BITS_PER_ELEMENT * MIB_PER_BIT
 """MiB per element."""

@@ -22,8 +22,8 @@ from channels.validation import public_path, shown
 F = TypeVar("F", bound=Callable[..., Any])
 _PRIVACY = " There is no differential privacy; your own algorithm can add noise to what it sends."
 _UPLOADS = (
-    " Uploads are not compressed: --compression quantisation is that of the downlink. An algorithm "
-    "of your own can round or sparsify what it sends: see docs/guides/compressed-uploads.md."
+    " Give --uplink-compression quantisation, top-k or sign, and --error-feedback: see "
+    "docs/guides/payloads.md."
 )
 _MOTION = (
     " Clients do not move: see --doppler-hz for fading that is correlated in time, or give a "
@@ -42,7 +42,7 @@ FOREIGN: Mapping[str, str] = {
     ),
     **dict.fromkeys(
         (
-            *("quantization", "quantize", "quantizer", "uplink_bits", "uplink_compression", "bits"),
+            *("quantization", "quantize", "quantizer", "bits"),
             *("top_k", "topk", "sparsity", "sparsification", "qsgd", "signsgd"),
         ),
         _UPLOADS,

@@ -23,6 +23,7 @@ from wirelessfl.config.choices import KINDS
 from wirelessfl.config.combinations import dropped_notes
 from wirelessfl.config.kinds import PARTS, chosen_classes, flag_names, section_homes
 from wirelessfl.config.sections import SECTIONS, WITHOUT_RESULTS
+from wirelessfl.config.synonyms import RENAMED
 from wirelessfl.config.tables import OF_FRAME, named_tables, read_toml
 
 SPAN, MOST = re.compile(r"\d{1,9}-\d{1,9}"), 4
@@ -88,7 +89,7 @@ def flags_of(owners: Iterable[tuple[str, type[Choice]]]) -> list[Flag]:
         owners: kind and class of each choice. The name of a flag does not depend on the others.
     """
     owners, taken = list(owners), section_homes()
-    names = [flag_names(owner, taken) for _, owner in owners]
+    names = [flag_names(*owner, taken) for owner in owners]
     return _flags(
         (kind, owner, {entry: name[entry.name] for entry in fields(owner)})
         for (kind, owner), name in zip(owners, names, strict=True)
@@ -126,7 +127,7 @@ def all_flags() -> tuple[Flag, ...]:
     kinds = {"algorithm": algorithm_classes()} | {k: kind.classes() for k, kind in KINDS.items()}
     owners = [(kind, cls) for kind, classes in kinds.items() for cls in classes.values()]
     taken = section_homes()
-    names = [flag_names(cls, taken) for _, cls in owners]
+    names = [flag_names(*owner, taken) for owner in owners]
     # Classes share the fields that they inherit.
     inherited: set[tuple[str, Field[Any]]] = set()
     named: list[tuple[str, type[Choice], dict[Field[Any], str]]] = []
@@ -163,7 +164,8 @@ def add_flags(
             is a list.
         types: types of some flags, by name.
     """
-    for kind in KINDS:
+    old_kinds = [old for old, new in RENAMED.items() if new in KINDS]
+    for kind in (*KINDS, *old_kinds):
         as_type = types.get(kind, _values if lists else str)
         option = "--" + kind.replace("_", "-")
         parser.add_argument(option, metavar="NAME", help=argparse.SUPPRESS, type=as_type)
@@ -171,7 +173,10 @@ def add_flags(
     flags = {flag.name: flag for flag in (*others, *all_flags())}
     for flag in flags.values():
         _add(parser, flag, lists, types.get(flag.name))
-    parser.set_defaults(settings=("algorithm", *KINDS, "task", *flags))
+    old_flags = {old: flags[new] for old, new in RENAMED.items() if new in flags}
+    for old, flag in old_flags.items():
+        _add(parser, replace(flag, name=old), lists, types.get(flag.name))
+    parser.set_defaults(settings=("algorithm", *KINDS, "task", *flags, *RENAMED))
 
 
 def _add(
@@ -263,6 +268,9 @@ def chosen_tables(
     """
     for key in ("config", "local", *(key for _, key in OF_FRAME), *KINDS):
         scout.add_argument("--" + key.replace("_", "-"), dest=key)
+    for old, new in RENAMED.items():
+        if new in KINDS:
+            scout.add_argument("--" + old.replace("_", "-"), dest=new)
     scout.add_argument("--trust", action="store_true")
     plain = [word for word in words if word not in ("-h", "--help")]
     if len(plain) < len(words) and plain[-1:] == ["all"]:

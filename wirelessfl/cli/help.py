@@ -87,7 +87,7 @@ def help_of_all() -> Iterator[tuple[str, list[Line]]]:
             for flag in flags:
                 if flag.section == section:
                     name, text = flag_line(flag, None if flag.varies else flag.default)
-                    names = owner_names(flag.key)
+                    names = owner_names(flag.name) or owner_names(flag.key)
                     entries.append((name, f"{text} ({names})" if names else text))
         yield heading, entries
     yield "several tasks", [TASK]

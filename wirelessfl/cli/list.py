@@ -80,7 +80,7 @@ def _settings(word: str) -> list[str]:
     for flag in all_flags():
         if flag.name == name:
             option, text = flag_line(flag, None if flag.varies else flag.default)
-            having = owner_names(flag.key) or f"section [{flag.section}]"
+            having = owner_names(flag.name) or owner_names(flag.key) or f"section [{flag.section}]"
             lines += [f"{option}: {text}", f"  setting {flag.key!r} of {having}"]
     return lines
 

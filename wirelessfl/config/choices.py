@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Annotated, Any, get_type_hints
 
-from wirelessfl.air.compression import COMPRESSIONS, Compression
+from wirelessfl.air.compression import DOWNLINK_COMPRESSIONS, UPLINK_COMPRESSIONS, Compression
 from wirelessfl.air.delays import DELAYS, DelayModel
 from wirelessfl.air.failures import FAILURES, Failures
 from wirelessfl.air.radio import (
@@ -51,7 +51,9 @@ class Choices:
         split: data partition.
         model: the model to train.
         lr_schedule: step size of each round.
-        compression: compression of the model that clients receive.
+        uplink_compression: compression of the changes of the model that clients send; None for
+            none.
+        downlink_compression: compression of the model that clients receive; None for none.
         select: which clients take part in a round; None in runs of tasks and of asynchronous cells.
         layout: where cells and clients are; None without a radio channel or if it is recorded.
         path_loss: path loss; None without positions.
@@ -73,7 +75,8 @@ class Choices:
     split: Annotated[Split, DATA_SPLITS]
     model: Annotated[ModelChoice, MODEL_CHOICES]
     lr_schedule: Annotated[StepSizes, STEP_SIZES]
-    compression: Annotated[Compression, COMPRESSIONS]
+    uplink_compression: Annotated[Compression | None, UPLINK_COMPRESSIONS] = None
+    downlink_compression: Annotated[Compression | None, DOWNLINK_COMPRESSIONS] = None
     select: Annotated[Selection | None, SELECTIONS] = None
     layout: Annotated[LayoutModel | None, LAYOUTS] = None
     path_loss: Annotated[PathLossModel | None, PATH_LOSSES] = None
@@ -114,7 +117,7 @@ CHOSEN = ("algorithm", *KINDS)
 """All tables with a ``name``."""
 DEFAULTS = {name: kind.default for name, kind in KINDS.items() if kind.default}
 """Default names. The algorithm determines the defaults of schedule and assignment."""
-OPTIONAL = ("assigner",)
+OPTIONAL = ("assigner", "uplink_compression", "downlink_compression")
 """Kinds without a table if the default is chosen."""
 
 

@@ -211,22 +211,31 @@ def flag_homes(owners: Mapping[str, type[Choice]]) -> dict[str, tuple[str, str]]
     homes = dict(section_homes())
     for kind in (*KINDS, "algorithm", *PARTS):
         if kind in owners:
-            names = flag_names(owners[kind], homes)
+            names = flag_names(kind, owners[kind], homes)
             homes |= {flag: (PARTS.get(kind, kind), key) for key, flag in names.items()}
     return homes
 
 
-def flag_names(owner: type[Choice], taken: Container[str]) -> dict[str, str]:
+def flag_names(kind: str, owner: type[Choice], taken: Container[str]) -> dict[str, str]:
     """The flag of each setting of a choice, by the setting's name.
 
     Args:
+        kind: kind of the choice, which may have a prefix for all of its flags.
         owner: class of the choice.
         taken: flags of earlier tables; a setting with the name of one of these or of a kind has the
             choice's name as prefix.
     """
-    prefix = owner.name.replace("-", "_")
-    names = _settings(cast(Hashable, owner))
-    return {name: f"{prefix}_{name}" if name in taken or name in KINDS else name for name in names}
+    prefix, of_kind = owner.name.replace("-", "_"), prefix_of(kind)
+    names = {name: of_kind + name for name in _settings(cast(Hashable, owner))}
+    return {
+        name: f"{prefix}_{flag}" if flag in taken or flag in KINDS else flag
+        for name, flag in names.items()
+    }
+
+
+def prefix_of(kind: str) -> str:
+    """Prefix of the flags of the settings of a kind; "" for none."""
+    return KINDS[kind].prefix if kind in KINDS else ""
 
 
 @cache
@@ -246,7 +255,7 @@ def owners(key: str) -> list[tuple[str, list[str]]]:
 
 @cache
 def _all_owners() -> Mapping[str, Mapping[str, list[str]]]:
-    """The names of the choices that have a setting, by setting and kind."""
+    """The names of the choices that have a setting, by setting (and flag) and kind."""
     owners: dict[str, dict[str, list[str]]] = {}
     having = [
         (kind, name, _settings(cast(Hashable, cls)))
@@ -259,7 +268,8 @@ def _all_owners() -> Mapping[str, Mapping[str, list[str]]]:
     ]
     for kind, name, keys in having:
         for key in keys:
-            owners.setdefault(key, {}).setdefault(kind, []).append(name)
+            for flag in {key, prefix_of(kind) + key}:
+                owners.setdefault(flag, {}).setdefault(kind, []).append(name)
     return owners
 
 

@@ -7,7 +7,9 @@ from dataclasses import asdict, dataclass, field, fields
 from typing import Any
 
 from channels.concurrency import cached_property
+from wirelessfl.air.compression import RESIDUAL
 from wirelessfl.air.radio import SectionVIC
+from wirelessfl.algorithms.algorithm import stored_vectors
 from wirelessfl.base.registry import Choice
 from wirelessfl.config.choices import CHOSEN, DEFAULTS, Choices, Regime
 from wirelessfl.config.kinds import Frame, chosen_classes, flag_homes
@@ -79,6 +81,12 @@ class Settings(Choices):
     def __getstate__(self) -> dict[str, Any]:
         """The settings without what was computed from them, for copies and pickles."""
         return {entry.name: getattr(self, entry.name) for entry in fields(self)}
+
+    @property
+    def client_vectors(self) -> tuple[str, ...]:
+        """Names of the vectors [P] that a run stores for each client."""
+        residual = (RESIDUAL,) if self.training.error_feedback else ()
+        return (*stored_vectors(self.rule), *residual)
 
     def choice(self, kind: str) -> Choice | None:
         """The choice of a kind; None if the run has none, and for sections."""

@@ -12,8 +12,9 @@ from wirelessfl.base.errors import ConfigError
 from wirelessfl.base.import_paths import is_import_path, short
 from wirelessfl.base.wording import shown
 from wirelessfl.config.choices import KINDS
-from wirelessfl.config.kinds import algorithm_settings, owners, section_homes
+from wirelessfl.config.kinds import algorithm_settings, owners, prefix_of, section_homes
 from wirelessfl.config.sections import SECTIONS
+from wirelessfl.config.synonyms import with_new_names
 from wirelessfl.data.files import dataset_title
 
 ALGORITHM = ("algorithm", "local")
@@ -82,7 +83,7 @@ def settings_by_flag(tables: Mapping[str, Any], task: str | None = None) -> dict
         Settings with an effect, as TOML has them. Names of given objects stand for the settings
         that they replace.
     """
-    tables = plain(tables)
+    tables = with_new_names(plain(tables))
     settings: dict[str, Any] = {}
     homes = section_homes()
     for section in SECTIONS:
@@ -96,7 +97,8 @@ def settings_by_flag(tables: Mapping[str, Any], task: str | None = None) -> dict
         name = str(table["name"])
         settings[kind] = name
         for key in _settings_of(kind, table):
-            flag = key if key not in taken else f"{short(name).replace('-', '_')}_{key}"
+            flag = prefix_of(kind) + key
+            flag = flag if flag not in taken else f"{short(name).replace('-', '_')}_{flag}"
             taken.add(flag)
             if key in table:
                 settings[flag] = table[key]

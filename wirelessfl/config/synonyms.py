@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 SYNONYMS: Mapping[str, tuple[str, ...]] = {
     "lr": (
@@ -111,7 +112,8 @@ SYNONYMS: Mapping[str, tuple[str, ...]] = {
     "server_lr": ("server_learning_rate", "global_lr", "eta_s", "eta_g", "yogi_eta"),
     "assigner": ("submodels", "submodel_assigner"),
     "select": ("selection", "sampler", "client_selection", "sample_mode", "client_sampler"),
-    "compression": ("compressor",),
+    "uplink_compression": ("compressor",),
+    "uplink_compression_bits": ("uplink_bits", "quantization_bits"),
     "mu": ("proximal_mu", "prox_mu", "proxy_mu"),
     "weighting": ("weighted_by_key",),
     "shards": ("num_shards", "num_shards_per_partition", "shards_per_client"),
@@ -147,6 +149,22 @@ ADVICE: Mapping[str, str] = {
     ),
 }
 """Names that no setting stands for, and what to do instead."""
+
+
+RENAMED: Mapping[str, str] = {
+    "compression": "downlink_compression",
+    "compression_bits": "downlink_compression_bits",
+    "compression_keep": "downlink_compression_keep",
+}
+"""Flags, and tables of choices, of earlier versions, with their names of today."""
+
+
+def with_new_names(tables: Mapping[str, Any]) -> dict[str, Any]:
+    """Tables or flags, of which those of earlier versions have their names of today."""
+    return {
+        RENAMED[name] if RENAMED.get(name, name) not in tables and name in RENAMED else name: value
+        for name, value in tables.items()
+    }
 
 
 @dataclass(frozen=True)

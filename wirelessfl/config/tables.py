@@ -9,6 +9,7 @@ from os import PathLike
 from pathlib import Path
 from typing import Any, Literal
 
+from channels.notes import Notes
 from wirelessfl.algorithms import LOCAL, HFedAvg, find_algorithm
 from wirelessfl.base.errors import ConfigError
 from wirelessfl.base.files import TEXT_BYTES, read_stored, why
@@ -36,7 +37,7 @@ from wirelessfl.config.named import (
     with_absolute_paths,
 )
 from wirelessfl.config.sections import SECTIONS
-from wirelessfl.config.synonyms import synonym
+from wirelessfl.config.synonyms import RENAMED, synonym, with_new_names
 
 NAMED = ("algorithm", *KINDS, "task")
 """Flags that set a whole table, or its name."""
@@ -65,7 +66,7 @@ def read_toml(path: Path, trust: Trust, *, stored: bool = False) -> dict[str, An
         path = expanded(path)
         content = read_stored(path, TEXT_BYTES) if stored else path.read_bytes()
         # utf-8-sig removes the byte order mark that some editors write.
-        tables = tomllib.loads(re.sub(r"\r\n?", "\n", content.decode("utf-8-sig")))
+        tables = with_new_names(tomllib.loads(re.sub(r"\r\n?", "\n", content.decode("utf-8-sig"))))
     except OSError as error:
         if stored:
             raise ConfigError(f"{path} cannot be read: {why(error)}. Restore it.") from error
@@ -94,6 +95,9 @@ def tables_from_flags(
     Raises:
         ConfigError: a flag is refused, or an entry of ``tables`` is not a table.
     """
+    old = [flag for flag in flags if flag in RENAMED and flags[flag] is not None]
+    Notes()(*(f"--{flag} is now --{RENAMED[flag]}.".replace("_", "-") for flag in old))
+    tables, flags = with_new_names(tables), with_new_names(flags)
     tables = {**tables, **{key: _renamed(tables, key, flags[key]) for key in NAMED if key in flags}}
     if "local" in flags and tables.get("algorithm") is not None:
         algorithm = _named("algorithm", tables["algorithm"])
@@ -275,7 +279,7 @@ def named_tables(tables: Mapping[str, Any]) -> dict[str, Any]:
     Raises:
         ConfigError: a choice is neither a name nor a table with a name, or a task is not a table.
     """
-    tables = checked_tables(tables)
+    tables = with_new_names(checked_tables(tables))
     copy = {
         key: dict(v) if isinstance(v, Mapping) else v
         for key, v in tables.items()

@@ -280,7 +280,7 @@ def _loads(load: Load, steps: IntArray, edges: IntArray, deadline: FloatArray | 
         changes["after_seconds"] = load.after_seconds / rounds
     if np.isfinite(ends).any():
         changes["deadline_seconds"] = ends / rounds
-    return replace(load, **changes)  # type: ignore[arg-type]
+    return replace(load, **changes)
 
 
 def _served(

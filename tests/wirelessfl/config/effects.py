@@ -83,6 +83,7 @@ SECTIONS: dict[str, Callable[[Run], bool]] = {
     "patience": lambda run: not run["sessions"],
     "client_joules": lambda run: run["schedule"] == "rounds",
     "cutoff_seconds": lambda run: run["uplink"] != "aircomp",
+    "error_feedback": lambda run: run["uplink_compression"] is not None,
     "weighting": lambda run: run["algorithm"] not in WITHOUT_MEAN,
     "padding": lambda run: run["algorithm"] in NARROW or run["assigner"] not in {None, "partition"},
     "client_log": lambda run: not tasks(run),

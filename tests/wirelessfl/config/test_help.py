@@ -80,7 +80,7 @@ def test_help_of_an_algorithm_fits(page) -> None:
         ("fedavg", {"uplink": "fixed", "schedule": "buffered"}),
         ("fedavg", {"fading": "rician", "warm_start": "proposed", "sessions": 4}),
         ("fedast", {"delays": "shifted-exponential", "dataset": "mnist"}),
-        ("fedavg", {"split": "natural", "lr_schedule": "poly", "compression": "top-k"}),
+        ("fedavg", {"split": "natural", "lr_schedule": "poly", "downlink_compression": "top-k"}),
         ("fedavg", {"layout": "hexagonal", "path_loss": "rma"}),
         ("fedavg", {"model": "gpt2-lora"}),
         ("fedavg", {"model": "text-mean"}),

@@ -17,8 +17,8 @@ from wirelessfl.base.needs import SEVERAL_TASKS, needs_of
 from wirelessfl.base.registry import Choice
 from wirelessfl.base.wording import without_none
 from wirelessfl.config import Config
-from wirelessfl.config.choices import KINDS
-from wirelessfl.config.kinds import classes_of
+from wirelessfl.config.choices import KINDS, OPTIONAL
+from wirelessfl.config.kinds import classes_of, prefix_of
 from wirelessfl.config.sections import SECTIONS
 
 CLASSES: dict[str, Mapping[str, type[Choice]]] = {
@@ -130,7 +130,7 @@ def cases() -> Iterator[Any]:
     """Kind, name and setting of each case; None stands for a choice without settings."""
     for kind, classes in CLASSES.items():
         for name in classes:
-            if (kind, name) == ("assigner", "none"):  # the same run as without an assigner
+            if name == "none" and kind in OPTIONAL:  # the same run as without a table
                 continue
             for setting in (None, *settings_in(kind, name)):
                 yield pytest.param(kind, name, setting, id=f"{kind}-{name}-{setting}")
@@ -145,7 +145,8 @@ OTHERS = {
     "split": ("iid", "dirichlet"),
     "model": ("mlp", "linear"),
     "lr_schedule": ("constant", "poly"),
-    "compression": ("none", "top-k"),
+    "uplink_compression": ("sign", "top-k"),
+    "downlink_compression": ("quantisation", "top-k"),
     "select": ("random", "power-of-choice"),
     "layout": ("section-vi-c", "hexagonal", "file"),
     "path_loss": ("umi", "log-distance"),
@@ -181,7 +182,7 @@ def made(kind: str, name: str, setting: str | None) -> tuple[Config, Any]:
             flags["budget"] = "deadline"
         if setting == "mask_overlap" and "masks" in names:
             flags["masks"] = "partition"
-        flags[setting] = value
+        flags[prefix_of(kind) + setting] = value
     return Config.from_flags(flags.pop("algorithm", "fedavg"), **flags), value
 
 

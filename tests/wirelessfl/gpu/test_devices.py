@@ -138,8 +138,10 @@ UPLINKS = {
     "fixed": {"uplink": "fixed"},
     "aircomp": {"uplink": "aircomp", "snr_db": 10.0},
     "aircomp, physical": {"uplink": "aircomp", "snr_db": 10.0, "convention": "physical"},
-    "quantisation": {"compression": "quantisation", "compression_bits": 6},
-    "top-k": {"compression": "top-k"},
+    "quantisation": {"downlink_compression": "quantisation", "downlink_compression_bits": 6},
+    "top-k": {"downlink_compression": "top-k"},
+    "sent signs": {"uplink_compression": "sign", "error_feedback": True},
+    "sent bits": {"uplink_compression": "quantisation", "uplink_compression_bits": 2},
 }
 
 

@@ -85,9 +85,16 @@ MORE = {
         "hfedavg", cells=2, clients_per_round=4, rounds=6, select="tests.gate.given:Recent",
         cpu_hz=(1e8, 2e9), cycles_per_step=1e7,
     ),
+    "residuals of cells": one(
+        "hist", uplink_compression="top-k", error_feedback=True, client_states="disk"
+    ),
+    "residuals of requests": one(
+        "fedast", **BUFFERED | {"rounds": 12, "eval_every": 1}, **EXPONENTIAL, drop_out=0.2,
+        uplink_compression="sign", error_feedback=True,
+    ),
     "cut-off": one("fedavg", path_gain_db=(-20.0, 10.0), cutoff_seconds=0.04),
     "cut-off of tasks": one(
-        "scaffold", **BUFFERED, schedule="buffered", compression="quantisation",
+        "scaffold", **BUFFERED, schedule="buffered", downlink_compression="quantisation",
         cutoff_seconds=1.0, delays="wireless", path_gain_db=(-30.0, 5.0), bandwidth_hz=1e5,
     ),
     "cut-off of groups": one("sync-st", **TASKS, first=2, cutoff_seconds=0.3, eval_seconds=0.5),

@@ -244,7 +244,7 @@ def test_wrong_reports_are_refused(config, toy, name):
         def evaluated(self, params, version):
             return {"seen": 1.0}
 
-    settings = config("fedavg", compression="quantisation")
+    settings = config("fedavg", downlink_compression="quantisation")
     with pytest.raises(TrainingError, match=message):
         wirelessfl.run(settings, model=model(), data=toy, trainer=Shifts(kind=Wrong))
 

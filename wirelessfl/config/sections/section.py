@@ -9,7 +9,6 @@ from typing import Annotated, Any, ClassVar, Literal, NoReturn, TypeVar, datacla
 from pydantic import AfterValidator, BeforeValidator, ConfigDict, Field
 from pydantic.fields import FieldInfo
 
-from wirelessfl.algorithms.algorithm import stored_vectors
 from wirelessfl.base.errors import ConfigError
 from wirelessfl.base.needs import COHORTS, Needs
 
@@ -58,7 +57,7 @@ MIXED_WIDTHS = Needs(
 
 
 def _keeps_state(run: Any, _: Any) -> bool:
-    return bool(stored_vectors(run.settings.rule))
+    return bool(run.settings.client_vectors)
 
 
 CLIENT_STATE = Needs(

@@ -52,6 +52,10 @@ LATE = (
         "updates meet: choose one of them",
     ),
 )
+COMPRESSED = Needs(
+    lambda run, _: run.settings.uplink_compression is not None,
+    "needs uplink_compression: set it",
+)
 MEAN = Needs(
     lambda run, _: any(payload.mean for payload in run.settings.rule.payloads),
     'conflicts with algorithm "{run.title}", which does not merge by a mean',
@@ -105,6 +109,9 @@ class TrainingSection(Section):
         None,
         gt=0,
         description="energy budget of each client, in joules (default: no limit)",
+    )
+    error_feedback: Annotated[bool, COMPRESSED] = Field(
+        False, description="clients add what compression left out of an upload to their next one"
     )
     weighting: Annotated[Literal["uniform", "samples"], MEAN] = Field(
         "uniform", description="weights of clients and cells in averages"

@@ -12,7 +12,7 @@ from torch import Tensor
 
 from channels.arrays import BoolArray, FloatArray, IntArray
 from channels.streams import Stream
-from wirelessfl.air.compression import Compression, relative_error
+from wirelessfl.air.compression import Compression, relative_errors
 from wirelessfl.air.plan import RoundWork
 from wirelessfl.air.uplinks.uplink import Reception
 from wirelessfl.algorithms.step_sizes import with_step_size
@@ -291,9 +291,9 @@ def compressed(
         return servers, {}
     params = servers["params"]
     before = submodels.silence(params.clone())
-    after = compression.compress_padded(
-        before, submodels.lengths, submodels.spec, stream.child("compression")
-    )
+    # The first node's stream has no number, as that of a star.
+    streams = [stream.child("compression", *([n] if n else [])) for n in range(len(before))]
+    after = compression.compress(before, submodels.lengths, submodels.spec, streams)
     nonempty = torch.from_numpy(submodels.lengths > 0).to(before.device)
-    error = relative_error(before[nonempty], after[nonempty])
+    error = float(relative_errors(before[nonempty], after[nonempty]).max())
     return servers | {"params": submodels.restore(after, params)}, {"compression_error": error}

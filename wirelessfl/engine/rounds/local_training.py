@@ -10,11 +10,13 @@ import torch
 from torch import Tensor
 
 from channels.arrays import BoolArray, IntArray
+from channels.streams import Stream
+from wirelessfl.air.compression import RESIDUAL, Compression, relative_errors
 from wirelessfl.engine.server.client_states import ClientStates
 from wirelessfl.models.submodels import ClientSubmodels, Submodels
 from wirelessfl.models.submodels.client_submodels import SOME
 from wirelessfl.training.cohort import Penalty
-from wirelessfl.training.executor import Executor, Job
+from wirelessfl.training.executor import REPORTED, Chunk, Executor, Job
 from wirelessfl.training.rules import ClientRule, State
 from wirelessfl.training.steps import StepCounts
 from wirelessfl.training.workers.shards import ALONE, Shards
@@ -127,6 +129,49 @@ def job_groups(
         yield JobGroup(rows, submodels, np.arange(len(rows)), taken, apart=True)
 
 
+@dataclass(frozen=True)
+class SentChanges:
+    """How the change of a model is compressed that a client sends, its first payload.
+
+    With error feedback (Seide et al., Interspeech 2014), a client compresses its change plus what
+    its earlier uploads left out, and keeps what this one leaves out: the ``RESIDUAL`` of its state.
+    An upload that is lost on the way is not sent again.
+
+    Args:
+        method: the compression.
+        feedback: whether there is error feedback.
+        stream: random stream; draws of a client depend on its earlier local steps alone.
+    """
+
+    method: Compression
+    feedback: bool
+    stream: Stream
+
+    def sent(
+        self, change: Tensor, residual: Tensor | None, job: Job, group: JobGroup, part: slice
+    ) -> tuple[Tensor, Tensor, Tensor]:
+        """What the clients in ``part`` send and leave out, and the relative error of each.
+
+        Args:
+            change: [clients, P_max], change of the model of each client.
+            residual: what earlier uploads left out, in the same shape; None without feedback.
+            job: local work of the clients.
+            group: their submodels.
+            part: the clients.
+        """
+        submodels, node = group.submodels, group.node[part]
+        exchanged = submodels.exchanged()
+        before = change if residual is None else change + residual
+        if exchanged is not None:
+            mask = exchanged.to(change.device)[torch.from_numpy(node).to(change.device)]
+            before = before * mask
+        whose = zip(job.clients[part].tolist(), job.first_steps[part].tolist(), strict=True)
+        streams = [self.stream.child(client, step) for client, step in whose]
+        after = self.method.compress(before, submodels.lengths[node], submodels.spec, streams)
+        after = after if exchanged is None else after * mask
+        return after, before - after, relative_errors(before, after)
+
+
 @dataclass(frozen=True, eq=False)
 class LocalTraining:
     """Local training of the clients of one model.
@@ -136,12 +181,19 @@ class LocalTraining:
         steps: local steps of each client, per edge round or request.
         padding: largest padded fraction of a mixed-width batch.
         shards: the processes that share the clients.
+        compression: how changes of the model are compressed; None for no compression.
     """
 
     executor: Executor
     steps: StepCounts
     padding: float = 0.0
     shards: Shards = ALONE
+    compression: SentChanges | None = None
+
+    def kept(self, rule: ClientRule) -> tuple[str, ...]:
+        """Names of the vectors that clients keep: those of the rule, and of error feedback."""
+        feedback = self.compression is not None and self.compression.feedback
+        return (*rule.client_state, RESIDUAL) if feedback else tuple(rule.client_state)
 
     def train(
         self,
@@ -172,9 +224,10 @@ class LocalTraining:
             job = self._job(rule, work, group, states, label, penalties)
             count, like = len(job.clients), group.servers["params"]
             mine = shards.share(count)
-            states_of: dict[str, list[Tensor]] = {name: [] for name in rule.client_state}
+            states_of: dict[str, list[Tensor]] = {name: [] for name in self.kept(rule)}
             for chunk in self.executor.train(job.of(mine)) if mine.start < mine.stop else ():
                 part = slice(mine.start + chunk.part.start, mine.start + chunk.part.stop)
+                chunk = self._compressed(chunk, job, group, part, states)
                 if shards.count == 1:
                     _keep(states, group, job, part, chunk.kept)
                 else:
@@ -187,6 +240,26 @@ class LocalTraining:
                     for name, rows in states_of.items()
                 }
                 _keep(states, group, job, slice(None), kept)
+
+    def _compressed(
+        self, chunk: Chunk, job: Job, group: JobGroup, part: slice, states: ClientStates
+    ) -> Chunk:
+        """What clients send and keep, of what their training returned."""
+        compression = self.compression
+        if compression is None:
+            return chunk
+        name, residual = job.rule.payloads[0].name, None
+        change = chunk.payloads[name]
+        if compression.feedback:
+            who = job.clients[part], group.node[part]
+            residual = states.gather((RESIDUAL,), group.submodels, *who, change)[RESIDUAL]
+        after, left, error = compression.sent(change, residual, job, group, part)
+        return replace(
+            chunk,
+            payloads={**chunk.payloads, name: after},
+            kept={**chunk.kept, RESIDUAL: left} if compression.feedback else chunk.kept,
+            reported={**chunk.reported, REPORTED + "uplink_error": error[:, None]},
+        )
 
     def _job(
         self,

@@ -383,7 +383,7 @@ class TaskLedger:
         merges: [tasks], merges of each model.
         issued, returned: [tasks], number of requests, and of updates that have returned.
         lost, late: [tasks], number of updates of clients that dropped out, or missed a cut-off.
-        up, down: [tasks], returned updates and sent models; submodels count as fractions.
+        up, down: [tasks], bits of returned updates and of sent models.
     """
 
     spent: Spending

@@ -122,7 +122,7 @@ class Asynchronous(TaskHandler):
             learner, version = self.learners[task], self.ledger.merges[task]
             for _ in range(ask.count):
                 request = self.requests.ask(task, version, learner.share)
-                down[task] += request.share
+                down[task] += learner.traffic.down_of(request.share)
                 learner.issue(request)
             self.ledger.issued[task] += ask.count
         self._asked = []

@@ -70,9 +70,10 @@ class DeferredTraining:
         title: str,
         gives_up: bool = False,
     ) -> None:
-        self.keeps_state = bool(rule.client_state) or local.executor.stateful
+        self._kept = local.kept(rule)
+        self.keeps_state = bool(self._kept) or local.executor.stateful
         """Whether a request depends on the client's state after its previous one."""
-        self.ahead = not (local.executor.stateful or (gives_up and rule.client_state))
+        self.ahead = not (local.executor.stateful or (gives_up and self._kept))
         """Whether requests may train before their updates are needed."""
         self.local, self.submodels = local, submodels
         self.rule, self.lr_share, self.title = rule, lr_share, title
@@ -86,7 +87,7 @@ class DeferredTraining:
     @property
     def max_ready(self) -> int:
         """Maximum number of trained updates that wait for a merge, besides those needed now."""
-        vectors = len(self.rule.payloads) + len(self.rule.client_state)
+        vectors = len(self.rule.payloads) + len(self._kept)
         update_bytes = 4 * self.local.executor.objective.spec.size * vectors
         return max(RESULT_BYTES // update_bytes, self.local.executor.chunk)
 
@@ -104,7 +105,7 @@ class DeferredTraining:
 
     def came_back(self, number: int) -> None:
         """Confirm the client state of a request whose update has returned."""
-        if self.rule.client_state:
+        if self._kept:
             self.states.confirm(number)
 
     def drop(self, number: int) -> bool:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from wirelessfl.base.rows import MIB_PER_ELEMENT
+from wirelessfl.base.rows import BITS_PER_ELEMENT, MIB_PER_BIT
 from wirelessfl.engine.events import Report
 from wirelessfl.engine.loop import Handler, RowFields
 from wirelessfl.engine.server.ledger import TaskLedger
@@ -80,12 +80,12 @@ class TaskHandler(Handler):
         ledger, clients = self.ledger, len(self.learners[0].server.weights.node_of)
         sent = received = 0.0
         for task, learner in enumerate(self.learners):
-            side = learner.side_elements * ledger.returned[task]
-            sent += ledger.up[task] * learner.elements.up + side
-            received += ledger.down[task] * learner.elements.down
+            side = BITS_PER_ELEMENT * learner.side_elements * ledger.returned[task]
+            sent += ledger.up[task] + side
+            received += ledger.down[task]
         return {
-            "uplink_mib": MIB_PER_ELEMENT * sent / clients,
-            "downlink_mib": MIB_PER_ELEMENT * received / clients,
+            "uplink_mib": MIB_PER_BIT * sent / clients,
+            "downlink_mib": MIB_PER_BIT * received / clients,
             "backhaul_mib": 0.0,
             "joules": ledger.spent.total / clients,
             "joules_max": ledger.spent.most,

@@ -17,8 +17,8 @@ from channels import ChannelDraw, Load
 from channels.arrays import BoolArray, FloatArray, IntArray
 from channels.streams import Stream
 from wirelessfl.air.compression import Compression
-from wirelessfl.air.delays import Elements
 from wirelessfl.air.plan import RoundWork
+from wirelessfl.air.traffic import Traffic
 from wirelessfl.algorithms.fedavg import Averaging
 from wirelessfl.algorithms.step_sizes import unchanged
 from wirelessfl.engine.rounds.global_round import compressed
@@ -76,6 +76,7 @@ class TaskLearner(Learner):
         evaluation: Evaluation | None,
         stream: Stream,
         *,
+        uplink_compression: Compression | None = None,
         compression: Compression | None = None,
         gives_up: bool = False,
         lr_share: Callable[[int], float] = unchanged,
@@ -88,6 +89,7 @@ class TaskLearner(Learner):
             server, local, submodels.model.spec, stream, f"{title}, round", evaluation, compression
         )
         self.name, self.submodels, self.lr_share = name, submodels, lr_share
+        self._uplink = uplink_compression
         self._deferred: DeferredTraining | None = None
         if local is not None:
             self._deferred = DeferredTraining(
@@ -116,9 +118,9 @@ class TaskLearner(Learner):
         return self._deferred
 
     @cached_property
-    def elements(self) -> Elements:
-        """Number of values that a whole model and its update send."""
-        return Elements.of(self.server.rule, self.spec, self.compression)
+    def traffic(self) -> Traffic:
+        """Bits of uploads and downloads."""
+        return Traffic.of(self.server.rule, self.spec, self._uplink, self.compression)
 
     @property
     def side_elements(self) -> int:

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 from channels.indexed import uniform
 from channels.streams import Stream
 from wirelessfl.air.delays import Delays
+from wirelessfl.air.traffic import Traffic
 from wirelessfl.engine.events import Event, Lost, Ready, Returned, Transmitted
 from wirelessfl.engine.loop import restored_event, stored_event
 from wirelessfl.engine.schedules import Clock
@@ -68,6 +69,7 @@ class Requests:
             clients. The distribution is the same if only a random fraction of the clients,
             independent of the past, accepts requests.
         transmissions: simultaneous transmissions; None if each client uploads when it is ready.
+        traffic: [tasks], bits of uploads, for the ledger; None if it does not count them.
         records: optional lists that receive finished spans.
     """
 
@@ -84,10 +86,12 @@ class Requests:
         cutoff: float | None = None,
         choose: Callable[[int], int] | None = None,
         transmissions: Transmissions | None = None,
+        traffic: Sequence[Traffic] | None = None,
         records: Records | None = None,
     ) -> None:
         self.clock, self.delays, self.clients = clock, delays, clients
         self.records, self.transmissions, self.cutoff = records, transmissions, cutoff
+        self._traffic = traffic
         self.busy: BusyClients | None = None
         if busy_clients is not None or transmissions is not None:
             at_once = transmissions is not None
@@ -235,8 +239,8 @@ class Requests:
             seconds = self.clock.now - request.begun
             task, client, share = request.task, request.client, request.share
             self._spent.add(client, self.delays.compute_joules(task, client, seconds, share))
-        if how == "done":
-            self.ledger.up[request.task] += request.share
+        if how == "done" and self._traffic is not None:
+            self.ledger.up[request.task] += self._traffic[request.task].up_of(request.share)
         if self.records is not None and request.begun is not None:
             span = Span(request.task, request.client, request.begun, self.clock.now, how)
             self.records.spans.append(span)

@@ -132,8 +132,10 @@ class TaskRounds(TaskHandler):
             self.ledger.returned[task] += int(awaited.sum())
             self.ledger.lost[task] += plan.times.lost[place]
             self.ledger.late[task] += plan.times.late[place]
-            self.ledger.down[task] += float(plan.shares[place].sum())
-            self.ledger.up[task] += float(plan.shares[place][awaited].sum())
+            traffic = self.learners[task].traffic
+            lengths = plan.shares[place] * traffic.spec.size
+            self.ledger.down[task] += float(traffic.down_bits(lengths).sum())
+            self.ledger.up[task] += float(traffic.up_bits(lengths[awaited]).sum())
             self.merged[task] = len(clients), int(awaited.sum())
 
     def _train(self, plan: TaskRound) -> None:

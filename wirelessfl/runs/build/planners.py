@@ -247,7 +247,7 @@ def make_planner(config: Config, network: Network, model: Model) -> Planner:
     if step_cost is not None:
         network = replace(network, cycles_per_step=step_cost.cycles)
     uplink, section, training = config.uplink, config.network, config.training
-    compression, failures = config.compression, config.failures
+    failures = config.failures
     select = config.select
     down, back = section.downlink_mbps, section.backhaul_mbps
     return Planner(
@@ -266,7 +266,8 @@ def make_planner(config: Config, network: Network, model: Model) -> Planner:
             local_steps=steps.common,
             client_steps=steps.each,
             edge_rounds=training.edge_rounds or 1,
-            compression=compression.used,
+            uplink_compression=config.uplink_compression,
+            downlink_compression=config.downlink_compression,
             cutoff_seconds=training.cutoff_seconds,
         ),
         Stream(config.run.seed),

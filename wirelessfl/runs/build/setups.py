@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 
 from channels import Network
 from channels.streams import Stream
-from wirelessfl.algorithms.algorithm import stored_vectors
 from wirelessfl.config import Config
 from wirelessfl.engine.events import Scheduler
 from wirelessfl.engine.loop import Handler
@@ -219,7 +218,7 @@ def server_of(
         processes: number of processes that share the clients.
         start: initial parameters [P]; None if nothing is trained.
     """
-    names, clients = stored_vectors(config.rule), planner.network.clients
+    names, clients = config.client_vectors, planner.network.clients
     return Server(
         config.algorithm,
         config.uplink,

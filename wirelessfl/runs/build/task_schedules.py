@@ -12,7 +12,8 @@ from channels import Network
 from channels.arrays import FloatArray
 from channels.streams import Stream
 from solvers import allocate_requests
-from wirelessfl.air.delays import Delays, DelayScene, Elements, StepSeconds, TaskCosts
+from wirelessfl.air.delays import Delays, DelayScene, StepSeconds, TaskCosts
+from wirelessfl.air.traffic import Traffic
 from wirelessfl.config import Config
 from wirelessfl.engine.events import Scheduler
 from wirelessfl.engine.schedules import Clock, Scope
@@ -89,6 +90,7 @@ def build_times(
             drop_out=settings.drop_out,
             cutoff=config.training.cutoff_seconds,
             transmissions=None if uploads is None else Transmissions(clock, uploads),
+            traffic=[learner.traffic for learner in learners],
             records=records,
         )
         return Times(clock, scheduler, Asynchronous(learners, requests, records))
@@ -131,7 +133,7 @@ def _shares(numbers: Sequence[int | None], available: int) -> list[int]:
 def build_delays(
     config: Config,
     network: Network,
-    elements: Sequence[Elements],
+    traffic: Sequence[Traffic],
     stream: Stream,
     step_costs: Sequence[StepCost | None],
     steps: Sequence[StepCounts],
@@ -141,7 +143,7 @@ def build_delays(
     Args:
         config: the run's settings; a task's table may override the cost of a step.
         network: cells and clients, with the default cost of a step.
-        elements: [tasks], number of transmitted values per whole model.
+        traffic: [tasks], bits of uploads and downloads.
         stream: the run's randomness.
         step_costs: [tasks], counted cost per step of each model; None if not counted.
         steps: [tasks], local steps of each client.
@@ -162,7 +164,7 @@ def build_delays(
             steps,
             config.task or ({},),
             step_costs,
-            elements,
+            traffic,
             strict=True,
         )
     ]

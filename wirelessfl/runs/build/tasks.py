@@ -9,8 +9,7 @@ import numpy as np
 
 from channels import Network
 from channels.streams import Stream
-from wirelessfl.air.delays import Elements
-from wirelessfl.algorithms.algorithm import stored_vectors
+from wirelessfl.air.traffic import Traffic
 from wirelessfl.algorithms.step_sizes import unchanged
 from wirelessfl.base.errors import ConfigError
 from wirelessfl.config import Config
@@ -28,7 +27,7 @@ from wirelessfl.runs.build.plausible import implausible
 from wirelessfl.runs.build.samples import Loaded
 from wirelessfl.runs.build.setups import Goal, Limits, Setup
 from wirelessfl.runs.build.task_schedules import build_delays, build_times, task_stream
-from wirelessfl.runs.build.trained_model import TrainedModel, build_model_of
+from wirelessfl.runs.build.trained_model import TrainedModel, build_model_of, sent_changes
 from wirelessfl.training.workers.shards import Shards
 
 MAX_TASKS_WITH_WORKERS = 2
@@ -66,15 +65,15 @@ def build_tasks(
         else UntrainedModel(task, objects, network, of_task, stream.child("split"))
         for task, of_task in tasks.values()
     ]
-    compression = config.compression.used
-    elements = [
-        Elements.of(task.rule, model.spec, compression)
+    up, down = config.uplink_compression, config.downlink_compression
+    traffic = [
+        Traffic.of(task.rule, model.spec, up, down)
         for (task, _), model in zip(tasks.values(), models, strict=True)
     ]
     costs, steps = [model.step_cost for model in models], [model.steps for model in models]
     if not config.task and costs[0] is not None:
         network = replace(network, cycles_per_step=costs[0].cycles)
-    delays = build_delays(config, network, elements, stream, costs, steps)
+    delays = build_delays(config, network, traffic, stream, costs, steps)
     work = "a request" if config.schedule.work == "requests" else "a round"
     learners = [
         _learner(
@@ -180,7 +179,12 @@ def _learner(
         padding = task.run.padding
         if submodels.of_round(np.zeros(1, dtype=np.int64), 0) is not None:
             padding = model.structure.padding(padding)
-        local = LocalTraining(trained.executor, trained.steps, padding or 0.0)
+        local = LocalTraining(
+            trained.executor,
+            trained.steps,
+            padding or 0.0,
+            compression=sent_changes(task, stream),
+        )
         tested = task.used_assigner.tested(model.structure.neurons)
         whole = None if tested is None else tested.of(np.zeros(1, dtype=np.int64))
         evaluation = trained.evaluation(whole)
@@ -191,7 +195,7 @@ def _learner(
             Weights(star, model.sample_weights(task.training.weighting)),
             make_states(
                 "memory" if trained is None else task.run.client_states,
-                stored_vectors(rule),
+                task.client_vectors,
                 model.spec.size,
                 network.clients,
                 processes=1,
@@ -203,7 +207,8 @@ def _learner(
         submodels,
         evaluation,
         stream,
-        compression=task.compression.used,
+        uplink_compression=task.uplink_compression,
+        compression=task.downlink_compression,
         gives_up=task.training.cutoff_seconds is not None,
         lr_share=unchanged if trained is None else task.lr_schedule.shares(task.training.rounds),
         spread_updates=task.schedule.measured,

@@ -25,6 +25,7 @@ from wirelessfl.data.conversion import equal_note, range_note
 from wirelessfl.data.dataset import widened
 from wirelessfl.data.label_groups import LabelGroups
 from wirelessfl.data.labels import class_hint, class_remedy, is_one_class, label_notes
+from wirelessfl.engine.rounds.local_training import SentChanges
 from wirelessfl.models.losses import FunctionLoss, check_labels, ready
 from wirelessfl.models.metrics import Measures, Metric, find_metric, label_shares, smaller_is_better
 from wirelessfl.models.metrics.built_in import VALIDATION
@@ -428,3 +429,16 @@ def _checked(penalties: tuple[Penalty, ...], comparing: str, data: Dataset) -> t
             "int64 labels [n]."
         )
     return penalties
+
+
+def sent_changes(config: Config, stream: Stream) -> SentChanges | None:
+    """How the changes of a model are compressed that clients send; None if they are not.
+
+    Args:
+        config: the settings.
+        stream: random stream of the run, or of the task.
+    """
+    if config.uplink_compression is None:
+        return None
+    feedback = config.training.error_feedback
+    return SentChanges(config.uplink_compression, feedback, stream.child("uplink compression"))

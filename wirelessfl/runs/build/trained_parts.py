@@ -24,7 +24,7 @@ from wirelessfl.runs.build.planners import make_planner
 from wirelessfl.runs.build.plausible import round_notes
 from wirelessfl.runs.build.samples import Loaded
 from wirelessfl.runs.build.setups import ModelParts, ledger_of, server_of
-from wirelessfl.runs.build.trained_model import TrainedModel, build_model_of
+from wirelessfl.runs.build.trained_model import TrainedModel, build_model_of, sent_changes
 from wirelessfl.training.evaluation import ClientLosses
 from wirelessfl.training.workers.shards import Shards
 
@@ -55,11 +55,17 @@ def trained_parts(
     steps = planner.settings.steps
     learner = Learner(
         server,
-        LocalTraining(model.executor, steps, padding or 0.0, shards),
+        LocalTraining(
+            model.executor,
+            steps,
+            padding or 0.0,
+            shards,
+            sent_changes(config, stream),
+        ),
         model.spec,
         stream,
         evaluation=model.evaluation(tested_of),
-        compression=planner.settings.compression,
+        compression=planner.settings.downlink_compression,
     )
     select = planner.participation.selection
     if select is not None:  # it may ask for losses

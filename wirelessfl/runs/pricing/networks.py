@@ -39,6 +39,7 @@ AT_ONCE = 1 << 16
 LOADS = (
     "cycles", "elements", "vectors", "start_seconds", "after_seconds", "deadline_seconds",
     "pilot_symbols",
+    "bits_per_element",
 )  # fmt: skip
 """Fields of loads that an access of separate transmissions uses."""
 
@@ -198,8 +199,7 @@ class RecordedRounds:
         more = cycles / self.planner.network.cycles_per_step
         loads = {name: np.tile(values, len(networks)) for name, values in self._loads.items()}
         loads["cycles"] = np.outer(more, self._loads["cycles"]).ravel()
-        first = self.plans[0].price.served.load
-        return Load(**loads, bits_per_element=first.bits_per_element)
+        return Load(**loads)
 
     def _rows(self, values: Iterable[Values]) -> Values:
         """Values [senders] or [blocks, senders] of each plan, [rows]."""

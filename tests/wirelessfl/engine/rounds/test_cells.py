@@ -79,7 +79,7 @@ def ran(config, data, *, model=None, network=None):
         ("hfedavg", {"local": "scaffold"}, None),
         ("hist", {"local": f"{__name__}:CloudMoments"}, 1e-4),
         ("hfedavg", {"local": "heterofl", "capacities": (1, 0.5)}, None),
-        ("hfedavg", {"compression": "quantisation", "lr_schedule": "poly"}, None),
+        ("hfedavg", {"downlink_compression": "quantisation", "lr_schedule": "poly"}, None),
     ],
 )
 def test_merging_all_cells_together_equals_synchronous_rounds(config, toy, name, flags, tolerance):

@@ -1,5 +1,7 @@
 """Costs of rounds with client submodels by hand; widths for a deadline or minimum latency."""
 
+import math
+
 import numpy as np
 import pytest
 
@@ -117,15 +119,25 @@ def test_cells_wait_for_their_slowest_client(make):
 @pytest.mark.parametrize(
     ("options", "bits"),
     [
-        ({"compression": "none"}, 32.0),
-        ({"compression": "quantisation", "compression_bits": 4}, 4 + 32 * 4 / P),
-        ({"compression": "top-k", "compression_keep": 0.05}, 0.05 * (32 + 10)),
-        ({"compression": "top-k", "compression_keep": 0.5}, 0.5 * 32 + 1),
+        ({"downlink_compression": "none"}, lambda length: 32 * length),
+        (
+            {"downlink_compression": "quantisation", "downlink_compression_bits": 4},
+            lambda length: 4 * length + 32 * 4,
+        ),
+        (
+            {"downlink_compression": "top-k", "downlink_compression_keep": 0.05},
+            lambda length: round(0.05 * length) * (32 + math.ceil(math.log2(length))),
+        ),
+        (
+            {"downlink_compression": "top-k", "downlink_compression_keep": 0.5},
+            lambda length: round(0.5 * length) * 32 + length,
+        ),
     ],
+    ids=["none", "quantisation", "indices", "bitmap"],
 )
 @pytest.mark.parametrize("name", ["ra-fed", "fedavg"])
 def test_compression_reduces_only_the_downlink(config, toy, name, options, bits):
-    """Downlink bits include scales of 4 tensors, and 10-bit indices or a bitmap."""
+    """Whole bits: scales of 4 tensors, indices or a bitmap of each client's submodel."""
     own = {"capacities": (1.0, 0.5, 0.2)} if name == "ra-fed" else {}
     free, paid = (
         build(config(name, **own, **flags), data=toy, model=model()).planner
@@ -133,9 +145,9 @@ def test_compression_reduces_only_the_downlink(config, toy, name, options, bits)
     )
     before, after = free.plan(0), paid.plan(0)
     lengths = list(lengths_of(after).values()) if own else [P] * 6
-    assert after.price.downlink_mib == pytest.approx(bits / 8 * sum(lengths) / 6 / 2**20)
+    assert after.price.downlink_mib == pytest.approx(sum(map(bits, lengths)) / 8 / 6 / 2**20)
     assert after.price.uplink_mib == before.price.uplink_mib
-    down = np.array(lengths) * bits / 1e4
+    down = np.array([*map(bits, lengths)]) / 1e4
     who = Participants(after.clients, after.tracking)
     found, without = (
         made.pricing.seconds_of(after.draws, who, np.array([lengths])) for made in (paid, free)

@@ -95,10 +95,18 @@ def test_uncovered_coordinates_receive_no_noise(config, toy):
 
 
 COMPRESSED = {
-    "8 bits": ({"compression": "quantisation", "compression_bits": 8}, 0.0, 0.01),
-    "3 bits": ({"compression": "quantisation", "compression_bits": 3}, 0.05, 0.5),
-    "half": ({"compression": "top-k", "compression_keep": 0.5}, 0.1, math.sqrt(0.5)),
-    "a tenth": ({"compression": "top-k", "compression_keep": 0.1}, 0.5, math.sqrt(0.9)),
+    "8 bits": ({"downlink_compression": "quantisation", "downlink_compression_bits": 8}, 0.0, 0.01),
+    "3 bits": ({"downlink_compression": "quantisation", "downlink_compression_bits": 3}, 0.05, 0.5),
+    "half": (
+        {"downlink_compression": "top-k", "downlink_compression_keep": 0.5},
+        0.1,
+        math.sqrt(0.5),
+    ),
+    "a tenth": (
+        {"downlink_compression": "top-k", "downlink_compression_keep": 0.1},
+        0.5,
+        math.sqrt(0.9),
+    ),
 }
 
 
@@ -111,7 +119,7 @@ def test_compression_error_is_within_its_bounds(config, toy, name):
     clear = wirelessfl.run(config(name, **flags), data=toy, model=model((9, 8)))
     assert "compression_error" not in clear.rows[-1]
     same_again = wirelessfl.run(
-        config(name, compression="none", **flags), data=toy, model=model((9, 8))
+        config(name, downlink_compression="none", **flags), data=toy, model=model((9, 8))
     )
     assert torch.equal(flat(same_again), flat(clear))
     gaps = {}
@@ -129,8 +137,10 @@ def test_compression_error_is_within_its_bounds(config, toy, name):
 
 def test_clients_start_from_the_compressed_model(config, toy):
     """Clients start from C(theta) (.) m_n, and the server adds their changes from there."""
-    flags = {"capacities": (1.0, 0.5), "local_steps": 1, "compression": "top-k"}
-    setup = build(config("ra-fed", compression_keep=0.4, **flags), data=toy, model=model((9, 8)))
+    flags = {"capacities": (1.0, 0.5), "local_steps": 1, "downlink_compression": "top-k"}
+    setup = build(
+        config("ra-fed", downlink_compression_keep=0.4, **flags), data=toy, model=model((9, 8))
+    )
     training, spec, seen = setup.learner, setup.model.objective.spec, []
     real = training.local.executor.train
 

@@ -5,16 +5,25 @@ import numpy as np
 from channels import Load
 from channels.streams import Stream
 from wirelessfl.air.delays import Delays
+from wirelessfl.air.traffic import Traffic
 from wirelessfl.engine.events import Deadline, Started
 from wirelessfl.engine.loop import simulate
 from wirelessfl.engine.schedules import BufferedScheduler, Clock, TaskPlan
 from wirelessfl.engine.tasks.asynchronous import Asynchronous
 from wirelessfl.engine.tasks.handler import Records
 from wirelessfl.engine.tasks.requests import Requests
+from wirelessfl.models.submodels import ParamSpec
+
+
+def traffic_of(elements, down=None):
+    """Traffic of a model of one parameter that sends and receives this many vectors."""
+    return Traffic(elements, elements if down is None else down, ParamSpec({"one": (1,)}))
 
 
 class Silent:
     """The learner of a task that does nothing; simultaneous updates have ``elements`` values."""
+
+    traffic = traffic_of(1)
 
     def __init__(self, elements=0):
         self.elements = elements

@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 from channels import section_vi_c
 from channels.streams import Stream
-from tests.wirelessfl.engine.schedules.buffered import Watched, simulated
-from wirelessfl.air.delays import Elements, Wireless
+from tests.wirelessfl.engine.schedules.buffered import Watched, simulated, traffic_of
+from wirelessfl.air.delays import Wireless
 from wirelessfl.air.uplinks import UPLINKS
 from wirelessfl.engine.events import Returned, Started
 from wirelessfl.engine.loop import simulate
@@ -25,7 +25,7 @@ def wireless(uplink, elements=1000, clients=2, down=None, **settings):
     network = section_vi_c(1, clients, stream=Stream(4))
     made = UPLINKS.find(uplink)(**settings)
     seconds = np.array([1.0, 1.5, 2.5, 4.0])[:clients] / 10
-    steps, crossing = [StepCounts(10)], [Elements(elements, elements)]
+    steps, crossing = [StepCounts(10)], [traffic_of(elements)]
     return Wireless(network, made, steps, [seconds], crossing, down, Stream(8))
 
 

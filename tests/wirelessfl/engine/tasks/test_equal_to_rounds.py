@@ -5,7 +5,8 @@ import pytest
 import torch
 
 from channels.streams import Stream
-from wirelessfl.air.delays import Elements, Wireless
+from wirelessfl.air.delays import Wireless
+from wirelessfl.air.traffic import Traffic
 from wirelessfl.air.uplinks import UPLINKS
 from wirelessfl.engine.events import Started
 from wirelessfl.engine.loop import simulate
@@ -104,7 +105,7 @@ def test_merge_times_equal_those_of_rounds(task, name):
         UPLINKS.find("fixed")(rate_mbps=0.5),
         [StepCounts(made.steps)],
         [seconds],
-        [Elements.of(planner.algorithm, made.model.objective.spec)],
+        [Traffic.of(planner.algorithm, made.model.objective.spec)],
         5e5,
         Stream(1),
     )

@@ -8,7 +8,8 @@ import torch
 
 import wirelessfl
 from channels.streams import Stream
-from wirelessfl.air.delays import Elements, Wireless
+from wirelessfl.air.delays import Wireless
+from wirelessfl.air.traffic import Traffic
 from wirelessfl.algorithms import assigner_of
 from wirelessfl.algorithms.algorithm import stored_vectors
 from wirelessfl.config import Config
@@ -64,9 +65,9 @@ def made(config, data, streams):
     algorithm, uplink, size = model.algorithm, config.uplink, model.objective.spec.size
     count = len(streams)
     seconds = network.cycles_per_step / network.cpu_hz
-    elements = Elements.of(algorithm, model.objective.spec)
+    traffic = Traffic.of(algorithm, model.objective.spec)
     steps, each = [StepCounts(STEPS)] * count, [seconds] * count
-    delays = Wireless(network, uplink, steps, each, [elements] * count, None, Stream(99))
+    delays = Wireless(network, uplink, steps, each, [traffic] * count, None, Stream(99))
     whole, assigner = Structure(model, None).whole, assigner_of(algorithm)
     learners = [
         TaskLearner(
@@ -103,6 +104,7 @@ def requests_of(known, delays, uploads, plans, *, ticks=False, **options):
     schedule = BufferedScheduler(plans, gathering=gathering, ticks=ticks)
     transmissions = Transmissions(clock, uploads)
     options |= {"transmissions": transmissions, "tasks": len(plans)}
+    options["traffic"] = [learner.traffic for learner in known.learners]
     requests = Requests(clock, delays, CLIENTS, Stream(3), **options)
     handler = Asynchronous(known.learners, requests)
     return SimpleNamespace(clock=clock, schedule=schedule, handler=handler, **vars(known))

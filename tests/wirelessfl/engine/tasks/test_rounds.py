@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 from channels import section_vi_c
 from channels.streams import Stream
-from tests.wirelessfl.engine.schedules.buffered import Silent
-from wirelessfl.air.delays import Delays, Elements, Wireless
+from tests.wirelessfl.engine.schedules.buffered import Silent, traffic_of
+from wirelessfl.air.delays import Delays, Wireless
 from wirelessfl.air.uplinks import UPLINKS
 from wirelessfl.engine.assignment import RandomAssignment
 from wirelessfl.engine.events import Cancel, Deadline, Give, Merge, Reached, Report, Started, Stop
@@ -172,7 +172,7 @@ def test_uploads_of_a_round_share_the_band(first):
         UPLINKS.find("tdma")(),
         [StepCounts(10)],
         [np.full(4, 0.1)],
-        [Elements(10**6, 10**6)],
+        [traffic_of(10**6)],
         None,
         Stream(8),
     )

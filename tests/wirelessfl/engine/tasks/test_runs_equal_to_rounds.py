@@ -67,7 +67,9 @@ def test_merges_of_all_clients_equal_rounds(algorithm, compression, toy, tmp_pat
     With Adam clients, the parameters' error is at most 1e-4 of their total change.
     """
     flags = {"lr": 0.005 if algorithm in ADAM else 0.05}
-    flags |= {"compression": compression, "downlink_mbps": 1.0} if compression != "none" else {}
+    flags |= (
+        {"downlink_compression": compression, "downlink_mbps": 1.0} if compression != "none" else {}
+    )
     flags |= {"capacities": (1.0,)} if algorithm == "ram-fed" else {}
     rounds, wanted, start = ran(algorithm, "rounds", toy, tmp_path / "rounds", **flags)
     assert rounds[-1]["sim_seconds"] > 0

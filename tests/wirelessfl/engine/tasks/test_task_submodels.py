@@ -145,13 +145,15 @@ def test_durations_and_counts_scale_with_the_submodel(task):
     for rule in (HeteroFL(lr=LR, capacities=(1.0,)), HeteroFL(lr=LR, capacities=CAPACITIES)):
         learner, clock = made.learner(rule), Clock()
         delays = ShiftedExponential([2.0], np.array([1.3, 1.0, 1.0, 0.7]), Stream(4))
-        requests = Requests(clock, delays, 4, Stream(5), choose=lambda number: number)
+        requests = Requests(
+            clock, delays, 4, Stream(5), choose=lambda number: number, traffic=[learner.traffic]
+        )
         handler = Asynchronous([learner], requests)
         handler.carry_out(Ask(0, 4))
         handler.settle()
         seconds[rule.capacities] = [request.seconds for request in requests.out.values()]
         shares = [float(mask_of(made, held(made, rule, c, 0)).mean()) for c in range(4)]
-        assert handler.ledger.down == pytest.approx([sum(shares)])
+        assert handler.ledger.down == pytest.approx([32 * learner.spec.size * sum(shares)])
         while (what := clock.next()) is not None:
             assert handler.happened(what) is not None
         assert handler.ledger.up == pytest.approx(handler.ledger.down)

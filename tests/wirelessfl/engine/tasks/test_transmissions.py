@@ -7,7 +7,7 @@ import pytest
 
 from channels import Load
 from channels.streams import Stream
-from tests.wirelessfl.engine.schedules.buffered import Silent
+from tests.wirelessfl.engine.schedules.buffered import Silent, traffic_of
 from tests.wirelessfl.engine.tasks.groups import (
     AIRCOMP,
     SYMBOL_SECONDS,
@@ -20,7 +20,7 @@ from tests.wirelessfl.engine.tasks.groups import (
     sent_watts,
     simulated,
 )
-from wirelessfl.air.delays import Elements, Wireless
+from wirelessfl.air.delays import Wireless
 from wirelessfl.air.links import Links, TrainingSettings
 from wirelessfl.air.participants import Participants
 from wirelessfl.air.round_price import Pricing
@@ -185,7 +185,7 @@ def test_a_group_upload_costs_as_much_as_a_round():
         AIRCOMP,
         [StepCounts(steps)],
         [1e6 / network.cpu_hz],
-        [Elements(spec.size, spec.size)],
+        [traffic_of(spec.size)],
         None,
         Stream(1),
     )

@@ -8,8 +8,8 @@ import pytest
 
 from channels import Network, Rician
 from channels.streams import Stream
-from tests.wirelessfl.engine.schedules.buffered import Silent
-from wirelessfl.air.delays import Elements, Wireless
+from tests.wirelessfl.engine.schedules.buffered import Silent, traffic_of
+from wirelessfl.air.delays import Wireless
 from wirelessfl.air.uplinks.ofdma import Ofdma
 from wirelessfl.air.uplinks.tdma import Tdma
 from wirelessfl.engine.assignment import RandomAssignment
@@ -48,9 +48,9 @@ def made(uplink):
         switched_capacitance=KAPPA,
     )
     stream = Stream(8)
-    elements = [Elements(*both) for both in zip(ELEMENTS, DOWN_ELEMENTS, strict=True)]
+    traffic = [traffic_of(*both) for both in zip(ELEMENTS, DOWN_ELEMENTS, strict=True)]
     steps = [StepCounts(count) for count in STEPS]
-    delays = Wireless(network, UPLINKS[uplink], steps, STEP_SECONDS, elements, DOWN_BPS, stream)
+    delays = Wireless(network, UPLINKS[uplink], steps, STEP_SECONDS, traffic, DOWN_BPS, stream)
     return delays, network.draw_gains(stream, 0, 1024)
 
 
@@ -170,10 +170,13 @@ def fluid(uplink, jobs, gains, stops=(), first=0, parts=WHOLE):
 def asked(delays, jobs, stops=(), parts=WHOLE):
     """Simulate the jobs with ``Requests``.
 
-    Returns end times by number, the clients' energy, and the sizes of returned models by task.
+    Returns end times by number, the clients' energy, and the bits of returned models by task.
     """
     clock, ends = Clock(), {}
-    requests = Requests(clock, delays, 4, Stream(1), tasks=2, choose=lambda number: jobs[number][1])
+    requests = Requests(
+        clock, delays, 4, Stream(1), tasks=2, choose=lambda number: jobs[number][1],
+        traffic=[traffic_of(1)] * 2,
+    )  # fmt: skip
     for task, _ in jobs.values():
         requests.ask(task, 0, Parted(parts[task]).share)
     for at, task in stops:
@@ -218,7 +221,7 @@ def test_uploads_of_requests_share_the_band(uplink, jobs, parts):
     check_spent(spent, joules)
     for task, models in enumerate(returned):
         clients = [client for own, client in jobs.values() if own == task]
-        assert models == pytest.approx(parts[task][clients].sum())
+        assert models == pytest.approx(32 * parts[task][clients].sum())
 
 
 @pytest.mark.thorough(every=8)
@@ -292,16 +295,16 @@ def test_uploads_of_a_round_share_the_band(uplink, first):
         for task in (0, 1):
             down[task] += PARTS[task][clients[2 * task : 2 * task + 2]].sum()
             up[task] += sum(PARTS[task][jobs[i][1]] for i in ends if jobs[i][0] == task)
-        assert handler.ledger.down == pytest.approx(down.tolist())
-        assert handler.ledger.up == pytest.approx(up.tolist())
+        assert handler.ledger.down == pytest.approx((32 * down).tolist())
+        assert handler.ledger.up == pytest.approx((32 * up).tolist())
 
 
 def test_uploads_keep_the_direction_of_their_client():
     """With correlated antennas, a Rician channel has the client's angle in every upload."""
     air = {"antennas": 8, "fading": Rician(10.0), "antenna_correlation": 0.9}
     network = Network.from_snr([0] * 3, cpu_hz=1e9, snr_db=0.0, **air)
-    elements, stream = [Elements(10, 10)], Stream(8)
-    delays = Wireless(network, Tdma(), [StepCounts(1)], [np.ones(3)], elements, None, stream)
+    traffic, stream = [traffic_of(10)], Stream(8)
+    delays = Wireless(network, Tdma(), [StepCounts(1)], [np.ones(3)], traffic, None, stream)
     numbers = range(40)
     found = [[delays.received_snr(client, number) for client in range(3)] for number in numbers]
     np.testing.assert_allclose(found, network.draws(stream, numbers).gain, rtol=1e-6)

@@ -136,16 +136,16 @@ MISTAKES = [
         "state returned None": nothing,
         "for 'a'": lambda valid: {"a": [1]},
     }),
-    (ROUNDS, "compression", (Quantisation, "compress"), {
+    (ROUNDS, "downlink_compression", (Quantisation, "compress"), {
         "compress returned torch.float32 [1, 3]": lambda valid: valid[:, :3],
         "compress returned torch.float64": lambda valid: valid.double(),
         "compress returned values that are not finite": lambda valid: valid * torch.nan,
         "compress returned float32 [": lambda valid: valid.numpy(),
     }),
-    (ROUNDS, "compression", (Quantisation, "bits_per_element"), {
-        "bits_per_element returned -1": lambda valid: -1,
-        "bits_per_element returned nan": lambda valid: np.nan,
-        "bits_per_element returned '8'": lambda valid: "8",
+    (ROUNDS, "uplink_compression", (Quantisation, "bits"), {
+        "bits returned int64 [": lambda valid: -valid,
+        "bits returned float64 [": lambda valid: valid + 0.5,
+        "bits returned '8'": lambda valid: "8",
     }),
     (SOME, "select", (RoundRobin, "select"), {
         "select returned 1 clients of cell 0 instead of 2": lambda valid: valid[:1],
@@ -265,7 +265,9 @@ VALID = [
     ("schedule", Rounds, "scheduler", ROUNDS),
     ("schedule", Buffered, "active", REQUESTS),
     ("assignment", Random, "begin", TASKS),
-    ("compression", Quantisation, "compress", ROUNDS),
+    ("downlink_compression", Quantisation, "compress", ROUNDS),
+    ("uplink_compression", Quantisation, "compress", ROUNDS),
+    ("uplink_compression", Quantisation, "bits", REQUESTS),
     ("failures", Waterfall, "probability", ROUNDS | {"snr_db": -5}),
     ("select", RandomSelection, "select", SOME),  # the built-in class draws without arrays
     ("select", RandomSelection, "select", SOME | {"algorithm": "hist", "clients_per_round": 4}),

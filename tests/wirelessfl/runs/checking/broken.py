@@ -238,11 +238,11 @@ class Moody(Failing):
 class Overwriting(Compression):
     """Sets the smallest elements of its argument to 0."""
 
-    def compress(self, flat, spec, stream):
-        return flat.masked_fill_(flat.abs() < 0.1, 0.0).clone()
+    def compress(self, flat, lengths, spec, streams):
+        return flat.masked_fill_(flat.abs() < flat.abs().mean(), 0.0).clone()
 
-    def bits_per_element(self, spec):
-        return 32.0
+    def bits(self, lengths, spec):
+        return 32 * lengths
 
 
 @dataclass(frozen=True)

@@ -62,7 +62,7 @@ CASES = [
     (broken.Renumbering, "select", TRAINS, "select returned 3 clients of cell 0 instead of 1"),
     (broken.ByNumber, "fading", CELLS, "the channels of a cell change"),
     (broken.Moody, "failures", PURE, STREAMS),
-    (broken.Overwriting, "compression", PURE, f"compress changes its argument flat, {COPY}"),
+    (broken.Overwriting, "uplink_compression", PURE, f"compress changes its argument flat, {COPY}"),
     (broken.Decaying, "lr_schedule", RESUMES, "not in the object"),
     (broken.Amnesiac, "assignment", RESUMES, "where a checkpoint stores it"),
     (broken.Growing, "schedule", RESUMES, "where a checkpoint stores it"),

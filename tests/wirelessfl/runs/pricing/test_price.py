@@ -29,7 +29,12 @@ RUNS = {
         {"clients": 4, "hidden": (16,), "masks": "covered", "budget": "fastest", "min_coverage": 2},
     ),
     "partial": ("fadamgc", {"clients": 6, "clients_per_round": 4, "tracking_clients": 2}),
-    "compressed": ("fedavg", {"clients": 3, "compression": "quantisation"}),
+    "signs": ("scaffold", {"clients": 4, "uplink_compression": "sign", "uplink": "ofdma"}),
+    "requests with few bits": (
+        "fedast",
+        REQUESTS | {"uplink_compression": "top-k", "error_feedback": True},
+    ),
+    "compressed": ("fedavg", {"clients": 3, "downlink_compression": "quantisation"}),
     "aircomp": ("hfedavg", CELLS | {"uplink": "aircomp", "hidden": (8,)}),
     "cycles-per-flop": ("fedavg", {"clients": 3, "cycles_per_flop": 1.5}),
     "asynchronous-cells": ("hfedavg", CELLS | {"schedule": "buffered", "buffer": 1, "rounds": 5}),
