@@ -10,7 +10,16 @@ import sys
 from pathlib import Path
 
 from experiments import records
-from experiments.decided import conventions, crossover, energy, findings, masks, oma, selection
+from experiments.decided import (
+    conventions,
+    crossover,
+    energy,
+    findings,
+    masks,
+    oma,
+    payloads,
+    selection,
+)
 from experiments.evidence import Evidence
 from experiments.paper import Experiment, Paper
 
@@ -18,6 +27,7 @@ EXPERIMENTS = {
     "masks": Experiment("masks", masks.table, masks.draw),
     "conventions": Experiment("conventions", conventions.table, conventions.draw),
     "selection": Experiment("selection", selection.table, selection.draw),
+    "payloads": Experiment("payloads", payloads.table, payloads.draw),
 }
 PAPER = Paper(
     "decided",
