@@ -24,7 +24,7 @@ ORDER = [
     "ra_fed_widths",
     "design_check",
     "own_algorithm",
-    "compressed_uploads",
+    "payloads",
     "learning_selection",
     "batteries",
     "moving_clients",

@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 
 import channels as ch
-import wirelessfl
 from tests.docs.pages import ROOT
 from tests.test_docs import private_paths
 
@@ -149,27 +148,6 @@ CLAIMS = {
     "snr_map": lambda d: np.nanmax(d["snr_db"]) > 50 and d["network"].mean_snr_db.min() < 0,
 }
 """What the texts and figures of examples state, of the variables of a script that has run."""
-
-
-def test_compressed_uploads_are_shorter_at_any_time(tmp_path, monkeypatch):
-    """Uploads of 8 bits over a narrow band end sooner, in rounds and in an asynchronous run."""
-    text = (GALLERY / "plot_compressed_uploads.py").read_text(encoding="utf-8")
-    recipe = text[text.index("from dataclasses") : text.index("settings = {")]
-    (tmp_path / "bits_of_uploads.py").write_text(recipe, encoding="utf-8")
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.syspath_prepend(tmp_path)
-    uplink = "bits_of_uploads:Counted"
-    flags = {"dataset": "digits", "clients": 4, "rounds": 1, "bandwidth_hz": 1e4, "hidden": (8,)}
-    for algorithm, schedule in (("fedavg", {}), ("fedbuff", {"buffer": 2})):
-        seconds = [
-            wirelessfl.run(
-                wirelessfl.Config.from_flags(
-                    algorithm, uplink=uplink, sent_bits=bits, **schedule, **flags
-                )
-            ).rows[-1]["sim_seconds"]
-            for bits in (32, 8)
-        ]
-        assert 3 < seconds[0] / seconds[1] <= 4, algorithm
 
 
 @pytest.mark.parametrize("example", [marked(example) for example in EXAMPLES])

@@ -34,7 +34,7 @@ COMMANDS = {
     "own-data": 2,
     "own-channel": 3,
     "own-uplink": 2,
-    "compressed-uploads": 2,
+    "payloads": 3,
     "own-schedule": 2,
     "own-selection": 3,
     "own-failures": 1,
@@ -332,21 +332,6 @@ def test_the_documented_network_agrees_with_itself(tmp_path, monkeypatch):
     draw = network.draw(Stream(1))
     gain_per_noise = 10 ** (-loss_db / 10) * draw.gain / 10 ** ((-174 + 5 - 30) / 10)
     assert np.allclose(draw.gain_per_noise, gain_per_noise, rtol=0.01)
-
-
-def test_the_documented_motion_is_correlated():
-    """The fading of a client has the correlation rho from round to round, and power 1."""
-    (code,) = (code for _, _, code in blocks(GUIDES / "own-channel.md") if "rho * fading" in code)
-    made = {}
-    exec(code.partition("config = ")[0], made)
-    fading, network = made["fading"], made["network"]
-    assert np.isclose(np.mean(np.abs(fading) ** 2), 1, atol=0.2)
-    lag = np.mean(fading[1:] * fading[:-1].conj()) / np.mean(np.abs(fading) ** 2)
-    assert np.isclose(lag, made["rho"], atol=0.05)
-    expected = 10 * np.log10(np.mean(np.abs(made["h"]) ** 2, axis=(0, 2)))
-    assert np.allclose(network.gain_db, expected)
-    gain = network.draw(Stream(1), index=7).gain
-    assert np.allclose(gain * 10 ** (network.gain_db / 10), (np.abs(made["h"][7]) ** 2).sum(-1))
 
 
 def test_the_documented_positions_are_metres_to_the_nearest_station():

@@ -51,6 +51,7 @@ RUNS = [
     ("fadamgc", {"uplink": "aircomp"}),
     ("fedavg", {"uplink": "aircomp", "convention": "majority"}),
     ("fedbuff", {"buffer": 2, "max_staleness": 3}),
+    ("fedavg", {"uplink_compression": "sign", "downlink_compression": "sign"}),
     ("hfedavg", {"cells": 2, "schedule": "buffered", "buffer": 1}),
     ("fedavg", {"sessions": 2}),
 ]

@@ -108,6 +108,17 @@ def implausible(config: Config, network: Network, first: Plan | None = None) -> 
     return [note for rule in RULES for note in rule(case)]
 
 
+def _uncompressed(case: Examined) -> Iterator[str]:
+    """Whether some vectors of an upload are sent as they are."""
+    compression, others = case.config.uplink_compression, case.config.rule.payloads[1:]
+    if compression is not None and others:
+        names = " and ".join(payload.name for payload in others)
+        yield (
+            f'uplink_compression "{compression.title}" compresses the change of the model; '
+            f"{names} of algorithm {case.config.frame.title} is sent with 32 bits per element."
+        )
+
+
 def _network(case: Examined) -> Iterator[str]:
     yield from network_notes(case.network, radio=case.radio, computes=case.computes)
     power = case.config.network.transmit_power_dbm
@@ -239,5 +250,5 @@ def codes_of(code: CodeType) -> Iterator[CodeType]:
 
 
 RULES: tuple[Callable[[Examined], Iterator[str]], ...] = (
-    _misnamed, _network, _step, _links, _threads, _round, _joules, _energy,
+    _misnamed, _uncompressed, _network, _step, _links, _threads, _round, _joules, _energy,
 )  # fmt: skip
