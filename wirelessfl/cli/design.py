@@ -56,7 +56,11 @@ def add(parser: Parser) -> None:
         "target (default: seconds)",
     )
     parser.add_argument(
-        "--among", type=names, metavar="NAMES", help="algorithms to choose from, e.g. hfedavg,hist"
+        "--among",
+        type=names,
+        metavar="NAMES",
+        help="algorithms to choose from, e.g. hfedavg,hist, each with settings of its own after "
+        "+, e.g. fedavg,fedavg+uplink_compression=sign",
     )
     parser.add_argument(
         "--max-client-joules",

@@ -217,7 +217,9 @@ def design(
         statistic: what of the run's seconds and joules over the channels of its rounds is minimised
             and limited: "mean" (the default), "median", or a quantile in (0, 1), with which that
             part of the runs takes no longer. Bounds are proven for the mean only.
-        among: algorithms to choose from; None for that of the settings.
+        among: algorithms to choose from, each with settings of its own if need be, such as
+            "fedavg+uplink_compression=quantisation+uplink_compression_bits=4"; None for that of
+            the settings.
         uplinks: uplinks to choose from, "tdma" and "ofdma", and "aircomp" if it is named: with the
             precoders and beamformers of the settings, and rounds by the error variance 1/SNR of the
             weakest clients.

@@ -116,8 +116,30 @@ def base_config(config: Config) -> Config:
     return config.changed(on_idle="drop", uplink={"name": "tdma"}, **flags)
 
 
-def with_algorithm(config: Config, name: str) -> Config:
-    """The settings with another algorithm, which keeps those that it shares with the given one."""
+def with_algorithm(config: Config, entry: str) -> Config:
+    """The settings with another algorithm, which keeps those that it shares with the given one.
+
+    Args:
+        config: the settings.
+        entry: name of the algorithm, and settings of the alternative:
+            ``fedavg+uplink_compression=sign``.
+
+    Raises:
+        ConfigError: the alternative is not valid, or has no rounds to design.
+    """
+    name, *words = entry.split("+")
+    pairs = [word.partition("=") for word in words]
+    if wrong := [word for word, (_, equals, _) in zip(words, pairs, strict=True) if not equals]:
+        raise ConfigError(
+            f"among contains {entry!r}, where {wrong[0]!r} is no setting: give "
+            "ALGORITHM+setting=value, e.g. fedavg+uplink_compression=sign."
+        )
+    named = _of_algorithm(config, name)
+    flags: dict[str, Any] = {k.strip().replace("-", "_"): v.strip() for k, _, v in pairs}
+    return named.changed(**flags) if flags else named
+
+
+def _of_algorithm(config: Config, name: str) -> Config:
     settings = config.tables["algorithm"]
     if name == settings["name"]:
         return config

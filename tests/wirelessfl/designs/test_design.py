@@ -394,10 +394,26 @@ def test_the_better_algorithm_and_number_of_clients_are_chosen():
     assert found.facts()["bought"]["all"]["algorithm"] == "hist"
 
 
+FOUR_BITS = "hfedavg+uplink-compression=quantisation+uplink_compression_bits=4"
+
+
+@pytest.mark.parametrize(("work", "chosen"), [(1.0, FOUR_BITS), (1e4, "hfedavg")])
+def test_bits_of_uploads_are_chosen_by_what_they_save_and_cost(work, chosen):
+    """With equal curves few bits are faster, and with a much slower one they are not."""
+    curves = {"hfedavg": Known(), FOUR_BITS: Known(work=work * Known().work)}
+    given = {"local_steps": [2, 5], "edge_rounds": [1], "draws": 2, "uplinks": ["tdma"]}
+    slow = config("hfedavg", bandwidth_hz=1e4)
+    found = design(slow, target=0.5, curve=curves, among=[*curves], **given).value
+    assert found.choice.family.algorithm == chosen
+    few = found.config.uplink_compression
+    assert (few.compression_bits if few else 32) == (4 if chosen == FOUR_BITS else 32)
+
+
 @pytest.mark.thorough(every=8)
 @pytest.mark.parametrize(
     ("flags", "arguments", "message"),
     [
+        ({}, {"target": 0.5, "among": ["hfedavg+sign"]}, "'sign' is no setting: give"),
         ({}, {}, "no target and no budget"),
         ({}, {"target": 0.5, "objective": "joules"}, "joules alone"),
         ({}, {"target": 0.95}, "the largest accuracy that the pilots have reached is 0.9"),
