@@ -21,10 +21,6 @@ from channels.validation import public_path, shown
 
 F = TypeVar("F", bound=Callable[..., Any])
 _PRIVACY = " There is no differential privacy; your own algorithm can add noise to what it sends."
-_UPLOADS = (
-    " Give --uplink-compression quantisation, top-k or sign, and --error-feedback: see "
-    "docs/guides/payloads.md."
-)
 _MOTION = (
     " Clients do not move: see --doppler-hz for fading that is correlated in time, or give a "
     "network with recorded channels, channels.Recorded."
@@ -39,13 +35,6 @@ FOREIGN: Mapping[str, str] = {
     **dict.fromkeys(
         ("dp", "dp_sgd", "dpsgd", "epsilon", "noise_multiplier", "privacy", "max_grad_norm"),
         _PRIVACY,
-    ),
-    **dict.fromkeys(
-        (
-            *("quantization", "quantize", "quantizer", "bits"),
-            *("top_k", "topk", "sparsity", "sparsification", "qsgd", "signsgd"),
-        ),
-        _UPLOADS,
     ),
     **dict.fromkeys(
         ("speed", "speed_kmh", "velocity", "mobility"),

@@ -113,7 +113,7 @@ SYNONYMS: Mapping[str, tuple[str, ...]] = {
     "assigner": ("submodels", "submodel_assigner"),
     "select": ("selection", "sampler", "client_selection", "sample_mode", "client_sampler"),
     "uplink_compression": ("compressor",),
-    "uplink_compression_bits": ("uplink_bits", "quantization_bits"),
+    "uplink_compression_bits": ("uplink_bits", "quantization_bits", "bits"),
     "mu": ("proximal_mu", "prox_mu", "proxy_mu"),
     "weighting": ("weighted_by_key",),
     "shards": ("num_shards", "num_shards_per_partition", "shards_per_client"),
@@ -130,6 +130,13 @@ SYNONYMS: Mapping[str, tuple[str, ...]] = {
 """Other names of each setting. If two settings have a name in common, the earlier one is meant if
 it exists."""
 VALUES: Mapping[str, tuple[str, str]] = {
+    **dict.fromkeys(
+        ("quantization", "quantize", "quantizer", "qsgd"), ("uplink_compression", "quantisation")
+    ),
+    **dict.fromkeys(
+        ("top_k", "topk", "sparsity", "sparsification"), ("uplink_compression", "top-k")
+    ),
+    "signsgd": ("uplink_compression", "sign"),
     "cuda": ("device", "cuda"),
     "gpu": ("device", "cuda"),
     "use_gpu": ("device", "cuda"),

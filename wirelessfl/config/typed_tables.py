@@ -22,7 +22,7 @@ from wirelessfl.base.import_paths import expanded
 from wirelessfl.base.torch_state import seeded_generators
 from wirelessfl.base.wording import explain, shown
 from wirelessfl.config.choices import CHOSEN
-from wirelessfl.config.kinds import PARTS, chosen_classes, title_of, words
+from wirelessfl.config.kinds import PARTS, chosen_classes, prefix_of, title_of, words
 from wirelessfl.config.named import GivenSection, check_text
 from wirelessfl.config.sections import SECTIONS, Section
 from wirelessfl.config.tables import hint, named_tables, unknown_setting
@@ -133,7 +133,7 @@ def _built(kind: str, choice: type[Any], table: Mapping[str, Any], local: type[A
                     f"{', '.join(names) or 'no settings'}.{hint(key, names)}"
                 )
         if local is None:
-            return _checked(choice, settings)
+            return _checked(choice, settings, prefix_of(kind))
         plain = {key: value for key, value in settings.items() if key not in inner}
         inside = {key: value for key, value in settings.items() if key in inner}
         return _checked(choice, plain | {"local": _checked(local, inside)})

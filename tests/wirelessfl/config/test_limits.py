@@ -15,6 +15,7 @@ from wirelessfl.base.errors import ConfigError
 from wirelessfl.base.wording import shown, without_none
 from wirelessfl.config import Config
 from wirelessfl.config.choices import KINDS
+from wirelessfl.config.kinds import prefix_of
 from wirelessfl.config.sections import SECTIONS
 
 SIGNS = {"ge": ">=", "gt": ">", "le": "<=", "lt": "<"}
@@ -98,7 +99,7 @@ def settings() -> Iterator[Any]:
 @pytest.mark.parametrize(("table", "section", "name", "info"), [*settings()])
 def test_values_outside_the_limits_are_refused(table, section, name, info):
     """The message is one line that names setting, value and what it accepts."""
-    title = f"{section}.{name}" if section in SECTIONS else name
+    title = f"{section}.{name}" if section in SECTIONS else prefix_of(section) + name
     for place, given, value, remedy in wrong(info):
         tables = {"algorithm": {"name": "hist"}, **table}
         tables[section] = {**tables[section], name: given}
