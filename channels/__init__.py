@@ -29,7 +29,8 @@ Networks:
     umi, uma          3GPP micro and macro cells
     even_cells        the cell of each client, in cells of equal size
     Placement         positions, and the terms of each client's gain
-    Interference      power from cells with the same band
+    Interference      power of a random client of cells with the same band
+    ActiveInterference            of the clients that take part
     load_network, save_network    a network in a .npz file
 
 Positions of cells and clients:
@@ -43,6 +44,8 @@ Path loss:
     PathLoss          base class: median loss, line of sight, shadowing
     Umi, Uma, Rma, InH            3GPP TR 38.901
     Tr36814           3GPP TR 36.814
+    AirToGround       flying base stations, by elevation
+    UmaAv             flying clients, 3GPP TR 36.777
     LogDistance       reference loss and exponent
     Variant           a model with or without line of sight, or with shadowing of your own
     path_loss_db      log-distance path loss
@@ -134,7 +137,7 @@ from channels.fading import (
     path_loss_db,
 )
 from channels.failures import outage_probability, packet_error_probability
-from channels.interference import Interference
+from channels.interference import ActiveInterference, Interference
 from channels.latency import (
     compute_seconds,
     edge_round_seconds,
@@ -155,12 +158,14 @@ from channels.network import ChannelDraw, Network
 from channels.notes import Note
 from channels.path_loss import (
     PATH_LOSSES,
+    AirToGround,
     InH,
     LogDistance,
     PathLoss,
     Rma,
     Tr36814,
     Uma,
+    UmaAv,
     Umi,
     Variant,
 )
@@ -180,8 +185,10 @@ __all__ = [
     "LAYOUTS",
     "PATH_LOSSES",
     "Access",
+    "ActiveInterference",
     "AirMean",
     "AirSum",
+    "AirToGround",
     "ChannelDraw",
     "Decision",
     "Disc",
@@ -217,6 +224,7 @@ __all__ = [
     "Stream",
     "Tr36814",
     "Uma",
+    "UmaAv",
     "Umi",
     "Variant",
     "air_sum",

@@ -13,6 +13,7 @@ from channels.access import Access, EqualBands, EqualSlots, Simultaneous
 from channels.arguments import checked
 from channels.arrays import BoolArray, FloatArray, IntArray
 from channels.decibels import dbm_to_watts, watts_to_dbm
+from channels.interference import mean_of
 from channels.loads import BITS_PER_ELEMENT, Load
 from channels.network import ChannelDraw, Network
 from channels.plausible import noted
@@ -52,8 +53,9 @@ class LinkBudget:
         transmit_power_dbm: maximum transmit power.
         noise_dbm: noise power in the cell's band, with the noise figure.
         mean_snr_db: mean SNR over the cell's band, without interference.
-        noise_rise_db: power of noise and mean interference over that of noise in the whole band,
-            while one client of each other cell sends; None if cells do not interfere.
+        interference_over_noise_db: I/N, mean power of interference over that of noise in the whole
+            band, while one client of each other cell sends; None without interference, -inf for 0.
+        noise_rise_db: (I + N)/N, power of noise and mean interference over that of noise.
         combined_snr_db: mean SNR after combining the antennas, with the noise rise.
         rate_bps: by access, the rate of an upload at that SNR: bits over seconds, with all clients
             of the cell uploading.
@@ -73,6 +75,7 @@ class LinkBudget:
     transmit_power_dbm: FloatArray
     noise_dbm: FloatArray
     mean_snr_db: FloatArray
+    interference_over_noise_db: FloatArray | None
     noise_rise_db: FloatArray | None
     combined_snr_db: FloatArray
     rate_bps: Mapping[str, FloatArray]
@@ -135,7 +138,8 @@ class LinkBudget:
             "transmit power [dBm]": self.transmit_power_dbm,
             "noise [dBm]": self.noise_dbm,
             "mean SNR [dB]": self.mean_snr_db,
-            "interference [dB over noise]": self.noise_rise_db,
+            "interference over noise, I/N [dB]": self.interference_over_noise_db,
+            "noise rise, (I+N)/N [dB]": self.noise_rise_db,
             "SNR of all antennas [dB]": self.combined_snr_db,
             **{f"rate, {name} [bit/s]": rate for name, rate in self.rate_bps.items()},
             **{f"upload, {name} [s]": seconds for name, seconds in self.seconds.items()},
@@ -192,7 +196,7 @@ class LinkBudget:
 
 
 def _missing(quantity: str) -> str | None:
-    return OFF if quantity.startswith("interference") else None
+    return OFF if quantity.startswith(("interference", "noise rise")) else None
 
 
 @noted
@@ -238,19 +242,30 @@ def link_budget(
     network = network.network if isinstance(network, ChannelDraw) else network
     cells = network.cell_of
     size = None if bits is None else in_range("bits", bits, ("clients", network.clients), above=0)
-    rise = None
+    noise, rise, given = dbm_to_watts(network.noise_dbm), None, None
+    if network.interference_watts is not None:
+        given = 1 + mean_of(network.interference_watts, network.cells) / noise
+        noise = noise * given
     if network.interference is not None:
-        rise = 1 + network.interference.mean_watts() / dbm_to_watts(network.noise_dbm)
+        rise = 1 + network.interference.mean_watts() / noise
     amplitude = 10 ** (network.path_gain_db / 20)
     h = np.repeat(amplitude[:, None], network.antennas, axis=1).astype(np.complex64)
-    draw = ChannelDraw(network, h, rise)
+    draw = ChannelDraw(network, h, rise, given)
     if block is not None:
-        draw, rise = block, block.noise_rise
+        draw, rise, given = block, block.noise_rise, block.given_rise
+    over = None  # I/N
+    if rise is not None:
+        over = rise - 1 if given is None else rise * given - 1
+    elif given is not None:
+        over = given - 1
     # A load that is linear in its bits has the same rate for any number of them.
     load = Load(0.0, (np.ones(network.clients) if size is None else size) / BITS_PER_ELEMENT)
     served = {name: access.seconds(load, draw) for name, access in uplinks.items()}
     combined = network.mean_snr_db + 10 * np.log10(network.antennas)
-    rise_db = None if rise is None else 10 * np.log10(rise)[cells]
+    over_db = rise_db = None
+    if over is not None:
+        with np.errstate(divide="ignore"):
+            over_db, rise_db = 10 * np.log10(over)[cells], 10 * np.log10(1 + over)[cells]
     snr = combined if rise_db is None else combined - rise_db
     if block is not None:
         with np.errstate(divide="ignore"):
@@ -269,6 +284,7 @@ def link_budget(
         transmit_power_dbm=watts_to_dbm(network.transmit_power_w),
         noise_dbm=network.noise_dbm[cells],
         mean_snr_db=network.mean_snr_db,
+        interference_over_noise_db=over_db,
         noise_rise_db=rise_db,
         combined_snr_db=snr,
         rate_bps={name: load.bits / seconds for name, seconds in served.items()},

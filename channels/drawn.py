@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Self
 
@@ -13,7 +13,7 @@ from channels.arguments import is_numeric
 from channels.arrays import ComplexArray, FloatArray
 from channels.physical import PhysicalNetwork
 from channels.summaries import ROWS, cells_of, html_table, span
-from channels.validation import as_array, shown
+from channels.validation import RECEIVE_ARRAYS, as_array, shown
 
 
 @dataclass(frozen=True, eq=False)
@@ -23,6 +23,7 @@ class DrawnChannels:
     network: PhysicalNetwork
     h: ComplexArray
     noise_rise: FloatArray | None = None
+    given_rise: FloatArray | None = None
 
     def __post_init__(self) -> None:
         if not isinstance(self.network, PhysicalNetwork):
@@ -34,14 +35,19 @@ class DrawnChannels:
             h = np.array(array, dtype=np.complex64, order="C")  # a copy, as gain is cached
         shape = (self.network.clients, self.network.antennas)
         if h.shape[-2:] != shape:
-            raise ValueError(f"h has shape {h.shape}: its last axes must be {shape}.")
+            arrays = h.ndim > 2 and h.shape[-3:-1] == shape  # [..., users, rx, tx]
+            raise ValueError(
+                f"h has shape {h.shape}: its last axes must be {shape}, clients and antennas."
+                f"{' ' + RECEIVE_ARRAYS if arrays else ''}"
+            )
         if not np.isfinite(h).all():
             raise ValueError("h contains NaN or infinity: check the fading model.")
         object.__setattr__(self, "h", h)
-        if self.noise_rise is not None:
-            rise = np.array(as_array("noise_rise", self.noise_rise), dtype=np.float64)
-            self._check_rise(rise)
-            object.__setattr__(self, "noise_rise", rise)
+        for name in ("noise_rise", "given_rise"):
+            if (value := getattr(self, name)) is not None:
+                rise = np.array(as_array(name, value), dtype=np.float64)
+                self._check_rise(name, rise)
+                object.__setattr__(self, name, rise)
 
     def __repr__(self) -> str:
         """One line."""
@@ -69,14 +75,14 @@ class DrawnChannels:
             }
         return html_table(repr(self)[1:-1], columns, network.clients)
 
-    def _check_rise(self, rise: FloatArray) -> None:
+    def _check_rise(self, name: str, rise: FloatArray) -> None:
         shape = (*self.h.shape[:-2], self.network.cells)
         if rise.shape != shape:
-            raise ValueError(f"noise_rise has shape {rise.shape}: give [..., cells], here {shape}.")
+            raise ValueError(f"{name} has shape {rise.shape}: give [..., cells], here {shape}.")
         bad = ~(np.isfinite(rise) & (rise >= 1))
         if bad.any():
             raise ValueError(
-                f"noise_rise contains {rise[bad].flat[0]}: give ratios of noise and interference "
+                f"{name} contains {rise[bad].flat[0]}: give ratios of noise and interference "
                 "to noise, finite and >= 1."
             )
 
@@ -93,6 +99,8 @@ class DrawnChannels:
         Where cells interfere, it is the ratio of power to noise and interference.
         """
         snr = np.asarray(10 ** (self.network.snr_db / 10))
+        if self.given_rise is not None:
+            snr = snr / self.given_rise[..., self.network.cell_of]
         if self.noise_rise is None:
             return np.broadcast_to(snr, self.h.shape[:-1])
         return np.asarray(snr / self.noise_rise[..., self.network.cell_of])
@@ -100,7 +108,7 @@ class DrawnChannels:
     @property
     def snr_db(self) -> FloatArray:
         """``snr`` in dB; that of the network, [clients], without interference."""
-        if self.noise_rise is None:
+        if self.noise_rise is None and self.given_rise is None:
             return self.network.snr_db
         return np.asarray(10 * np.log10(self.snr))
 
@@ -123,18 +131,19 @@ class DrawnChannels:
 
         If other cells divide their band alike, then one client of each of them is heard with its
         whole power in each of these n_j bands, and over the whole band n_j of them are heard. That
-        is n_j times the interference of ``noise_rise``. Without interference, nothing changes.
+        is n_j times the interference of ``noise_rise``. Without it nothing changes, as interference
+        in watts has the same density in every part of the band.
         """
         if self.noise_rise is None:
             return self
         senders = np.maximum(self.network.cell_sizes, 1)
-        return type(self)(self.network, self.h, 1 + senders * (self.noise_rise - 1))
+        return replace(self, noise_rise=1 + senders * (self.noise_rise - 1))
 
     def block(self, number: int) -> Self:
         """One block of a draw of several; the last one if there are fewer."""
         at = min(number, len(self.h) - 1)
-        rise = None if self.noise_rise is None else self.noise_rise[at]
-        return type(self)(self.network, self.h[at], rise)
+        rises = (None if rise is None else rise[at] for rise in (self.noise_rise, self.given_rise))
+        return type(self)(self.network, self.h[at], *rises)
 
     def of(self, clients: ArrayLike) -> Self:
         """The channels of the given clients, see :meth:`Network.of`."""
@@ -142,4 +151,4 @@ class DrawnChannels:
         if network is self.network:
             return self
         rows = np.searchsorted(self.network.numbers, network.numbers)
-        return type(self)(network, self.h.take(rows, axis=-2), self.noise_rise)
+        return replace(self, network=network, h=self.h.take(rows, axis=-2))

@@ -1,14 +1,22 @@
-"""Interference between cells that use the same band."""
+"""Interference: of clients of other cells that use the same band, and given in watts."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any, TypeAlias
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from channels.arrays import FloatArray, IntArray
 from channels.streams import Stream
-from channels.validation import as_array
+from channels.validation import as_array, shown
+
+Watts: TypeAlias = FloatArray | Callable[[int], ArrayLike]
+"""Interference [blocks, cells] in watts, or a function of a block's number that returns [cells]."""
+InterferenceWatts: TypeAlias = ArrayLike | Watts | None
+"""The same as an argument: also one number or [cells]."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -112,3 +120,97 @@ class Interference:
         same = self.band_of[:, None] == self.band_of
         np.fill_diagonal(same, val=False)
         return np.asarray((heard * same).sum(0))
+
+
+@dataclass(frozen=True, eq=False)
+class ActiveInterference(Interference):
+    """Received power of the clients of other cells that take part in a block, at their own gains.
+
+    Of every other cell with the same band, it is the mean over those of its clients that are drawn
+    together with the victims, at their mean gains times a fading of their own: the mean over the
+    slots in which they send in turn. A cell of which no client takes part does not interfere. Its
+    mean over participants that are drawn uniformly is that of :class:`Interference`.
+
+    Arguments are those of :class:`Interference`.
+    """
+
+    def watts_of(self, clients: IntArray, fading: FloatArray) -> FloatArray:
+        """Interference [cells] by the clients that take part, in watts per antenna.
+
+        Args:
+            clients: [clients], those that take part, sorted.
+            fading: [clients, cells], power gain per antenna, with mean 1, to each receiver.
+        """
+        heard = self._powers[clients, None] * self.gain[clients] * fading
+        cell = np.searchsorted(self.ends, clients, side="right")
+        total = np.zeros((len(self.ends), len(self.ends)))
+        np.add.at(total, cell, heard)
+        number = np.bincount(cell, minlength=len(self.ends))
+        return self._sum(total / np.maximum(number, 1)[:, None])
+
+
+def given_watts(interference_watts: Any, cells: int) -> Watts | None:
+    """Interference in watts as [blocks, cells], or as a function, checked.
+
+    Args:
+        interference_watts: one number, [cells], [blocks, cells], a function of a block's number, or
+            None.
+        cells: number of cells.
+
+    Raises:
+        ValueError: the shape does not fit, or a value is not finite or negative.
+    """
+    if interference_watts is None:
+        return None
+    if callable(interference_watts):
+        function: Callable[[int], ArrayLike] = interference_watts
+        return function
+    array = as_array("interference_watts", interference_watts)
+    shape = array.shape
+    if array.dtype.kind not in "iuf" or shape not in {(), (cells,), (*shape[:1], cells)}:
+        raise ValueError(
+            f"interference_watts is {shown(interference_watts)}: give one number, [cells] or "
+            f"[blocks, cells] in watts, here for {cells} cells."
+        )
+    if not array.size:
+        raise ValueError("interference_watts has no block: give one at least.")
+    watts = np.array(np.broadcast_to(array, (shape[0] if array.ndim == 2 else 1, cells)), float)
+    _check_watts(watts)
+    watts.setflags(write=False)
+    return watts
+
+
+def watts_in(watts: Watts, index: int, cells: int) -> FloatArray:
+    """Interference [cells] of a block; recorded blocks repeat.
+
+    Raises:
+        ValueError: a function returns something else than [cells] of finite numbers >= 0.
+    """
+    if not callable(watts):
+        return np.asarray(watts[index % len(watts)])
+    values = np.asarray(watts(index), dtype=np.float64)
+    if values.shape not in {(), (cells,)}:
+        raise ValueError(
+            f"interference_watts returns shape {values.shape} for block {index}: return one number "
+            f"or [cells], here ({cells},)."
+        )
+    _check_watts(values)
+    return np.broadcast_to(values, (cells,))
+
+
+def mean_of(watts: Watts, cells: int) -> FloatArray:
+    """Mean interference [cells] over the blocks; of a function, that of block 0."""
+    return watts_in(watts, 0, cells) if callable(watts) else np.asarray(watts.mean(0))
+
+
+LARGEST_WATTS = 1.0
+"""Largest received interference; transmit powers of clients are at most 10 W."""
+
+
+def _check_watts(watts: FloatArray) -> None:
+    bad = ~((watts >= 0) & (watts <= LARGEST_WATTS))
+    if bad.any():
+        raise ValueError(
+            f"interference_watts contains {watts[bad].flat[0]:g}: give received watts from 0 to "
+            f"{LARGEST_WATTS:g}. -100 dBm are 1e-13 W."
+        )

@@ -14,6 +14,7 @@ from channels.arrays import ComplexArray, FloatArray, IntArray
 from channels.decibels import dbm_to_watts
 from channels.drawn import DrawnChannels
 from channels.fading import FadingByClient, correlation_root
+from channels.interference import ActiveInterference, watts_in
 from channels.network_values import DEFAULT_DBM, DEFAULT_POWER_W
 from channels.physical import BY_CLIENT, SHOWN, PhysicalNetwork
 from channels.streams import Stream
@@ -49,6 +50,10 @@ class Network(PhysicalNetwork):
         fading: model of small-scale fading; None means Rayleigh fading.
         antenna_correlation: rho of the exponential model, |rho| < 1.
         interference: noise rise by clients of other cells; None if cells do not interfere.
+        interference_watts: interference from elsewhere, received per antenna in the whole band of a
+            cell: one number, [cells], [blocks, cells], whose blocks repeat, or a function of a
+            block's number that returns [cells]; at most 1 W. Like noise it has one density over the
+            band: a client in 1/n of the band hears 1/n of it. None for none.
         placement: where the gains come from; None if they are given.
         cycles_per_step: V_0, CPU cycles per mini-batch step of the full model, > 0.
         switched_capacitance: kappa [clients] in kappa f^2 joules per cycle, >= 0.
@@ -80,14 +85,35 @@ class Network(PhysicalNetwork):
         if clients is not None:
             return self.of(clients).draw(stream, index)
         h = self.fading.draw(stream, index, self.numbers, self._root)
-        return ChannelDraw(self, h * self._amplitude, self._noise_rise(stream, index))
+        return ChannelDraw(self, h * self._amplitude, *self.rises(stream, index))
 
-    def _noise_rise(self, stream: Stream, index: int) -> FloatArray | None:
-        """Noise and interference of a block over noise [cells]; None without interference."""
+    def rises(self, stream: Stream, index: int) -> tuple[FloatArray | None, FloatArray | None]:
+        """``noise_rise`` and ``given_rise`` [cells] of the draw of a block.
+
+        Args:
+            stream: randomness of the channels.
+            index: the block.
+        """
+        noise, given = dbm_to_watts(self.noise_dbm), None
+        if self.interference_watts is not None:
+            given = np.asarray(1 + watts_in(self.interference_watts, index, self.cells) / noise)
+            noise = noise * given
         if self.interference is None:
-            return None
-        watts = self.interference.watts(stream.child("interference"), index)
-        return np.asarray(1 + watts / dbm_to_watts(self.noise_dbm))
+            return None, given
+        stream = stream.child("interference")
+        if isinstance(self.interference, ActiveInterference):
+            watts = self.interference.watts_of(self.numbers, self._cross_fading(stream, index))
+        else:
+            watts = self.interference.watts(stream, index)
+        return np.asarray(1 + watts / noise), given
+
+    def _cross_fading(self, stream: Stream, index: int) -> FloatArray:
+        """Power gains per antenna, of mean 1, of clients to the receivers of all cells."""
+        rows = [
+            self._gains(stream.child("cell", cell), index, self.numbers) / self.antennas
+            for cell in range(self.cells)
+        ]
+        return np.stack(rows, axis=1)
 
     @cached_property
     def gain_by_client(self) -> bool:
@@ -164,9 +190,11 @@ class Network(PhysicalNetwork):
         h = np.stack(
             [self.fading.draw(stream, index, self.numbers, self._root) for index in blocks]
         )
-        noise = [self._noise_rise(stream, index) for index in blocks]
-        rises = [rise for rise in noise if rise is not None]
-        return ChannelDraw(self, h * self._amplitude, np.stack(rises) if rises else None)
+        by_block = zip(*(self.rises(stream, index) for index in blocks), strict=True)
+        rises = [[rise for rise in some if rise is not None] for some in by_block]
+        return ChannelDraw(
+            self, h * self._amplitude, *(np.stack(some) if some else None for some in rises)
+        )
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -183,8 +211,11 @@ class ChannelDraw(DrawnChannels):
         network: network of the channels.
         h: [..., clients, antennas] complex64, channel of each client to its edge server, including
             ``path_gain_db`` of the network.
-        noise_rise: [..., cells], power of noise and interference over that of noise in the whole
-            band, >= 1, while one client of each other cell sends; None without interference.
+        noise_rise: [..., cells], power of noise and interference by clients of other cells over
+            that of noise in the whole band, >= 1, while one client of each other cell sends; None
+            without interference.
+        given_rise: [..., cells], power of noise and ``interference_watts`` over that of noise; the
+            noise of ``noise_rise`` includes these watts. None without them.
     """
 
     network: Network

@@ -12,8 +12,14 @@ from channels.arrays import FloatArray
 from channels.by_client import Listed, stored_by_cell
 from channels.decibels import LARGEST_DB, gains_in_range, noise_power_dbm, powers_in_range
 from channels.fading import Fading, Rayleigh, check_correlation, correlation_root
-from channels.interference import Interference
+from channels.interference import (
+    ActiveInterference,
+    Interference,
+    InterferenceWatts,
+    given_watts,
+)
 from channels.placement import Placement
+from channels.recorded import Recorded
 from channels.validation import checked_cells, checked_part, in_range, shown
 
 DEFAULT_POWER_W = 0.1
@@ -35,6 +41,7 @@ def network_values(
     fading: Fading | None,
     antenna_correlation: complex,
     interference: Interference | None,
+    interference_watts: InterferenceWatts,
     placement: Placement | None,
     cycles_per_step: float,
     switched_capacitance: ArrayLike,
@@ -53,6 +60,8 @@ def network_values(
     fading = Rayleigh() if fading is None else fading
     if not isinstance(fading, Fading):
         raise TypeError(f"fading is {shown(fading)}: give a model, e.g. Rayleigh() or Rician().")
+    if isinstance(fading, Recorded) and part is None:
+        fading.check_fits(len(cells))
     clients = ("clients", len(cells))
     band = in_range("bandwidth_hz", bandwidth_hz, ("cells", cell_count), above=0)
     noise = noise_power_dbm(band, noise_figure_db, noise_dbm_per_hz)
@@ -79,6 +88,11 @@ def network_values(
     if interference is not None and part is None:
         interference.check_fits(clients=len(cells), cells=cell_count)
         interference = replace(interference, transmit_power_w=power)
+    if isinstance(interference, ActiveInterference) and isinstance(fading, Recorded):
+        raise ValueError(
+            "interference of active clients needs channels that are drawn, and fading is recorded: "
+            "give Interference, of mean gains."
+        )
     by_client = {
         "cell_of": cells,
         "cpu_hz": in_range("cpu_hz", cpu_hz, clients, above=0),
@@ -98,6 +112,7 @@ def network_values(
         "fading": fading,
         "antenna_correlation": antenna_correlation,
         "interference": interference,
+        "interference_watts": given_watts(interference_watts, cell_count),
         "placement": placement,
         "cycles_per_step": float(in_range("cycles_per_step", cycles_per_step, ("", 1), above=0)[0]),
         "part": part,

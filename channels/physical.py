@@ -14,7 +14,7 @@ from channels.by_client import ByClientField
 from channels.cells import ClientsByCell, read_only
 from channels.decibels import LARGEST_DB, THERMAL_DBM_PER_HZ, noise_power_dbm
 from channels.fading import Fading
-from channels.interference import Interference
+from channels.interference import Interference, InterferenceWatts, Watts
 from channels.network_values import DEFAULT_DBM, DEFAULT_POWER_W, network_values
 from channels.placement import Placement
 from channels.summaries import ROWS, cells_of, count_of, hertz, html_table, span
@@ -43,6 +43,7 @@ class PhysicalNetwork(ClientsByCell):
     fading: Fading
     antenna_correlation: complex
     interference: Interference | None
+    interference_watts: Watts | None
     placement: Placement | None
     cycles_per_step: float
     part: IntArray | None
@@ -74,6 +75,7 @@ class PhysicalNetwork(ClientsByCell):
         fading: Fading | None = None,
         antenna_correlation: complex = 0.0,
         interference: Interference | None = None,
+        interference_watts: InterferenceWatts = None,
         placement: Placement | None = None,
         cycles_per_step: float = 1e6,
         switched_capacitance: ArrayLike = 1e-28,
@@ -94,6 +96,7 @@ class PhysicalNetwork(ClientsByCell):
             fading=fading,
             antenna_correlation=antenna_correlation,
             interference=interference,
+            interference_watts=interference_watts,
             placement=placement,
             cycles_per_step=cycles_per_step,
             switched_capacitance=switched_capacitance,
@@ -251,6 +254,7 @@ class PhysicalNetwork(ClientsByCell):
             part=np.arange(len(rows)),
             bandwidth_hz=self.bandwidth_hz[cells],
             interference=None,
+            interference_watts=None,
             placement=None,
             **by_cell,
             **by_client,

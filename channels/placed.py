@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from channels.arguments import checked
 from channels.arrays import BoolArray, FloatArray, IntArray
+from channels.association import PLACED, Association, cells_of
 from channels.decibels import gains_in_range
-from channels.interference import Interference
+from channels.interference import ActiveInterference, Interference
 from channels.layouts import Layout, Positions
 from channels.layouts.layout import bands_in_turn
 from channels.network import Network
@@ -22,6 +24,7 @@ from channels.streams import Stream
 
 DERIVED = ("cell_of", "gain_db", "snr_db", "path_gain_db", "interference", "placement", "part")
 """Arguments of a network that follow from positions."""
+Interferers = Literal["one", "active"]
 BY_CLIENT = ("cpu_hz", "transmit_power_w", "switched_capacitance")
 LARGEST_ANTENNA_DB = 60.0
 
@@ -37,6 +40,8 @@ def placed_network(
     cpu_hz: ArrayLike,
     antenna_gain_db: float = 0.0,
     reuse_factor: int | None = None,
+    interferers: Interferers = "one",
+    association: Association = PLACED,
     **others: Any,
 ) -> Network:
     """A network whose gains follow from positions, with the terms kept in its ``placement``.
@@ -80,6 +85,14 @@ def placed_network(
             band. On a hexagonal grid the pattern is regular, for 1, 3, 4, 7, ...; otherwise cells
             take bands in turn. None for no interference. A client of another cell outside the path
             loss's range is heard as at the closest distance in it.
+        interferers: whose signals are heard in other cells: "one" random client of each cell, see
+            :class:`Interference`, or all "active" ones, which take part in the block, see
+            :class:`ActiveInterference`. "one" without ``reuse_factor``.
+        association: the cell of each client: "placed" for that in which the layout placed it,
+            "nearest" for the nearest base station, "strongest" for that of the largest mean gain;
+            [clients] cells, in the order in which the layout's clients were given; or a function of
+            the mean gains in dB [clients, cells] that returns them, e.g. with
+            ``solvers.assign_cells``. Each cell needs a client.
         others: further arguments of :class:`Network`, by name.
 
     Raises:
@@ -89,11 +102,19 @@ def placed_network(
     wrong = [name for name in DERIVED if name in others]
     if wrong:
         raise TypeError(f"{wrong[0]} follows from the positions: omit it.")
+    if interferers not in ("one", "active"):
+        raise ValueError(f'interferers is {interferers!r}: choose "one" or "active".')
+    if interferers == "active" and reuse_factor is None:
+        raise ValueError('interferers is "active", which needs reuse_factor: set it.')
     check_setting("antenna_gain_db", antenna_gain_db, -LARGEST_ANTENNA_DB, LARGEST_ANTENNA_DB, "dB")
     where = _placed(layout, cells, clients, stream.child("positions"), path_loss.range_m[0])
     given = isinstance(layout, Positions) or where.given_as is not None
     links = _Links(where, path_loss, stream, given)
-    loss, shadowing, sight = links.own()
+    if isinstance(association, str) and association == PLACED:
+        loss, shadowing, sight = links.own()
+        links_db = None if reuse_factor is None else links.losses()
+    else:
+        where, (loss, shadowing, sight), links_db = links.chosen(association, antenna_gain_db)
     values = {"cpu_hz": cpu_hz, **others}
     placement = Placement(
         base_stations_m=where.base_stations_m,
@@ -106,16 +127,17 @@ def placed_network(
     )
     gain = gains_in_range(antenna_gain_db - loss - shadowing, ("clients", len(loss)))
     interference = None
-    if reuse_factor is not None:
+    if reuse_factor is not None and links_db is not None:
         number = len(where.base_stations_m)
         bands = (
             layout.bands(number, reuse_factor)
             if isinstance(layout, Layout)
             else bands_in_turn(number, reuse_factor)
         )
-        gain_db = antenna_gain_db - links.losses(len(bands))
+        gain_db = antenna_gain_db - links_db
         ends = np.searchsorted(where.cell_of, np.arange(len(bands)), side="right")
-        interference = Interference(10 ** (gain_db / 10), ends, bands)
+        kind = ActiveInterference if interferers == "active" else Interference
+        interference = kind(10 ** (gain_db / 10), ends, bands)
     return Network(
         where.cell_of,
         gain_db=gain,
@@ -163,6 +185,8 @@ class _Links:
     stream: Stream
     given: bool
     """Whether the positions are the user's own."""
+    drawn_as: IntArray | None = None
+    """[clients], the index by which each client's links are drawn; None for its own."""
 
     def own(self) -> tuple[FloatArray, FloatArray, BoolArray]:
         """Path loss, shadowing and line of sight of each client to its base station [clients]."""
@@ -191,11 +215,23 @@ class _Links:
             " move it, or choose another path loss. "
         )
 
-    def losses(self, cells: int) -> FloatArray:
+    def chosen(
+        self, association: Association, antenna_gain_db: float
+    ) -> tuple[Positions, tuple[FloatArray, FloatArray, BoolArray], FloatArray]:
+        """Positions by the chosen cells, the terms of each client's own link, and all losses."""
+        cells = cells_of(association, self.where, antenna_gain_db - self.losses())
+        order = cells.argsort(kind="stable")
+        given_as = order if self.where.given_as is None else self.where.given_as[order]
+        clients_m, cell_of = self.where.clients_m[order], cells[order]
+        where = Positions(self.where.base_stations_m, clients_m, cell_of, given_as)
+        chosen = _Links(where, self.path_loss, self.stream, self.given, order)
+        return where, chosen.own(), chosen.losses()
+
+    def losses(self) -> FloatArray:
         """Path loss and shadowing of each client to each base station [clients, cells]."""
         rows = np.arange(len(self.where.cell_of))
-        losses = np.empty((len(rows), cells))
-        for cell in range(cells):
+        losses = np.empty((len(rows), len(self.where.base_stations_m)))
+        for cell in range(losses.shape[1]):
             distance = self.where.distances_to(cell).clip(*self.path_loss.range_m)
             loss, shadowing, _ = self._drawn(cell, rows, distance)
             losses[:, cell] = loss + shadowing
@@ -205,9 +241,30 @@ class _Links:
         self, cell: int, clients: IntArray, distance_m: FloatArray
     ) -> tuple[FloatArray, FloatArray, BoolArray]:
         """Path loss, shadowing and line of sight of clients to the base station of a cell."""
-        model = self.path_loss
-        uniform = self.stream.child("line-of-sight").uniforms(cell, clients, 1)[:, 0]
-        sight = np.asarray(uniform < model.los_probability(distance_m))
-        normal = self.stream.child("shadowing").normals(cell, clients, 1)[:, 0]
-        shadowing = model.shadowing_std_db(distance_m, sight) * normal.astype(np.float64)
-        return model.loss_db(distance_m, sight), shadowing, sight
+        rows = clients if self.drawn_as is None else self.drawn_as[clients]
+        uniform = self.stream.child("line-of-sight").uniforms(cell, rows, 1)[:, 0]
+        normal = self.stream.child("shadowing").normals(cell, rows, 1)[:, 0].astype(np.float64)
+        loss, shadowing = np.empty(len(clients)), np.empty(len(clients))
+        sight = np.empty(len(clients), dtype=np.bool_)
+        for model, some in self._models(cell, clients):
+            metres = distance_m[some]
+            sight[some] = uniform[some] < model.los_probability(metres)
+            shadowing[some] = model.shadowing_std_db(metres, sight[some]) * normal[some]
+            loss[some] = model.loss_db(metres, sight[some])
+        return loss, shadowing, sight
+
+    def _models(
+        self, cell: int, clients: IntArray
+    ) -> Iterator[tuple[PathLoss, slice | IntArray | BoolArray]]:
+        """The path loss at the heights of a cell and its clients, and which clients these are."""
+        stations, points = self.where.base_stations_m, self.where.clients_m
+        high = float(stations[cell, 2]) if stations.shape[1] > 2 else None
+        if points.shape[1] == 2:
+            yield (
+                self.path_loss if high is None else self.path_loss.at_heights(high, None),
+                slice(None),
+            )
+            return
+        heights = points[clients, 2]
+        for height in np.unique(heights):
+            yield self.path_loss.at_heights(high, float(height)), heights == height

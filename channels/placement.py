@@ -19,8 +19,8 @@ class Placement:
     ((3, 2), (3,))
 
     Args:
-        base_stations_m: [cells, 2], positions in metres.
-        clients_m: [clients, 2], positions in metres.
+        base_stations_m: [cells, 2], or [cells, 3] with heights, positions in metres.
+        clients_m: [clients, 2 or 3], positions in metres.
         distance_m: [clients], horizontal distance of each client to its base station.
         line_of_sight: [clients] boolean; None if unknown, as of recorded channels.
         path_loss_db: [clients], median path loss, > 0; of recorded channels, the whole loss.

@@ -20,7 +20,7 @@ from channels.decibels import watts_to_dbm
 from channels.network import ChannelDraw, Network
 from channels.notes import Notes, is_outside
 from channels.recorded import Recorded
-from channels.validation import as_numpy
+from channels.validation import RECEIVE_ARRAYS, as_numpy
 
 LEAST_BANDWIDTH_HZ = 1e3
 """A quarter of the smallest subcarrier of cellular radio, 3.75 kHz (NB-IoT)."""
@@ -49,6 +49,9 @@ MOST_ROUND_SECONDS = 1e5
 MOST_ROUND_JOULES = 1e7
 """Energy of a client in a round: that of a server of 1 kW in three hours, or of 200 telephones'
 batteries."""
+
+MIN_BLOCKS, BLOCK_STD_DB = 4, 6.0
+"""From so many blocks on, a standard deviation of their levels that fading does not have."""
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
@@ -219,11 +222,30 @@ def _distance(network: Network) -> Iterator[str]:
 
 def _axes(network: Network) -> Iterator[str]:
     recorded = network.fading
+    if isinstance(recorded, Recorded) and _levels_by_block(recorded):
+        yield (
+            "recorded channels differ by more than 6 dB from block to block, and hardly from "
+            "client to client: if their axes are [users, rx, tx], they are receive arrays. "
+            f"{RECEIVE_ARRAYS}"
+        )
     if isinstance(recorded, Recorded) and 1 < recorded.blocks < recorded.antennas:
         yield (
             f"recorded channels have {recorded.blocks} blocks and {recorded.antennas} antennas: if "
             "their axes are [antennas, clients, blocks], transpose them."
         )
+
+
+def _levels_by_block(recorded: Recorded) -> bool:
+    """Whether blocks have levels of their own that all clients share, as users' receive arrays.
+
+    That is where most of the variance of powers in dB is between blocks, and none between clients.
+    """
+    h, gain_db = recorded.h, recorded.gain_db
+    if len(h) < MIN_BLOCKS or len(gain_db) < 2:
+        return False
+    power_db = gain_db + 10 * np.log10((h.real**2 + h.imag**2).mean(-1))
+    blocks, clients = power_db.mean(1).var(), power_db.mean(0).var()
+    return bool(blocks > BLOCK_STD_DB**2 and blocks > 10 * clients and blocks > power_db.var() / 2)
 
 
 def _span(values: FloatArray) -> str:

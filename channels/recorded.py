@@ -15,7 +15,7 @@ from channels.decibels import LARGEST_DB
 from channels.matlab import read_mat
 from channels.npz import read_npz
 from channels.streams import Stream
-from channels.validation import as_array
+from channels.validation import RECEIVE_ARRAYS, as_array
 
 ARRAYS = ("h", "gain", "gain_db")
 """Names of the arrays of a file, of which it has one."""
@@ -39,7 +39,8 @@ class Recorded:
     (2, 2)
 
     Args:
-        h: [blocks, clients, antennas] complex, received over transmitted amplitude.
+        h: [blocks, clients, antennas] complex, received over transmitted amplitude. A client has
+            one transmit antenna; the antennas are those of its edge server.
 
     Raises:
         ValueError: the shape is wrong, or a channel is not finite, is zero, or has an implausible
@@ -56,7 +57,7 @@ class Recorded:
         if channels.ndim != 3 or not channels.size:
             raise ValueError(
                 f"h has shape {channels.shape}: give [blocks, clients, antennas], at least one "
-                "each."
+                f"each.{' ' + RECEIVE_ARRAYS if channels.ndim > 3 else ''}"
             )
         if channels.dtype.kind != "c":
             raise ValueError(
@@ -206,6 +207,20 @@ class Recorded:
     def gain_by_client(self, root: ComplexArray) -> bool:
         """See :class:`channels.fading.FadingByClient`: each client has its own recording."""
         return True
+
+    def check_fits(self, clients: int) -> None:
+        """Raise unless these are the channels of so many clients.
+
+        Raises:
+            ValueError: they are not.
+        """
+        if self.clients != clients:
+            # Receive arrays [users, rx, tx] look like [blocks, clients, antennas].
+            remedy = f" {RECEIVE_ARRAYS}" if self.blocks == clients else " Are the axes permuted?"
+            raise ValueError(
+                f"recorded channels have [blocks, clients, antennas] = "
+                f"{[*self.h.shape]}, and the network has {clients} clients.{remedy}"
+            )
 
     def __repr__(self) -> str:
         return f"Recorded({self.blocks} blocks, {self.clients} clients, {self.antennas} antennas)"

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from channels.doppler import Doppler
 from channels.fading import Fading, Rayleigh, Rician
-from channels.interference import Interference
+from channels.interference import ActiveInterference, Interference
 from channels.network import Network
 from channels.npz import read_npz
 from channels.placement import Placement
@@ -24,6 +24,8 @@ LARGEST = 10**6
 """Maximum number of clients of a stored network."""
 PARTS: dict[str, type[Any]] = {"interference": Interference, "placement": Placement}
 """Fields that are objects with arrays of their own."""
+ACTIVE = "active"
+"""Entry of interference by active clients."""
 SETTINGS = "settings"
 """Name of the array that has the values that are not arrays, as JSON."""
 
@@ -83,14 +85,16 @@ def why_not_stored(network: Network) -> str:
     """Why a network cannot be stored; empty if it can.
 
     Args:
-        network: the network; its fading model must be one of this package, and it must have at most
-            ``LARGEST`` clients.
+        network: the network; its fading model must be one of this package, its interference in
+            watts an array, and it must have at most ``LARGEST`` clients.
     """
     if network.clients > LARGEST:
         return f"it has {network.clients} clients, and files have at most {LARGEST}"
     if type(network.fading) not in (Rayleigh, Rician, Doppler, Recorded):
         kind = type(network.fading)
         return f"its fading model {kind.__module__}.{kind.__qualname__} is not one of channels"
+    if callable(network.interference_watts):
+        return "its interference_watts is a function: give an array [blocks, cells]"
     return ""
 
 
@@ -112,7 +116,7 @@ def network_arrays(network: Network) -> Arrays:
             if isinstance(value, Recorded):
                 arrays |= {"fading.h": value.h, "fading.gain_db": value.gain_db}
         elif name in PARTS and value is not None:
-            settings[name] = {}
+            settings[name] = {ACTIVE: True} if isinstance(value, ActiveInterference) else {}
             for key in _names(PARTS[name]):
                 _put(f"{name}.{key}", getattr(value, key), settings[name], arrays, key)
         else:
@@ -138,7 +142,8 @@ def network_of(arrays: Arrays) -> Network:
                 for key, array in arrays.items()
                 if key.startswith(f"{name}.")
             }
-            values[name] = PARTS[name](**{**value, **gain_fields})
+            kind = ActiveInterference if value.pop(ACTIVE, False) else PARTS[name]
+            values[name] = kind(**{**value, **gain_fields})
         elif isinstance(value, list):  # a complex number
             values[name] = complex(*value)
         else:

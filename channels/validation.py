@@ -29,6 +29,13 @@ LEAST, MOST = 1e-60, 1e60
 _LARGEST = int(sys.float_info.max)
 
 
+RECEIVE_ARRAYS = (
+    "A client has one antenna: of receive arrays [users, rx, tx], give one block of one transmit "
+    "antenna, h[..., 0], or of a precoder w [users, tx], (h @ w[..., None])[..., 0]."
+)
+"""What to do with channels of clients with several antennas."""
+
+
 def number_of(name: str, value: Any, least: int = 1, most: int = MANY) -> int:
     """``value`` as a number of things."""
     number = whole_number(name, value)

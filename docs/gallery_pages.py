@@ -13,6 +13,7 @@ import wirelessfl
 
 ORDER = [
     "snr_map",
+    "aerial_cell",
     "bands_timeline",
     "energy_deadline",
     "mask_sizes",

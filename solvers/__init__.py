@@ -21,6 +21,7 @@ Bands, order and clients of an uplink:
     Selection         what it returns
     assign_resource_blocks        the blocks in which the fewest samples are lost
     BlockAssignment   what it returns
+    assign_cells      the cell of each client with which the slowest cell ends soonest
 
 Energy:
     allocate_energy   bands, windows, powers and clocks of least energy within a deadline
@@ -89,6 +90,7 @@ from solvers.bands import (
     select_clients,
 )
 from solvers.beamforming import BEAMFORMER_BACKENDS, optimize_beamformer
+from solvers.cells import assign_cells
 from solvers.energy import EnergyAllocation, allocate_energy
 from solvers.joint import (
     MasksAndBands,
@@ -149,6 +151,7 @@ __all__ = [
     "allocate_bandwidth",
     "allocate_energy",
     "allocate_requests",
+    "assign_cells",
     "assign_resource_blocks",
     "available_backends",
     "coverage_frontier",

@@ -45,8 +45,10 @@ def seconds_in_groups(
         return ends
     cells = np.repeat(np.arange(network.cells), number)
     groups = network.regrouped(rows, cells, group[cells])
-    rise = draw.noise_rise
-    part = ChannelDraw(groups, draw.h[..., rows, :], None if rise is None else rise[..., cells])
+    rises = (
+        None if rise is None else rise[..., cells] for rise in (draw.noise_rise, draw.given_rise)
+    )
+    part = ChannelDraw(groups, draw.h[..., rows, :], *rises)
     first = place < sizes[cell]
     latencies = np.broadcast_to(seconds(load.of_rows(rows), part), (*shape[:-1], len(rows)))
     ends[..., rows[first]] = latencies[..., first]

@@ -18,18 +18,20 @@ from channels.streams import Stream
 from channels.validation import shown
 
 KINDS = ("base_station", "client")
-REQUIRED = ("kind", "x_m", "y_m")
+PLACE, HEIGHT = ("x_m", "y_m"), "z_m"
+REQUIRED = ("kind", *PLACE)
 NEAREST_IN_METRES = 1.0
 """If no client is farther from its base station, the positions are not in metres."""
 
 
 @dataclass(frozen=True)
 class FileLayout(Layout):
-    r"""Positions from a CSV file with the columns ``kind``, ``x_m``, ``y_m`` and maybe ``cell``.
+    r"""Positions from a CSV file: columns ``kind``, ``x_m``, ``y_m``, maybe ``z_m`` and ``cell``.
 
     A row of kind ``base_station`` is a cell; cells are numbered 0, 1, ... in the order of these
     rows. A row of kind ``client`` is a client. Its ``cell`` is that number; without it, the cell is
-    that of the nearest base station. Clients are sorted by cell, in the order of the file.
+    that of the nearest base station. Heights ``z_m`` replace those of the path loss; a kind of rows
+    has all or none. Clients are sorted by cell, in the order of the file.
 
     >>> from pathlib import Path
     >>> import channels
@@ -91,7 +93,7 @@ class FileLayout(Layout):
         return result
 
     def _read(self) -> tuple[FloatArray, FloatArray, IntArray]:
-        """Base stations [cells, 2], clients [clients, 2] and their cells [clients]."""
+        """Base stations [cells, 2 or 3], clients [clients, 2 or 3], their cells [clients]."""
         try:
             with Path(os.path.expanduser(self.path)).open(encoding="utf-8-sig", newline="") as file:
                 reader = csv.DictReader(file, skipinitialspace=True)
@@ -102,7 +104,7 @@ class FileLayout(Layout):
         except (OSError, UnicodeDecodeError, csv.Error) as error:
             text = error.strerror if isinstance(error, OSError) else str(error)
             raise ValueError(f"{self.path}: cannot be read as CSV: {text}.") from error
-        positions: dict[str, list[tuple[float, float]]] = {kind: [] for kind in KINDS}
+        positions: dict[str, list[list[float]]] = {kind: [] for kind in KINDS}
         cells: list[tuple[int, str]] = []
         for line, row in rows:
             kind = (row["kind"] or "").strip()
@@ -110,7 +112,14 @@ class FileLayout(Layout):
                 raise ValueError(
                     f"{self.path}, line {line}: kind is {kind!r}. Give base_station or client."
                 )
-            positions[kind].append((self._metres(line, row, "x_m"), self._metres(line, row, "y_m")))
+            columns = [*PLACE, HEIGHT] if (row.get(HEIGHT) or "").strip() else PLACE
+            metres = [self._metres(line, row, column) for column in columns]
+            if positions[kind] and len(metres) != len(positions[kind][0]):
+                raise ValueError(
+                    f"{self.path}, line {line}: {HEIGHT} is given for some rows of kind {kind}. "
+                    "Give it for all or none."
+                )
+            positions[kind].append(metres)
             if kind == "client":
                 cells.append((line, (row.get("cell") or "").strip()))
         for kind in KINDS:
@@ -146,7 +155,7 @@ class FileLayout(Layout):
         cells = np.zeros(len(clients), dtype=np.int64)
         nearest = np.full(len(clients), np.inf)
         for cell, station in enumerate(stations):
-            distance = np.hypot(*(clients - station).T)
+            distance = np.hypot(*(clients[:, :2] - station[:2]).T)
             cells[distance < nearest] = cell
             nearest = np.minimum(nearest, distance)
         for place, (line, text) in enumerate(entries):

@@ -29,8 +29,9 @@ class Positions:
     [5.0, 20.0]
 
     Args:
-        base_stations_m: [cells, 2].
-        clients_m: [clients, 2].
+        base_stations_m: [cells, 2], or [cells, 3] with heights, which replace
+            ``base_station_height_m`` of the path loss.
+        clients_m: [clients, 2], or [clients, 3] with heights, which replace ``client_height_m``.
         cell_of: [clients], the cell of each client.
         given_as: [clients], place of each client in the order in which they were given; None if
             that is this order.
@@ -66,20 +67,22 @@ class Positions:
 
     def distances_to(self, cell: int) -> FloatArray:
         """Horizontal distance of each client to a cell's base station, in metres [clients]."""
-        return np.asarray(np.hypot(*(self.clients_m - self.base_stations_m[cell]).T))
+        return np.asarray(np.hypot(*(self.clients_m[:, :2] - self.base_stations_m[cell, :2]).T))
 
     @property
     def distance_m(self) -> FloatArray:
         """Horizontal distance of each client to its own base station, in metres [clients]."""
-        return np.asarray(np.hypot(*(self.clients_m - self.base_stations_m[self.cell_of]).T))
+        stations = self.base_stations_m[self.cell_of, :2]
+        return np.asarray(np.hypot(*(self.clients_m[:, :2] - stations).T))
 
 
 def _points(name: str, values: ArrayLike) -> FloatArray:
-    """Positions [n, 2], read-only."""
+    """Positions [n, 2 or 3], read-only."""
     points = as_array(name, values)
-    if points.ndim != 2 or points.shape[1] != 2 or points.dtype.kind not in "iuf":
+    if points.ndim != 2 or points.shape[1] not in (2, 3) or points.dtype.kind not in "iuf":
         raise ValueError(
-            f"{name} has shape {points.shape} and dtype {points.dtype}: give [n, 2], in metres."
+            f"{name} has shape {points.shape} and dtype {points.dtype}: give [n, 2], or [n, 3] "
+            "with heights, in metres."
         )
     points = points.astype(np.float64)
     if not np.isfinite(points).all():

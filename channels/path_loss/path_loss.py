@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import Any
+from dataclasses import replace
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -69,6 +70,26 @@ class PathLoss(ABC):
 
         Arguments and errors are those of :meth:`loss_db`.
         """
+
+    def at_heights(self, base_station_m: float | None, client_m: float | None) -> PathLoss:
+        """This model for a base station and clients at other heights.
+
+        Args:
+            base_station_m: height of the base station in metres; None for that of the model.
+            client_m: height of the clients in metres; None for that of the model.
+
+        Raises:
+            ValueError: the model has no such heights, or not these.
+        """
+        heights = {"base_station_height_m": base_station_m, "client_height_m": client_m}
+        values: dict[str, Any] = {k: float(v) for k, v in heights.items() if v is not None}
+        missing = [name for name in values if not hasattr(self, name)]
+        if missing:
+            raise ValueError(
+                f"positions have heights, and {type(self).__name__} has no {missing[0]}: give "
+                "positions [n, 2], or choose another path loss."
+            )
+        return replace(cast(Any, self), **values) if values else self
 
     @checked()
     def distances(self, distance_m: ArrayLike, longest_m: ArrayLike | None = None) -> FloatArray:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -46,6 +46,10 @@ class Variant(PathLoss):
     def range_m(self) -> tuple[float, float]:
         """See :class:`PathLoss`."""
         return self.model.range_m
+
+    def at_heights(self, base_station_m: float | None, client_m: float | None) -> PathLoss:
+        """See :class:`PathLoss`."""
+        return replace(self, model=self.model.at_heights(base_station_m, client_m))
 
     def los_probability(self, distance_m: ArrayLike) -> FloatArray:
         """See :class:`PathLoss`."""

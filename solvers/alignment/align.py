@@ -111,6 +111,8 @@ def align_transmitters(
 
     Args:
         h: channels [..., clients, antennas] complex, or [clients] for one problem with one antenna.
+            A client has one transmit antenna: of arrays [users, rx, tx], give h[..., 0] or that of
+            a precoder.
         weights: q [..., clients] >= 0. A client of weight 0 is absent and sends nothing.
         max_amplitude: A [..., clients] >= 0, square root of a client's power limit per symbol. If
             x_i has a standard deviation s_i other than 1, give q_i s_i and A_i for unit variance,

@@ -151,7 +151,7 @@ def _by_count(cells: BandCells, count: int) -> tuple[BoolArray, FloatArray, Floa
         if not at.size:
             break
         earlier = end[at] * (1 - _STEP)
-        needed = _bands_at(cells.rows(at), earlier)
+        needed = bands_at(cells.rows(at), earlier)
         trial = _smallest(needed, count)
         used = np.take_along_axis(needed, trial, 1).sum(-1) / cells.bandwidth_hz[at]
         bound[at] = np.minimum(used, 1) * earlier
@@ -180,7 +180,7 @@ def _by_value(
             chosen[row], bands[row], end[row] = False, 0.0, reached[0]
             chosen[row, trial], bands[row, trial] = True, share[0]
             earlier = reached * (1 - _STEP)
-            needed = _bands_at(cell, earlier)[0] / cell.bandwidth_hz[0]
+            needed = bands_at(cell, earlier)[0] / cell.bandwidth_hz[0]
             trial, least = cheapest(needed, values[row], at_least[row], 1 + _STEP)
             bound[row] = min(least, 1) * earlier[0]
     return chosen, bands, end, bound
@@ -198,7 +198,7 @@ def _smallest(amounts: FloatArray, count: int) -> IntArray:
     return order
 
 
-def _bands_at(cells: BandCells, end: FloatArray) -> FloatArray:
+def bands_at(cells: BandCells, end: FloatArray) -> FloatArray:
     """b_i [problems, clients] at the times ``end``; infinite for clients that end later anyway."""
     window = end[:, None] - cells.ready
     able = (window > 0) & ((cells.bits == 0) | (cells.bits * LN2 < window * cells.snr_hz))

@@ -95,7 +95,9 @@ def optimize_beamformer(
     True
 
     Args:
-        h: channels [..., clients, antennas] complex64 or complex128. NumPy, or torch on any device.
+        h: channels [..., clients, antennas] complex64 or complex128; leading axes are a batch, and
+            a client has one transmit antenna: of arrays [users, rx, tx], give h[..., 0] or that of
+            a precoder. NumPy, or torch on any device.
         backend: ``default``: exact enumeration for two antennas or two clients (up to 32 clients,
             see ``Default``), and otherwise ``anneal``: annealed soft minima from many starts, with
             polishing;

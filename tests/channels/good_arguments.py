@@ -216,6 +216,16 @@ GOOD = {name: SERVED for name in METHODS if name.endswith("serve")} | {
     }
     | LIMITS,
     "allocate_requests": {"weights": [1.0, 2.0], "total": 5, "floor": 1},
+    "assign_cells": {
+        "bits": [1e5, 1e5],
+        "compute_seconds": [0.0, 1.0],
+        "snr_hz": [[1e7, 1e6], [1e7, 1e7]],
+        "bandwidth_hz": [1e6, 1e6],
+        "capacities": [2, 1],
+        "min_clients": [0, 1],
+        "bands": "optimal",
+        "nodes": 10,
+    },
     "assign_resource_blocks": {
         "packet_error": [[0.1, 0.2], [0.3, 0.4]],
         "weights": [1.0, 2.0],

@@ -55,6 +55,7 @@ OUTSIDE = {
     "correlation_root antennas": [True, 10**6],
     "clients": [1 << 63],
     "cells": [1 << 63],
+    "assign_cells bands": ["best"],
     "bits": [[1e300, 1e5]],
     "certificate": ["best"],
     "convention": ["real"],

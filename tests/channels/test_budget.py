@@ -1,7 +1,7 @@
 """Link budgets: a worked example by hand, rates and seconds of accesses, tables."""
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pytest
@@ -113,12 +113,20 @@ def test_interference_raises_the_noise():
     off = link_budget(umi(cells=3, clients=30, stream=STREAM))
     on = link_budget(network := umi(cells=3, clients=30, stream=STREAM, reuse_factor=1))
     assert off.noise_rise_db is None
-    assert off.rows()[0]["interference [dB over noise]"] == "off"
+    assert off.rows()[0]["noise rise, (I+N)/N [dB]"] == "off"
     row = next(r for r in off.table() if r["quantity"].startswith("interference"))
     assert row["50 %"] == "off"
     watts = 10 ** (network.noise_dbm / 10) / 1000
     rise = 10 * np.log10(1 + network.interference.mean_watts() / watts)[network.cell_of]
     np.testing.assert_allclose(on.noise_rise_db, rise)
+    over = 10 * np.log10(network.interference.mean_watts() / watts)[network.cell_of]
+    np.testing.assert_allclose(on.interference_over_noise_db, over)
+    # As much again in watts: I/N is 3 dB more.
+    both = replace(network, interference_watts=network.interference.mean_watts())
+    more = link_budget(both)
+    np.testing.assert_allclose(more.interference_over_noise_db, over + 10 * np.log10(2))
+    doubled = 10 * np.log10(1 + 2 * 10 ** (over / 10))
+    np.testing.assert_allclose(more.combined_snr_db, off.combined_snr_db - doubled)
     np.testing.assert_allclose(on.mean_snr_db, off.mean_snr_db)
     np.testing.assert_allclose(on.combined_snr_db, off.combined_snr_db - rise)
     snr = 10 ** (on.combined_snr_db / 10)

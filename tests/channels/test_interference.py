@@ -6,12 +6,14 @@ import numpy as np
 import pytest
 
 from channels import (
+    ActiveInterference,
     ChannelDraw,
     EqualBands,
     EqualSlots,
     Interference,
     Load,
     Network,
+    Recorded,
     Stream,
     ofdma_seconds_per_bit,
     tdma_seconds_per_bit,
@@ -200,3 +202,107 @@ def test_channels_in_bands():
     assert quiet.in_bands() is quiet
     few = draw.of([0, 2, 4])
     assert (few.in_bands().noise_rise == few.noise_rise).all()
+
+
+class Still:
+    """Every channel has power 1 per antenna."""
+
+    def draw(self, stream, index, clients, root):
+        return np.ones((len(clients), len(root)), dtype=np.complex64)
+
+
+def active(**changes):
+    return replace(made(**changes), interference=ActiveInterference(GAIN, ENDS, ALL))
+
+
+def test_active_clients_are_heard_at_their_own_gains():
+    """By hand without fading: the mean over the participants of each other cell."""
+    network = active(fading=Still())
+    noise = 10 ** (network.noise_dbm / 10) / 1e3
+    rise = network.draw(STREAM, 0, [1, 2, 3, 5]).noise_rise
+    power = WATTS[:, None] * GAIN
+    heard = np.array([power[1], power[2], (power[3] + power[5]) / 2])
+    expected = [heard[1, 0] + heard[2, 0], heard[0, 1] + heard[2, 1], heard[0, 2] + heard[1, 2]]
+    np.testing.assert_allclose(rise, 1 + expected / noise, rtol=1e-6)
+    # Cell 1 has no participant: it does not interfere.
+    rise = network.draw(STREAM, 0, [1, 3]).noise_rise
+    np.testing.assert_allclose(rise, 1 + [power[3, 0], sum(power[[1, 3], 1]), power[1, 2]] / noise)
+    # All of a cell's bands are filled: with n clients a cell, n times as much is heard.
+    bands = network.draw(STREAM, 0, [1, 2, 3]).in_bands().noise_rise
+    np.testing.assert_allclose(bands, network.draw(STREAM, 0, [1, 2, 3]).noise_rise)
+
+
+def test_the_mean_over_participants_and_fading_is_that_of_one_client():
+    """Random participants, Rayleigh fading: 3000 blocks, a third of the tolerance."""
+    network, random = active(), np.random.default_rng(1)
+    noise = 10 ** (network.noise_dbm / 10) / 1e3
+    watts = []
+    for index in range(3000):
+        who = np.sort([random.integers(2), 2, *random.choice([3, 4, 5], 2, replace=False)])
+        watts.append((network.draw(STREAM, index, who).noise_rise - 1) * noise)
+    error = np.std(watts, axis=0) / np.sqrt(3000)
+    mean = network.interference.mean_watts()
+    assert (3 * error < 0.06 * mean).all()
+    np.testing.assert_allclose(np.mean(watts, axis=0), mean, rtol=0.06)
+
+
+def test_watts_are_noise_of_every_part_of_the_band():
+    """I/N of 3 in cell 0 and 1 in cell 1 divide SNRs by 4 and 2, alike in parts of the band."""
+    plain = Network([0, 0, 1], cpu_hz=1e9, gain_db=-85.0)
+    noise = 10 ** (plain.noise_dbm / 10) / 1e3
+    louder = replace(plain, interference_watts=noise * [3, 1])
+    clean, draw = plain.draw(STREAM), louder.draw(STREAM)
+    np.testing.assert_allclose(draw.snr, clean.snr / [4, 4, 2], rtol=1e-12)
+    np.testing.assert_array_equal(draw.h, clean.h)
+    assert draw.in_bands() is draw
+    # The same as that much noise.
+    noisier = [replace(plain, noise_figure_db=float(10 * np.log10(rise))) for rise in (4, 2)]
+    for seconds in (ofdma_seconds_per_bit, tdma_seconds_per_bit):
+        both = [seconds(network.draw(STREAM)) for network in noisier]
+        expected = [both[0][0], both[0][1], both[1][2]]
+        np.testing.assert_allclose(seconds(draw), expected, rtol=1e-9)
+
+
+def test_watts_by_block_repeat_and_functions_return_them():
+    watts = np.array([[1e-13, 2e-13], [3e-13, 0.0]])
+    plain = Network([0, 0, 1], cpu_hz=1e9, gain_db=-85.0)
+    listed = replace(plain, interference_watts=watts)
+    called = replace(plain, interference_watts=lambda block: watts[block % 2])
+    noise = 10 ** (plain.noise_dbm / 10) / 1e3
+    rise = listed.draws(STREAM, range(3)).given_rise
+    np.testing.assert_allclose(rise, 1 + watts[[0, 1, 0]] / noise)
+    np.testing.assert_array_equal(called.draws(STREAM, range(3)).given_rise, rise)
+    assert listed.draws(STREAM, range(3)).block(1).given_rise.tolist() == rise[1].tolist()
+    some = listed.draw(STREAM, 1, clients=[1, 2])
+    np.testing.assert_array_equal(some.snr, listed.draw(STREAM, 1).snr[1:])
+
+
+def test_watts_add_to_clients_of_other_cells():
+    """SINR P g / (N + I + n J) in bands, with J of one client of each other cell."""
+    network = replace(made(), interference_watts=1e-10)
+    draw, alone = network.draw(STREAM), made().draw(STREAM)
+    noise = 10 ** (network.noise_dbm / 10) / 1e3
+    others = (alone.noise_rise - 1) * noise
+    sinr = 10 ** (network.snr_db / 10) * (noise / (noise + 1e-10 + [2, 1, 3] * others))[CELL_OF]
+    np.testing.assert_allclose(draw.in_bands().snr, sinr, rtol=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("watts", "message"),
+    [
+        ([1e-13] * 2, r"give one number, \[cells\] or \[blocks, cells\] in watts, here for 3"),
+        (-1e-13, "interference_watts contains -1e-13: give received watts from 0 to 1"),
+        (-100.0, "contains -100: give received watts from 0 to 1. -100 dBm are 1e-13 W"),
+        (np.empty((0, 3)), "has no block"),
+        (lambda block: [1e-13] * 2, r"returns shape \(2,\) for block 0: return one number or"),
+    ],
+)
+def test_wrong_watts_are_refused(watts, message):
+    with pytest.raises(ValueError, match=message):
+        made(interference_watts=watts).draw(STREAM)
+
+
+def test_active_clients_need_drawn_channels():
+    h = 1e-5 * np.ones((1, 6, 2), dtype=complex)
+    with pytest.raises(ValueError, match="active clients needs channels that are drawn"):
+        active(fading=Recorded(h))

@@ -256,8 +256,8 @@ def test_positions_are_a_layout():
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"clients_m": [1.0, 2.0]}, r"clients_m has shape \(2,\) .*: give \[n, 2\], in metres"),
-        ({"clients_m": [[0, 9, 1.5]] * 2}, r"clients_m has shape \(2, 3\)"),
+        ({"clients_m": [1.0, 2.0]}, r"clients_m has shape \(2,\) .*: give \[n, 2\], or \[n, 3\]"),
+        ({"clients_m": [[0, 9, 1.5, 0]] * 2}, r"clients_m has shape \(2, 4\)"),
         ({"clients_m": [["a", "b"]] * 2}, "clients_m has shape .* dtype <U1"),
         ({"clients_m": [[0, np.nan]] * 2}, "clients_m has a position that is not finite"),
         ({"clients_m": [[0, 9]]}, "clients_m has 1 positions, and cell_of 2 clients in 1 cells"),

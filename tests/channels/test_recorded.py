@@ -1,10 +1,12 @@
 """Recorded channels: what is read, what is refused, and what a network replays."""
 
+import math
+
 import numpy as np
 import pytest
 from scipy.io import savemat
 
-from channels import Network, Recorded, Stream
+from channels import ChannelDraw, Network, Note, Recorded, Stream, link_budget
 from channels.fading import Fading, FadingByClient
 from channels.plausible import network_notes
 
@@ -126,10 +128,13 @@ def test_unreadable_files(tmp_path):
 
 def test_a_network_of_another_size_is_refused():
     recorded = Recorded(complex_channels())
-    for wrong in ({"antennas": 3, "cell_of": CELLS}, {"antennas": 2, "cell_of": [0] * 5}):
-        network = Network(cpu_hz=1e9, gain_db=-90.0, fading=recorded, **wrong)
-        with pytest.raises(ValueError, match="have 4 clients and 2 antennas"):
-            network.draw(Stream(1))
+    wrong = Network(CELLS, cpu_hz=1e9, gain_db=-90.0, fading=recorded, antennas=3)
+    with pytest.raises(ValueError, match="have 4 clients and 2 antennas"):
+        wrong.draw(Stream(1))
+    with pytest.raises(
+        ValueError, match=r"\[3, 4, 2\], and the network has 5 clients. Are the axes"
+    ):
+        Network([0] * 5, cpu_hz=1e9, gain_db=-90.0, fading=recorded, antennas=2)
 
 
 @pytest.mark.parametrize(
@@ -141,3 +146,42 @@ def test_transposed_axes_are_noted(blocks, antennas, noted):
     notes = [note for note in network_notes(network_of(channels)) if "transpose" in note]
     assert len(notes) == noted
     assert all(f"{blocks} blocks and {antennas} antennas" in note for note in notes)
+
+
+def arrays(users, rx, tx, seed=0):
+    """Receive arrays [users, rx, tx] with path losses from 80 to 120 dB."""
+    random = np.random.default_rng(seed)
+    h = random.standard_normal((users, rx, tx, 2)).view(complex)[..., 0]
+    return 10 ** (-random.uniform(80, 120, (users, 1, 1)) / 20) * h
+
+
+def test_receive_arrays_are_refused_or_noted():
+    """Clients have one antenna: [users, rx, tx] is not read as a batch of blocks."""
+    refused = r"A client has one antenna: of receive arrays \[users, rx, tx\], give"
+    h = arrays(6, 4, 2)
+    with pytest.raises(
+        ValueError, match=rf"\[6, 4, 2\], and the network has 6 clients\. {refused}"
+    ):
+        Network([0] * 6, cpu_hz=1e9, **Recorded(h).links)
+    with pytest.raises(ValueError, match=refused):
+        Recorded(h[None])
+    network = Network([0] * 6, cpu_hz=1e9, gain_db=-90.0, antennas=4)
+    with pytest.raises(ValueError, match=rf"must be \(6, 4\), clients and antennas\. {refused}"):
+        ChannelDraw(network, h)
+    with pytest.raises(ValueError, match=r"network has 5 clients\. Are the axes permuted\?"):
+        Network([0] * 5, cpu_hz=1e9, **Recorded(h).links)
+    # One transmit antenna, and a precoder, as the message says.
+    precoder = np.ones((6, 2)) / math.sqrt(2)
+    for one in (h[..., 0], (h @ precoder[..., None])[..., 0]):
+        network = Network([0] * 6, cpu_hz=1e9, **Recorded(one[None]).links)
+        gain = network.draw(Stream(1)).gain * 10 ** (network.gain_db / 10)
+        np.testing.assert_allclose(gain, (abs(one) ** 2).sum(-1), rtol=1e-5)
+
+
+def test_as_many_receive_antennas_as_users_are_noted():
+    """The levels are those of the first axis; recordings of blocks give no note."""
+    network = Network([0] * 6, cpu_hz=1e9, **Recorded(arrays(6, 6, 2)).links)
+    with pytest.warns(Note, match=r"if their axes are \[users, rx, tx\], they are receive arrays"):
+        link_budget(network)
+    blocks = np.swapaxes(arrays(6, 6, 2), 0, 1)
+    link_budget(Network([0] * 6, cpu_hz=1e9, **Recorded(blocks).links))

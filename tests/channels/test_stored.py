@@ -38,6 +38,16 @@ NETWORKS = {
     "interference": placed_network(
         Hexagonal(), Umi(), cells=3, clients=9, stream=Stream(1), cpu_hz=1e9, reuse_factor=1
     ),
+    "active": placed_network(
+        *(Hexagonal(), Umi()),
+        cells=3,
+        clients=9,
+        stream=Stream(1),
+        cpu_hz=1e9,
+        reuse_factor=1,
+        interferers="active",
+        interference_watts=[[1e-13, 0, 2e-13]],
+    ),
     "part": CELLS.of([1, 3]),
 }
 

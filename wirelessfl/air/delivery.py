@@ -201,7 +201,7 @@ def before_failures(access: Access, failures: Failures | None) -> Access:
 
 def _lower(draws: ChannelDraw, margin: float) -> ChannelDraw:
     """Channels of powers that are lower by ``margin``."""
-    return ChannelDraw(draws.network, draws.h / np.sqrt(margin), draws.noise_rise)
+    return replace(draws, h=draws.h / np.sqrt(margin))
 
 
 def _own_snr(service: Service, draws: ChannelDraw) -> FloatArray:

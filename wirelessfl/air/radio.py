@@ -22,7 +22,7 @@ from channels.path_loss import PathLoss, Variant
 from channels.streams import Stream
 from wirelessfl.base.errors import ConfigError
 from wirelessfl.base.guard import UnfitError, described, implementing, instance, returns
-from wirelessfl.base.needs import BUILT, DRAWN, POSITIONS, RADIO, Needs
+from wirelessfl.base.needs import BUILT, DRAWN, POSITIONS, RADIO, ROUNDS, Needs, beside
 from wirelessfl.base.registry import Choice, Kind, adopt
 
 FIELDS = {
@@ -39,6 +39,7 @@ FIELDS = {
     "carrier_ghz": Field(gt=0, description="carrier frequency, GHz"),
     "base_station_height_m": Field(gt=0, description="height of the edge servers' antennas, m"),
     "client_height_m": Field(gt=0, description="height of the clients, m"),
+    "surroundings": Field(description="buildings around the clients"),
     "line_of_sight": Field(
         description="line of sight, by the model's probability or for all or no links"
     ),
@@ -86,6 +87,22 @@ class Placed(LayoutModel, ABC):
             "(default: no interference)",
         ),
         COMMON_BLOCKS,
+    ] = None
+    interferers: Annotated[
+        Literal["one", "active"] | None,
+        Field(
+            description="who is heard in other cells: one random client, or those that take part "
+            "(default: one)"
+        ),
+        ROUNDS,
+        beside("reuse_factor"),
+    ] = None
+    association: Annotated[
+        Literal["placed", "nearest", "strongest", "fastest"] | Path | None,
+        Field(
+            description="cell of each client: placed by the layout, nearest, strongest, fastest "
+            "(shortest round), or a CSV file with a cell per line (default: placed)"
+        ),
     ] = None
 
     @returns(instance(Layout))
@@ -144,7 +161,7 @@ class File(Placed):
         Path | None,
         Field(
             description="CSV file with the columns kind (base_station or client), x_m, y_m and "
-            "optionally cell (required)"
+            "optionally z_m and cell (required)"
         ),
     ] = None
 
@@ -206,6 +223,14 @@ Uma = _tr38901(channels.Uma, "uma", "UMa of 3GPP TR 38.901: urban macro cells.")
 Umi = _tr38901(channels.Umi, "umi", "UMi of 3GPP TR 38.901: street canyons (urban micro cells).")
 Rma = _tr38901(channels.Rma, "rma", "RMa of 3GPP TR 38.901: rural macro cells.")
 InH = _tr38901(channels.InH, "inh", "InH of 3GPP TR 38.901: indoor offices.")
+UmaAv = _tr38901(
+    channels.UmaAv, "uma-av", "UMa-AV of 3GPP TR 36.777: urban macro cells with flying clients."
+)
+AirToGround = _tr38901(
+    channels.AirToGround,
+    "air-to-ground",
+    "Flying edge servers, by elevation (Al-Hourani et al., 2014).",
+)
 Tr36814 = adopt(
     PathLossModel,
     FIELDS,

@@ -140,7 +140,9 @@ def without_none(annotation: Any) -> Any:
 
 def needed(info: FieldInfo) -> str:
     """The request for a value that a setting accepts, e.g. "give a whole number >= 1."."""
-    kind = without_none(info.annotation)
+    kind, kinds = without_none(info.annotation), get_args(info.annotation)
+    if Path in kinds and kind is not Path:
+        return f"{needed(_without_path(info))[:-1]}, or a file."
     if get_origin(kind) is Literal:
         return f"choose {', '.join(map(str, get_args(kind)))}."
     if kind is bool:
@@ -156,6 +158,13 @@ def needed(info: FieldInfo) -> str:
             return f"give {name}{_limits(entry)}, separated by commas{many}."
         return f"give two {name}{_limits(entry)}, LOW,HIGH."
     return f"give {ARTICLES.get(kind, '')}{NAMES.get(kind, 'another value')}{_limits(info)}."
+
+
+def _without_path(info: FieldInfo) -> FieldInfo:
+    """The field of a number or word that can also be a path."""
+    entry = FieldInfo.from_annotation(without_none(info.annotation))
+    entry.metadata = [*entry.metadata, *info.metadata]
+    return entry
 
 
 def _wrong(name: str, value: object, info: FieldInfo) -> str:

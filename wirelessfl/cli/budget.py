@@ -143,7 +143,7 @@ def notes(network: Network, upload_mib: float) -> list[str]:
         "Rates and seconds hold at mean channel gains, while all clients of a cell upload.",
         "Over the air, an element counts as 32 bits at any SNR: noise makes errors, not seconds.",
     ]
-    if network.interference is None:
+    if network.interference is None and network.interference_watts is None:
         lines.append("Interference between cells is off.")
     return lines
 

@@ -84,6 +84,11 @@ def _read_value(key: str, value: Any, kinds: Collection[Any]) -> Any:
     values are returned unchanged. Entries of lists count.
     """
     if Path in kinds:
+        if isinstance(value, str) and value in kinds:  # a name in place of a path
+            return value
+        number = _decimal(value) if float in kinds else None
+        if number is not None:
+            return number
         return expanded(value) if isinstance(value, str | Path) else value
     if bool not in kinds:
         for kind in value if isinstance(value, list | tuple) else [value]:
@@ -101,6 +106,14 @@ def _read_value(key: str, value: Any, kinds: Collection[Any]) -> Any:
     return type(value)(read) if several else read[0]
 
 
+def _decimal(text: Any) -> float | None:
+    """The number that a string stands for; None for other values."""
+    try:
+        return float(text) if isinstance(text, str) else None
+    except ValueError:
+        return None
+
+
 def _whole(value: Any) -> Any:
     """The integer that a string such as "1e3" stands for; other values unchanged."""
     if isinstance(value, str) and WHOLE.fullmatch(value.strip()):
@@ -111,11 +124,11 @@ def _whole(value: Any) -> Any:
 
 
 def _types_in(annotation: Any) -> frozenset[Any]:
-    """All types in an annotation, e.g. int and NoneType in ``int | None``."""
+    """All types and literals in an annotation, e.g. int and NoneType in ``int | None``."""
     if get_origin(annotation) is Annotated:
         return _types_in(get_args(annotation)[0])
     if get_origin(annotation) is Literal:
-        return frozenset()
+        return frozenset(get_args(annotation))
     inner = frozenset(kind for entry in get_args(annotation) for kind in _types_in(entry))
     return inner | {annotation} if isinstance(annotation, type) else inner
 

@@ -43,7 +43,7 @@ def test_the_worked_example(printed):
     assert row["mean SNR [dB]"] == pytest.approx(snr, abs=1e-3)
     assert row["rate, equal slots [bit/s]"] == pytest.approx(rate, rel=1e-3)
     assert row["upload, equal slots [s]"] == pytest.approx(2 * 8 * 2**20 / rate, rel=1e-3)
-    assert row["interference [dB over noise]"] == "off"
+    assert row["noise rise, (I+N)/N [dB]"] == "off"
     text = printed(EXAMPLE)
     for line in ("path loss [dB]", "121.43"), ("mean SNR [dB]", "-4.44"), ("interference", "off"):
         assert any(all(part in found for part in line) for found in text.splitlines())
@@ -60,7 +60,7 @@ def test_tables_of_many_clients(printed):
     assert sum(line.startswith("│") for line in lines) == 12
     found = json.loads(printed(f"{flags} --json"))
     assert len(found["clients"]) == 12
-    assert all(row["interference [dB over noise]"] > 0 for row in found["clients"])
+    assert all(row["noise rise, (I+N)/N [dB]"] > 0 for row in found["clients"])
 
 
 def test_networks_without_positions_have_a_budget(printed):

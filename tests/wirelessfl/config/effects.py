@@ -60,8 +60,9 @@ SECTIONS: dict[str, Callable[[Run], bool]] = {
     "channel": over_the_air,
     "pilot_symbols": over_the_air,
     "coherence": lambda run: cells(run) and over_the_air(run),
-    "doppler_hz": lambda run: (
-        over_the_air(run) and not (tasks(run) and run["schedule"] == "buffered")
+    **dict.fromkeys(
+        ("doppler_hz", "interference_watts"),
+        lambda run: over_the_air(run) and not (tasks(run) and run["schedule"] == "buffered"),
     ),
     **dict.fromkeys(
         ("cpu_hz", "cycles_per_step", "cycles_per_flop", "switched_capacitance"), computes
@@ -96,7 +97,7 @@ ALONE_WITHOUT_EFFECT = (
     *("shared_labels", "late", "history_keep", "coverage_of"),
     *("size_cap", "mask_shares", "deadline"),
     *("elements_per_symbol", "correlation", "unbiased_sum"),
-    *("doppler_model", "block_seconds"),
+    *("doppler_model", "block_seconds", "interferers"),
 )
 """Flags that need a value of another flag, which none of the runs has."""
 FIELDS: dict[str, Callable[[Run], bool]] = {

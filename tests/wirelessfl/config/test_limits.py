@@ -37,7 +37,9 @@ def limits(info: FieldInfo) -> dict[str, float]:
 def outside(info: FieldInfo) -> Iterator[tuple[Any, str]]:
     """Values that a field of one number, word or switch refuses, each with part of the remedy."""
     kind = without_none(info.annotation)
-    if get_origin(kind) is Literal:
+    if Path in get_args(info.annotation) and kind is not Path:
+        yield ["x"], ", or a file."
+    elif get_origin(kind) is Literal:
         yield "none-of-these", ", ".join(map(str, get_args(kind)))
     elif kind is bool:
         yield "maybe", "give true or false."

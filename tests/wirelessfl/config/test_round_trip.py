@@ -50,6 +50,8 @@ VALUES: Mapping[str, Any] = {
     "trace": "/folder/trace.csv",
     "layout_file": "/folder/positions.csv",
     "reuse_factor": 3,
+    "interferers": "active",
+    "association": "strongest",
     "antenna_gain_db": 8.0,
     "shadowing_db": 4.5,
     "history": 2,
@@ -64,6 +66,7 @@ VALUES: Mapping[str, Any] = {
 }
 """Values of settings for which none can be derived from the default."""
 NEEDS: Mapping[str, Mapping[str, Any]] = {
+    "interferers": {"reuse_factor": 3},
     "reuse": {"samples_per_client": 5},
     "shared_labels": {"overlap": 0.5},
     "history_keep": {"history": 2},
@@ -87,6 +90,7 @@ CHOICE_NEEDS: Mapping[tuple[str, str], Mapping[str, Any]] = {
     ("assigner", "partition"): {"algorithm": "hfedavg"},
 }
 KIND_NEEDS: Mapping[str, Mapping[str, Any]] = {
+    "interferers": {"reuse_factor": 3},
     "warm_start": {"sessions": 4},
     "presence": {"sessions": 4},
     "assignment": {"schedule": "simultaneous"},

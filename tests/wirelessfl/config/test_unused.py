@@ -19,7 +19,9 @@ from wirelessfl.config.choices import KINDS
 VALUES = {
     "samples_per_client": 5, "min_samples": 2, "cells": 2, "snr_db": 20.0, "cpu_hz": (1e9, 2e9),
     "transmit_power_dbm": 23.0, "channel": "channels.npz", "network": "tests.gate.given:one_cell",
-    "reuse_factor": 3, "shadowing_db": 4.0, "layout_file": "positions.csv", "coherence": "round",
+    "reuse_factor": 3, "interferers": "active", "association": "nearest",
+    "interference_watts": 1e-13, "shadowing_db": 4.0, "layout_file": "positions.csv",
+    "coherence": "round",
     "doppler_hz": 5.0,
     "step_seconds": 0.1, "cycles_per_flop": 0.1, "path_gain_db": (-3.0, 3.0), "busy_clients": 5,
     "downlink_mbps": 5.0, "backhaul_mbps": 5.0, "edge_rounds": 2, "max_seconds": 9.0,

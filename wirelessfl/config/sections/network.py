@@ -135,6 +135,10 @@ class NetworkSection(Section):
         le=LARGEST_NOISE_DBM_PER_HZ,
         description="density of the thermal noise, dBm/Hz",
     )
+    interference_watts: Annotated[float | Path | None, BUILT, RADIO, COMMON_BLOCKS] = Field(
+        None,
+        description="interference at edge servers, W, or CSV of [blocks, cells] (default: none)",
+    )
     channel: Annotated[Path | None, BUILT, RADIO] = Field(
         None,
         description="recorded channels, .npz or .mat (default: drawn)",

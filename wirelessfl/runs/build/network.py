@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
+from functools import partial
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -11,8 +13,11 @@ import numpy as np
 import channels
 from channels import Network, even_cells, section_vi_c
 from channels.arrays import FloatArray, IntArray
+from channels.association import PLACED, Association
+from channels.number_file import read_numbers
 from channels.recorded import Recorded
 from channels.streams import Stream
+from channels.validation import RECEIVE_ARRAYS
 from wirelessfl.air.radio import Placed
 from wirelessfl.base.errors import ConfigError
 from wirelessfl.config.choices import Choices
@@ -21,6 +26,8 @@ from wirelessfl.config.sections import NetworkSection
 
 DEFAULT_HZ = 1e9
 """CPU speed of clients whose steps take ``step_seconds``."""
+FASTEST_PAIRS = 20_000
+"""Maximum number of pairs of clients and cells that ``fastest`` compares: some ten seconds."""
 
 
 def build_network(settings: NetworkSection, stream: Stream, choices: Choices) -> Network:
@@ -71,6 +78,7 @@ def _linked(
         "cycles_per_step": cycles,
         "transmit_power_w": power,
         "switched_capacitance": settings.switched_capacitance,
+        "interference_watts": _interference(settings.interference_watts),
     }
     noise: dict[str, Any] = {
         "noise_figure_db": settings.noise_figure_db,
@@ -82,9 +90,10 @@ def _linked(
             shape = recorded.blocks, recorded.clients, recorded.antennas
             axes = f"channel={settings.channel} has [blocks, clients, antennas] = {[*shape]}"
             if clients in shape:
+                arrays = f" {RECEIVE_ARRAYS}" if recorded.blocks == clients else ""
                 raise ConfigError(
                     f"{axes}, and clients is {clients}: permute its axes. One block is "
-                    "[1, clients, antennas]."
+                    f"[1, clients, antennas].{arrays}"
                 )
             raise ConfigError(
                 f"{axes}, and clients is {clients}: give --clients {recorded.clients}, or a file "
@@ -112,9 +121,62 @@ def _linked(
         stream=stream.child("network"),
         antenna_gain_db=layout.antenna_gain_db,
         reuse_factor=layout.reuse_factor,
+        interferers=layout.interferers or "one",
+        association=_association(layout, common | noise),
         **noise,
         **common,
     )
+
+
+def _interference(watts: float | Path | None) -> float | FloatArray | None:
+    """Interference of a setting: a number, or [blocks, cells] of a file."""
+    if not isinstance(watts, Path):
+        return watts
+    if not watts.is_file():
+        raise ConfigError(
+            f"interference_watts={watts} is neither a number nor a file: give watts, or a CSV file "
+            "with a line per block and a column per cell."
+        )
+    return read_numbers(watts)
+
+
+def _association(layout: Placed, radio: Mapping[str, Any]) -> Association:
+    """The rule of a layout, as ``channels.placed_network`` takes it."""
+    if isinstance(layout.association, Path):
+        if not layout.association.is_file():
+            raise ConfigError(
+                f"association={layout.association} is neither a file nor placed, nearest, "
+                "strongest or fastest: choose one."
+            )
+        numbers = read_numbers(layout.association)
+        if numbers.shape[1] > 1:
+            raise ConfigError(
+                f"association={layout.association} has {numbers.shape[1]} columns: give the cell "
+                "of each client, one a line."
+            )
+        return numbers[:, 0]
+    return (
+        partial(_fastest, radio)
+        if layout.association == "fastest"
+        else layout.association or PLACED
+    )
+
+
+def _fastest(radio: Mapping[str, Any], gain_db: FloatArray) -> IntArray:
+    """Cells [clients] of the shortest round of equal uploads in equal bands at mean gains."""
+    from solvers import assign_cells
+
+    if gain_db.size > FASTEST_PAIRS:
+        raise ConfigError(
+            f"association=fastest compares {len(gain_db)} clients in {gain_db.shape[1]} cells, "
+            f'above {FASTEST_PAIRS} pairs: choose "strongest".'
+        )
+    density = channels.dbm_to_watts(radio["noise_dbm_per_hz"] + radio["noise_figure_db"])
+    snr_hz = radio["transmit_power_w"] * radio["antennas"] * 10 ** (gain_db / 10) / density
+    solution = assign_cells(1e6, 0.0, snr_hz, radio["bandwidth_hz"], min_clients=1)
+    if solution.value is None:
+        raise ConfigError(f"association=fastest has no solution: {solution.message}.")
+    return np.asarray(solution.value)
 
 
 def _with_snr(settings: NetworkSection, stream: Stream, common: Mapping[str, Any]) -> Network:

@@ -149,10 +149,15 @@ def data_hash(data: Dataset, *split: Any) -> str:
 
 def network_hash(network: Network, stream: Stream) -> str:
     """Hash of a network's values and of a channel draw for some clients."""
-    plain = [getattr(network, f.name) for f in fields(network) if f.name != "fading"]
+    left_out = {"fading", "interference_watts"}
+    plain = [getattr(network, f.name) for f in fields(network) if f.name not in left_out]
     some, stream = network.numbers[:DRAWN], stream.child("fingerprint")
     blocks = range(2 if isinstance(network.fading, Doppler) else 1)
-    return digest(*plain, *(network.draw(stream, block, some).h for block in blocks))
+    draws = [network.draw(stream, block, some) for block in blocks]
+    watts = network.interference_watts
+    if watts is not None:
+        plain += [draw.given_rise for draw in draws] if callable(watts) else [watts]
+    return digest(*plain, *(draw.h for draw in draws))
 
 
 def _array(tensor: torch.Tensor) -> np.ndarray:

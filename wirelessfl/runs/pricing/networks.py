@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from channels import (
+    ActiveInterference,
     ChannelDraw,
     EqualBands,
     EqualSlots,
@@ -18,7 +19,6 @@ from channels import (
     Network,
     ReadyOrder,
     Service,
-    dbm_to_watts,
 )
 from channels.arrays import FloatArray, IntArray
 from solvers import EnergyWithinDeadline, OptimalBands
@@ -189,9 +189,14 @@ class RecordedRounds:
         )
         gain = np.concatenate([self._gains(network) for network in networks])
         snr = rows(lambda network: np.asarray(10 ** (network.snr_db / 10)))
-        if all(network.interference is None for network in networks):
-            return GainDraw(network, gain, snr)
-        rise = np.concatenate([self._noise_rises(network) for network in networks])
+        rise, given = (
+            None
+            if all(getattr(network, source) is None for network in networks)
+            else np.concatenate([self._rises(network)[number] for network in networks])
+            for number, source in enumerate(("interference", "interference_watts"))
+        )
+        if given is not None:
+            snr = snr / given[network.cell_of]
         return GainDraw(network, gain, snr, rise)
 
     def _load(self, networks: Sequence[Network]) -> Load:
@@ -265,12 +270,15 @@ class RecordedRounds:
         parts *= parts
         return np.asarray(parts.sum(0))
 
-    def _noise_rises(self, network: Network) -> FloatArray:
-        """Noise rises of a network, [blocks of all rounds x cells]; 1 without interference."""
-        planner = self.planner
-        indices = [index for plan in self.plans for index in planner.blocks(plan.round)]
-        if network.interference is None:
-            return np.ones(len(indices) * network.cells)
-        stream = planner.channel_stream.child("interference")
-        watts = [network.interference.watts(stream, index) for index in indices]
-        return np.asarray(1 + np.array(watts) / dbm_to_watts(network.noise_dbm)).ravel()
+    def _rises(self, network: Network) -> tuple[FloatArray, FloatArray]:
+        """See ``Network.rises``, [blocks of all rounds x cells] each; 1 without interference."""
+        planner, ones = self.planner, np.ones(network.cells)
+        rises: tuple[list[FloatArray], list[FloatArray]] = ([], [])
+        active = isinstance(network.interference, ActiveInterference)
+        for plan in self.plans:
+            senders = network.of(plan.clients) if active else network
+            for index in planner.blocks(plan.round):
+                some = senders.rises(planner.channel_stream, index)
+                for listed, rise in zip(rises, some, strict=True):
+                    listed.append(ones if rise is None else rise)
+        return np.concatenate(rises[0]), np.concatenate(rises[1])

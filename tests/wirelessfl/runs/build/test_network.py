@@ -72,6 +72,8 @@ MODELS = {
     "inh": channels.InH(2.0, 4.0, 1.25),
     "tr36814": channels.Tr36814(),
     "log-distance": channels.LogDistance(2.5, 35.0, 2.0, 4.0),
+    "air-to-ground": channels.AirToGround(2.5, 120.0, 1.0, "dense-urban"),
+    "uma-av": channels.UmaAv(2.5, 30.0, 80.0),
 }
 
 
@@ -173,3 +175,51 @@ def test_wrong_settings_are_one_error(flags, message):
     with pytest.raises(ConfigError, match=message) as refused:
         network_of(**{"path_loss": "umi"} | flags if flags.get("radius_m") == 6000 else flags)
     assert "\n" not in str(refused.value)
+
+
+def test_the_fastest_cells_end_their_uploads_sooner(tmp_path):
+    """Mean gains, equal bands: against the solver's objective, and against the other rules."""
+    air = {"layout": "hexagonal", "cells": 4, "clients": 40, "antennas": 2, "slowdown": 2.0}
+
+    def seconds(**more):
+        network = network_of(**air, **more)
+        budget = channels.link_budget(network, bits=1e6)
+        return network, budget.seconds["equal bands"].max()
+
+    fastest, soonest = seconds(association="fastest")
+    assert soonest < min(seconds(association=name)[1] for name in ("placed", "strongest"))
+    default, named = seconds()[0], seconds(association="placed")[0]
+    np.testing.assert_array_equal(default.gain_db, named.gain_db)
+    # The cells from a file, in the order in which clients were placed: the same network.
+    place = {tuple(metres): k for k, metres in enumerate(default.placement.clients_m.tolist())}
+    cells = np.empty(40, dtype=int)
+    for metres, cell in zip(fastest.placement.clients_m.tolist(), fastest.cell_of, strict=True):
+        cells[place[tuple(metres)]] = cell
+    file = tmp_path / "cells.csv"
+    file.write_text("cell\n" + "\n".join(map(str, cells)))
+    again, ends = seconds(association=file)
+    np.testing.assert_array_equal(again.gain_db, fastest.gain_db)
+    assert ends == soonest
+
+
+@pytest.mark.parametrize(
+    ("association", "content", "message"),
+    [
+        ("strongst", None, "association=.*strongst is neither a file nor placed, nearest"),
+        ("cells.csv", "0,1\n1,0\n", "has 2 columns: give the cell of each client, one a line"),
+        ("cells.csv", "0\n1\nx\n", "line 3: 'x' is not a number"),
+        ("cells.csv", "0\n1\n", "give the cell of each of the 4 clients"),
+        ("cells.csv", "0\n0\n0\n0\n", "cell 1 has no client"),
+    ],
+)
+def test_wrong_cells_are_refused(association, content, message, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    if content is not None:
+        (tmp_path / association).write_text(content)
+    with pytest.raises(ConfigError, match=message):
+        network_of(layout="disc", cells=2, clients=4, association=association)
+
+
+def test_too_many_pairs_for_the_fastest_cells_are_refused():
+    with pytest.raises(ConfigError, match="compares 6000 clients in 4 cells, above 20000 pairs"):
+        network_of(layout="disc", clients=6000, association="fastest")
