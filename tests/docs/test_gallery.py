@@ -104,9 +104,11 @@ def of_selections(drawn):
 
 
 def of_batteries(drawn):
-    """Random participants empty the first battery in ten rounds, the others none."""
-    random, least = (panel.get_lines()[-2].get_ydata() for panel in drawn["panels"])
-    return random[11] < 0 < random[8] and min(least) > 0
+    """Those that wait are later and nearly as accurate; those that drop out end the run."""
+    full, waits, drops = drawn["runs"].values()
+    later = waits[-1]["sim_seconds"] > 1.5 * full[-1]["sim_seconds"]
+    best = [max(row["accuracy"] for row in rows) for rows in (full, waits, drops)]
+    return later and len(waits) == 81 and len(drops) < 30 and best[1] > 0.94 > 0.86 > best[2]
 
 
 def of_uploads(drawn):

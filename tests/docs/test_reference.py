@@ -54,6 +54,7 @@ RUNS = [
     ("fedavg", {"uplink_compression": "sign", "downlink_compression": "sign"}),
     ("hfedavg", {"cells": 2, "schedule": "buffered", "buffer": 1}),
     ("fedavg", {"sessions": 2}),
+    ("fedavg", {"battery_joules": 100.0}),
 ]
 """Runs that have all fields together; those of redesigned runs come besides."""
 
@@ -89,7 +90,8 @@ def test_the_page_on_rows_has_every_field(tmp_path, monkeypatch):
 
 def test_the_page_on_rows_has_every_column_of_the_client_log(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    config = wirelessfl.Config.from_flags("fedavg", client_log=True, **SMALL)
+    flags = {"client_log": True, "battery_joules": 100.0}
+    config = wirelessfl.Config.from_flags("fedavg", **flags, **SMALL)
     folder = wirelessfl.run(config).directory
     columns = (folder / "clients.csv").read_text(encoding="utf-8").splitlines()[0].split(",")
     assert sorted(first_column("Fields of the client log")) == sorted(columns)

@@ -187,6 +187,9 @@ AIR = {
 }  # fmt: skip
 
 FEWER = {"clients_per_round": 4}
+DRAINED: dict[str, Any] = {
+    "battery_joules": (1e-3, 2e-3), "cycles_per_step": 1e6, "cpu_hz": (1e9, 3e9), "rounds": 12,
+}  # fmt: skip
 DECIDED = {
     "deadline": one("hfedavg", cells=2, uplink="ofdma", round_deadline=0.5, backhaul_mbps=100.0),
     "deadline-lost": one(
@@ -201,6 +204,18 @@ DECIDED = {
     ),
     "select-power-of-choice": one(
         "hfedavg", **FEWER, cells=2, select="power-of-choice", loss_candidates=3, loss_samples=10
+    ),
+    "battery-harvest": one(
+        "fedavg", how="resumed", **FEWER, **DRAINED, recharge="harvest", packet_joules=4e-4,
+        packets_per_second=30.0,
+    ),
+    "battery-constant": one(
+        "hfedavg", **FEWER, **DRAINED, cells=2, edge_rounds=1, recharge="constant",
+        recharge_watts=0.02, on_empty="drop",
+    ),
+    "battery-trace": one(
+        "scaffold", **FEWER, **DRAINED, recharge="trace", files=given.power, recharge_period=0.2,
+        client_joules=(2e-3, 9e-3),
     ),
     "select-ucb": one(
         "hfedavg", **FEWER, cells=2, select="ucb", ucb_bonus=0.5, rounds=6, cpu_hz=(1e8, 2e9),

@@ -173,6 +173,13 @@ def stays(folder: Path) -> dict[str, Any]:
     return {"trace": file}
 
 
+def power(folder: Path) -> dict[str, Any]:
+    """A file with the power of sources that recharge batteries."""
+    file = folder / "power.csv"
+    file.write_text("seconds,watts\n0,0.1\n0.05,0\n0.1,0.3\n", encoding="utf-8")
+    return {"recharge_trace": file}
+
+
 def positions(folder: Path) -> dict[str, Any]:
     """A file with the positions of two base stations and six clients."""
     lines = ["kind,x_m,y_m", "base_station,0,0", "base_station,400,0"]

@@ -45,6 +45,7 @@ class ClientCosts:
         slowest: [senders], whether its cell is the slowest of the round.
         in_order: whether a client sends without interruption once it is its turn; otherwise it
             waits in between.
+        charge: [senders], charge that the round leaves in each battery, J; None without batteries.
     """
 
     clients: IntArray
@@ -66,6 +67,7 @@ class ClientCosts:
     last: BoolArray
     slowest: BoolArray
     in_order: bool
+    charge: FloatArray | None = None
 
     @classmethod
     def of(cls, plan: Plan) -> ClientCosts:
@@ -123,6 +125,7 @@ class ClientCosts:
             last=ends & np.broadcast_to(trains, shape),
             slowest=(nodes >= nodes.max() * (1 - TOGETHER))[network.cell_of],
             in_order=service.decision.order is not None,
+            charge=None if plan.charges is None else plan.charges.of(clients),
         )
 
     def over_rounds(self, values: FloatArray | BoolArray) -> FloatArray:
@@ -167,6 +170,7 @@ class ClientCosts:
             "arrived": np.rint(self.over_rounds(self.arrived)).astype(np.int64),
             "last_in_cell": np.rint(self.over_rounds(self.last)).astype(np.int64),
             "straggler": self.stragglers.astype(np.int64),
+            **({} if self.charge is None else {"charge_joules": self.charge}),
         }
 
 

@@ -142,6 +142,10 @@ class Participants:
     clients: IntArray
     tracking: BoolArray
 
+    def of_rows(self, rows: BoolArray) -> Participants:
+        """Some of them."""
+        return Participants(self.clients[rows], self.tracking[rows])
+
     def vectors(self, rule: ClientRule) -> FloatArray:
         """Number of vectors that each client sends [senders]."""
         for_all = sum(payload.senders == "all" for payload in rule.payloads)
@@ -212,30 +216,6 @@ def draw_participants(
         ranks = np.concatenate(indices)
         clients = ranks if present is None else present.at(ranks)
     return Participants(clients, np.concatenate(tracks))
-
-
-def able_clients(
-    clients: int, joules: FloatArray, limit: float, present: RankedClients | None
-) -> RankedClients | None:
-    """The present clients that have spent less than ``limit`` joules.
-
-    Args:
-        clients: number of clients of the network.
-        joules: [clients], energy that each has spent.
-        limit: energy that a client may spend.
-        present: clients that are present; None for all.
-
-    Returns:
-        ``present`` itself if all clients can take part.
-    """
-    able = joules < limit
-    if able.all():
-        return present
-    if present is not None:
-        here = np.zeros(clients, dtype=np.bool_)
-        here[present.at(np.arange(int(present.below([clients])[0])))] = True
-        able &= here
-    return PresentClients(able)
 
 
 def _shares(sizes: IntArray, total: int, stream: Stream) -> IntArray:

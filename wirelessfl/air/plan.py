@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from channels import ChannelDraw
 from channels.arrays import BoolArray, ComplexArray, FloatArray, IntArray
+from wirelessfl.air.batteries import Charges
 from wirelessfl.air.round_price import Price
 from wirelessfl.models.submodels import ClientSubmodels, NeuronMap, ParamSpec, Partition, Submodels
 from wirelessfl.models.submodels.partition import Scheme
@@ -84,6 +85,7 @@ class Plan(RoundWork):
         arrivals: [blocks, senders] boolean, updates that arrive in all edge rounds or in each; None
             if all do.
         learnt: what the selection knows after this round; None without a selection.
+        charges: batteries after the round has started; None without batteries.
     """
 
     draws: ChannelDraw
@@ -91,6 +93,7 @@ class Plan(RoundWork):
     complete: bool = True
     arrivals: BoolArray | None = None
     learnt: Learnt | None = None
+    charges: Charges | None = None
 
     def without(self, clients: IntArray) -> Plan:
         """Remove clients that left during the round; price and channel draws do not change."""

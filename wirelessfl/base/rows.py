@@ -39,6 +39,8 @@ TITLES: Mapping[str, str] = {
     "wall_seconds": "wall-clock time (s)",
     "joules": "energy per client (J)",
     "joules_max": "energy of the client that uses most (J)",
+    "charge_min": "least charge of a battery (J)",
+    "charge_mean": "mean charge of the batteries (J)",
     "round_seconds": "time of the rounds (s)",
     "equal_seconds": "time of the rounds with equal shares (s)",
     "equal_joules": "energy with equal shares (J)",

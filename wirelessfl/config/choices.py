@@ -18,6 +18,7 @@ from wirelessfl.air.radio import (
     LayoutModel,
     PathLossModel,
 )
+from wirelessfl.air.recharge import RECHARGES, Recharge
 from wirelessfl.air.uplinks import UPLINKS, Uplink
 from wirelessfl.algorithms import Algorithm, HFedAvg, Method, assigner_of, rule_of
 from wirelessfl.algorithms.assigners import ASSIGNERS, Assigner
@@ -68,6 +69,7 @@ class Choices:
         loss: loss of a sample.
         assigner: who trains which neurons; None for full models, and if the algorithm brings its
             own assigner.
+        recharge: what recharges batteries; None without batteries.
     """
 
     algorithm: Method
@@ -90,6 +92,7 @@ class Choices:
     presence: Annotated[PresenceModel | None, PRESENCES] = None
     loss: Annotated[Loss, LOSSES]
     assigner: Annotated[Assigner | None, ASSIGNERS] = None
+    recharge: Annotated[Recharge | None, RECHARGES] = None
 
     @property
     def rule(self) -> Algorithm:
@@ -117,7 +120,7 @@ CHOSEN = ("algorithm", *KINDS)
 """All tables with a ``name``."""
 DEFAULTS = {name: kind.default for name, kind in KINDS.items() if kind.default}
 """Default names. The algorithm determines the defaults of schedule and assignment."""
-OPTIONAL = ("assigner", "uplink_compression", "downlink_compression")
+OPTIONAL = ("assigner", "uplink_compression", "downlink_compression", "recharge")
 """Kinds without a table if the default is chosen."""
 
 

@@ -50,6 +50,7 @@ class Frame:
         delays: class of the latency model; None if the run has none.
         layout: class of the layout; without effect if there is no radio channel.
         channel: file of recorded channels; None to draw channels.
+        battery_joules: energy of full batteries; None without batteries.
         settings: all ``Settings``; None while only the kinds of choices are decided.
     """
 
@@ -61,6 +62,7 @@ class Frame:
     delays: type[DelayModel] | None = None
     layout: type[LayoutModel] = SectionVIC
     channel: object = None
+    battery_joules: object = None
     settings: Any = field(default=None, compare=False, repr=False)
 
     @classmethod
@@ -78,6 +80,7 @@ class Frame:
             _value(sessions, "sessions"),
             layout=LAYOUTS.find(_value(tables.get("layout"), "name") or DEFAULTS["layout"]),
             channel=_value(tables.get("network"), "channel"),
+            battery_joules=_value(tables.get("training"), "battery_joules"),
         )
         delays = tables.get("delays")
         if not frame.regime.of_tasks or delays is None:

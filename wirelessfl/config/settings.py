@@ -159,6 +159,7 @@ class Settings(Choices):
             None if self.delays is None else type(self.delays),
             SectionVIC if self.layout is None else type(self.layout),
             self.network.channel,
+            self.training.battery_joules,
             settings=self,
         )
 

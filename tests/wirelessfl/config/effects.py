@@ -83,6 +83,7 @@ SECTIONS: dict[str, Callable[[Run], bool]] = {
     "server_momentum": lambda run: run["sessions"] is not None and run["algorithm"] in MEMORY,
     "patience": lambda run: not run["sessions"],
     "client_joules": lambda run: run["schedule"] == "rounds",
+    "battery_joules": lambda run: run["schedule"] == "rounds" and not run["sessions"],
     "cutoff_seconds": lambda run: run["uplink"] != "aircomp",
     "error_feedback": lambda run: run["uplink_compression"] is not None,
     "weighting": lambda run: run["algorithm"] not in WITHOUT_MEAN,
@@ -92,7 +93,7 @@ SECTIONS: dict[str, Callable[[Run], bool]] = {
 }
 """Conditions under which flags of sections have an effect; all others always have one."""
 ALONE_WITHOUT_EFFECT = (
-    *("eval_first", "stop_at_target", "min_delta"),
+    *("eval_first", "stop_at_target", "min_delta", "on_empty"),
     *("option", "floor", "fixed_buffer", "spread_updates", "period"),  # need several tasks
     *("shared_labels", "late", "history_keep", "coverage_of"),
     *("size_cap", "mask_shares", "deadline"),

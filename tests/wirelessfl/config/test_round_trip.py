@@ -63,6 +63,8 @@ VALUES: Mapping[str, Any] = {
     "unseen_labels": 1,
     "loss_candidates": 7,
     "max_staleness": 2,
+    "recharge_trace": "/folder/power.csv",
+    "recharge_period": 9.5,
 }
 """Values of settings for which none can be derived from the default."""
 NEEDS: Mapping[str, Mapping[str, Any]] = {
@@ -88,6 +90,7 @@ CHOICE_NEEDS: Mapping[tuple[str, str], Mapping[str, Any]] = {
     ("delays", "shifted-exponential"): {"dataset": "mnist"},
     ("layout", "file"): {"layout_file": "/folder/positions.csv"},
     ("assigner", "partition"): {"algorithm": "hfedavg"},
+    ("recharge", "trace"): {"recharge_trace": "/folder/power.csv"},
 }
 KIND_NEEDS: Mapping[str, Mapping[str, Any]] = {
     "interferers": {"reuse_factor": 3},
@@ -97,6 +100,7 @@ KIND_NEEDS: Mapping[str, Mapping[str, Any]] = {
     "delays": {"schedule": "buffered"},
     "path_loss": {"layout": "disc"},
     "select": {"clients_per_round": 5},
+    "recharge": {"battery_joules": 2.5},
 }
 
 TWO_TASKS = {"task": ["digits,name=a", "digits,name=b"]}
@@ -162,6 +166,7 @@ OTHERS = {
     "presence": ("labels", "arrivals"),
     "loss": ("cross-entropy", "mse"),
     "assigner": ("nested", "rolling"),
+    "recharge": ("constant", "harvest"),
 }
 """Choices to switch to."""
 

@@ -25,7 +25,8 @@ VALUES = {
     "doppler_hz": 5.0,
     "step_seconds": 0.1, "cycles_per_flop": 0.1, "path_gain_db": (-3.0, 3.0), "busy_clients": 5,
     "downlink_mbps": 5.0, "backhaul_mbps": 5.0, "edge_rounds": 2, "max_seconds": 9.0,
-    "clients_per_round": 30, "client_joules": 2.5, "local_epochs": 1.5, "cutoff_seconds": 2.5,
+    "clients_per_round": 30, "client_joules": 2.5, "battery_joules": 2.5, "recharge_period": 9.0,
+    "recharge_trace": "power.csv", "local_epochs": 1.5, "cutoff_seconds": 2.5,
     "loss_candidates": 7, "tracking_clients": 30, "sessions": 4, "eval_every": 2,
     "eval_seconds": 1.0, "eval_samples": 5, "target": 0.5, "metric": ("macro-f1",),
     "augment": "tests.gate.given:noisy", "monitor": "loss", "patience": 3, "track": "tensorboard",
@@ -59,6 +60,9 @@ def runs() -> dict[str, tuple[str, dict[str, Any]]]:
                 flags |= {"sessions": 4}
             if kind == "path_loss":
                 flags |= {"layout": "disc"}
+            if kind == "recharge":
+                flags |= {"battery_joules": 1.0}
+                flags |= {"recharge_trace": "power.csv"} if name == "trace" else {}
             if kind == "select":
                 flags |= {"clients_per_round": 5}
             if kind == "assignment":

@@ -14,6 +14,7 @@ from tests.gate.configurations import (
     ASYNCHRONOUS,
     BUFFERED,
     CONFIGURATIONS,
+    DRAINED,
     EXPONENTIAL,
     OVER_THE_AIR,
     SLOW_CELLS,
@@ -31,6 +32,7 @@ OTHERS = (
     *("continuous", "kept-momentum", "proposed", "trace", "arrivals-seconds", "sessions-ram-fed"),
     *("fedast-static", "fedast-published-times", "sync-bayes-st", "sync-ucb-st"),
     *("buffered-fedadam-poly", "ram-fed-fastest", "own-network", "select-ucb"),
+    *("battery-constant", "battery-trace"),
 )
 """Configurations that the gate runs without an interruption."""
 TWO = ("digits,hidden=20,step_seconds=0.1", "digits,step_seconds=0.3,lr=0.05,name=slow")
@@ -81,6 +83,9 @@ MORE = {
         beamformer="random", requests=6, buffer=2, cpu_hz=(5e8, 2e9), cycles_per_step=1e6,
         bandwidth_hz=2e5, eval_seconds=0.02, rounds=5, max_seconds=0.5,
     ),
+    "batteries that are never charged": one(
+        "fedavg", **DRAINED, clients_per_round=4, on_empty="drop"
+    ),
     "selection with a state": one(
         "hfedavg", cells=2, clients_per_round=4, rounds=6, select="tests.gate.given:Recent",
         cpu_hz=(1e8, 2e9), cycles_per_step=1e7,
@@ -105,6 +110,9 @@ CASES = {
     **MORE,
 }
 HAPPENS = {
+    "batteries that are never charged": "empty",
+    "battery-constant": "empty",
+    "battery-harvest": "empty",
     "arrivals-seconds": "dropped",
     "buffered-scaffold": "lost",
     "cells-hfedavg": "staleness_max",

@@ -62,6 +62,33 @@ MEAN = Needs(
 )
 
 
+def _per_client(value: Any) -> Any:
+    """Parse what the command line has for a number, LOW,HIGH or devices."""
+    if isinstance(value, str) and "," in value:
+        return tuple(value.split(","))
+    return value
+
+
+def _in_order(value: Any) -> Any:
+    low, high = value if isinstance(value, tuple) else (1.0, 1.0)
+    if not 0 < low <= high:
+        raise ValueError("give 0 < LOW <= HIGH, in joules")
+    return value
+
+
+Joules = Annotated[float, Field(gt=0, allow_inf_nan=False)]
+PerClient = Annotated[
+    Joules | tuple[Joules, Joules] | Literal["devices"],
+    BeforeValidator(_per_client),
+    AfterValidator(_in_order),
+]
+"""Joules of each client: the same for all, uniformly at random, or those of its device."""
+WITHOUT_SESSIONS = Needs(
+    lambda run, _: run.sessions is None,
+    "conflicts with sessions, whose clients join and leave: leave one of them out",
+)
+
+
 @frozen
 class TrainingSection(Section):
     """Numbers of rounds and local steps, batch size, sampled clients and their weights."""
@@ -105,10 +132,17 @@ class TrainingSection(Section):
         gt=0,
         description="end of an edge round or request without late updates, s (default: none)",
     )
-    client_joules: Annotated[float | None, ROUNDS] = Field(
+    client_joules: Annotated[PerClient | None, ROUNDS] = Field(
         None,
-        gt=0,
-        description="energy budget of each client, in joules (default: no limit)",
+        description="energy budget of each client, J, LOW,HIGH or devices (default: no limit)",
+    )
+    battery_joules: Annotated[PerClient | None, ROUNDS, WITHOUT_SESSIONS] = Field(
+        None,
+        description="energy of each full battery, J, LOW,HIGH or devices (default: no batteries)",
+    )
+    on_empty: Annotated[Literal["wait", "drop"], beside("battery_joules")] = Field(
+        "wait",
+        description="clients whose batteries hold too little: wait, or drop out",
     )
     error_feedback: Annotated[bool, COMPRESSED] = Field(
         False, description="clients add what compression left out of an upload to their next one"

@@ -25,6 +25,8 @@ COLUMNS = (
     "send_joules", "steps", "arrived", "last_in_cell", "straggler",
 )  # fmt: skip
 """All columns, in the order of the file."""
+CHARGE = "charge_joules"
+"""A last column of runs with batteries."""
 PARTS = ("download", "compute", "wait", "send", "idle")
 """How clients spend a round; each has a column of seconds."""
 NAMES = {
@@ -61,7 +63,8 @@ class ClientLog:
             the whole band of the cell with all antennas, NaN without a radio, and ``rate_bps``
             the bits sent over the seconds of sending. ``last_in_cell`` counts the edge rounds in
             which the client is the last of its cell; ``straggler`` is 1 for the client of the
-            slowest cell for which the round waits, or for several that end together.
+            slowest cell for which the round waits, or for several that end together. With
+            batteries, ``charge_joules`` is the charge that the round leaves in the client's.
     """
 
     columns: Mapping[str, NDArray[Any]]
@@ -224,4 +227,5 @@ def entries(
 
 def joined(parts: Sequence[Mapping[str, NDArray[Any]]]) -> ClientLog:
     """The log of several rounds, from the entries of each."""
-    return ClientLog({name: np.concatenate([part[name] for part in parts]) for name in COLUMNS})
+    names = COLUMNS if not parts else [n for n in (*COLUMNS, CHARGE) if n in parts[0]]
+    return ClientLog({name: np.concatenate([part[name] for part in parts]) for name in names})

@@ -12,7 +12,7 @@ from wirelessfl.air.participants import RankedClients
 from wirelessfl.air.plan import Plan
 from wirelessfl.engine.events import Arrived, Decision, Event, Exhausted, Give, Merge, Report
 from wirelessfl.engine.loop import Handler, RowFields
-from wirelessfl.engine.rounds.planner import Planner
+from wirelessfl.engine.rounds.planner import NoClientError, Planner
 from wirelessfl.engine.rounds.redesign import Redesigns
 from wirelessfl.engine.schedules import Clock
 from wirelessfl.engine.server.learner import Learner
@@ -46,8 +46,10 @@ class OneModel(Handler):
         return RowFields({"round": report.round}, self.costs(), {})
 
     def costs(self) -> dict[str, Any]:
-        """Running totals of the rounds, and the energy of the client that uses most."""
-        return self.ledger.row()
+        """Running totals, the energy of the client that uses most, and charges of batteries."""
+        limits, clients = self.planner.participation.energy, self.planner.network.clients
+        charges = {} if limits is None else limits.row(clients, self.ledger.charges, self.clock.now)
+        return self.ledger.row() | charges
 
     def tensors(self) -> dict[str, Tensor]:
         """Costs of the clients, for a checkpoint."""
@@ -61,6 +63,13 @@ class OneModel(Handler):
         """Continue from a checkpoint, after learner, schedule and clock."""
         self.ledger.totals = Totals(**state["totals"])
         self.ledger.restore(tensors)
+
+
+@dataclass(frozen=True)
+class Later:
+    """Clock entry: a client may be able to take part now in a round that had none before."""
+
+    number: int
 
 
 @dataclass(frozen=True, eq=False)
@@ -120,7 +129,7 @@ class ModelRounds(OneModel):
                 self._due.append(number)
             case Merge(number):
                 self.merge(number)
-                self.ended = self.planner.exhausted(None, self.ledger)
+                self.ended = self.planner.exhausted(None, self.ledger, self.clock.now)
                 return None if self.ended is None else Exhausted()
         return None
 
@@ -148,14 +157,44 @@ class ModelRounds(OneModel):
             if self.redesigns is not None:
                 self.redesigns.settle(number)
                 self.use_decision()
-            losses = self.learner.losses
-            plan = self.planner.plan(number, self.present, ledger=self.ledger, losses=losses)
+            try:
+                plan = self.planner.plan(
+                    number,
+                    self.present,
+                    ledger=self.ledger,
+                    losses=self.learner.losses,
+                    now=self.clock.now,
+                )
+            except NoClientError as nobody:
+                self._wait(number, nobody)
+                continue
             seconds = float(plan.price.seconds.max()) + self.delay
             self.in_progress[number] = RoundInProgress(
                 plan, self.learner.server.cloud, seconds, self.clock.now + seconds
             )
             self.clock.after(seconds, Arrived(number, self.trial))
         return started
+
+    def happened(self, what: Any) -> Event | None:
+        """Process an entry of the clock; a round that has waited is planned now."""
+        if type(what) is not Later:
+            event: Event = what
+            return event
+        self._due.append(what.number)
+        return None
+
+    def _wait(self, number: int, nobody: NoClientError) -> None:
+        """Plan the round when a client is charged; if none ever is, the run ends."""
+        limits, self.ledger.charges = self.planner.participation.energy, nobody.charges
+        assert limits is not None, "clients lack energy"
+        when = limits.next_charged(nobody.charges, self.clock.now)
+        if when < np.inf:
+            self.clock.at(when, Later(number))
+        elif not self.ledger.rounds:
+            raise nobody
+        else:
+            self.ended = limits.why(nobody.charges)
+            self.clock.after(0.0, Exhausted())
 
     def use_decision(self) -> None:
         """Plan and train the next rounds as the last redesign has decided."""

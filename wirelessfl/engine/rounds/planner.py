@@ -11,9 +11,10 @@ import numpy as np
 from channels import ChannelDraw, Doppler, Load, Network
 from channels.arrays import FloatArray, IntArray
 from channels.streams import Stream
+from wirelessfl.air.batteries import Charges
 from wirelessfl.air.delivery import before_failures
 from wirelessfl.air.links import Links, TrainingSettings
-from wirelessfl.air.participants import Participants, RankedClients, able_clients, draw_participants
+from wirelessfl.air.participants import Participants, RankedClients, draw_participants
 from wirelessfl.air.plan import Learnt, Plan, WholeModel
 from wirelessfl.air.round_price import Pricing
 from wirelessfl.algorithms import HFedAvg, assigner_of, rule_of
@@ -27,6 +28,19 @@ from wirelessfl.engine.selection import Candidates
 from wirelessfl.engine.selection.selection import Losses, Participation
 from wirelessfl.engine.server.ledger import Ledger
 from wirelessfl.models.submodels import Submodels
+
+
+class NoClientError(ConfigError):
+    """No client can take part in a round.
+
+    Args:
+        message: the round, and why.
+        charges: the batteries, after clients have declined.
+    """
+
+    def __init__(self, message: str, charges: Charges) -> None:
+        super().__init__(message)
+        self.charges = charges
 
 
 @dataclass(frozen=True)
@@ -105,6 +119,7 @@ class Planner:
         submodels: Submodels | None = None,
         ledger: Ledger | None = None,
         losses: Losses | None = None,
+        now: float = 0.0,
     ) -> Plan:
         """Plan global round ``number``: channel draws, participants, submodels and price.
 
@@ -114,10 +129,35 @@ class Planner:
             submodels: submodel of each node; None to let the assigner choose them.
             ledger: what the clients have done so far; None at the start of a run.
             losses: evaluates the current model on the samples of clients; None without training.
+            now: simulated time at which the round starts, s, which batteries need.
+
+        Raises:
+            NoClientError: no present client has energy for the round.
         """
+        limits, charges = self.participation.energy, Charges() if ledger is None else ledger.charges
+
+        def choose() -> tuple[Participants, Learnt | None]:
+            return self._participants(number, present, ledger, losses, charges, now)
+
+        who, learnt = choose()
+        plan = self._plan_of(number, who, submodels)
+        if limits is None or limits.capacity is None:
+            return replace(plan, learnt=learnt)
+        # Those whose batteries are short decline, and the round takes place without them.
+        while (short := limits.short(charges, who.clients, plan.price.client_joules, now)).any():
+            need = plan.price.client_joules[short]
+            charges = limits.after(charges, who.clients[short], now, need=need)
+            who = who.of_rows(~short)
+            if not len(who.clients):
+                who, learnt = choose()
+            plan = self._plan_of(number, who, submodels)
+        charges = limits.after(charges, who.clients, now, spent=plan.price.client_joules)
+        return replace(plan, learnt=learnt, charges=charges)
+
+    def _plan_of(self, number: int, who: Participants, submodels: Submodels | None) -> Plan:
+        """The plan of a round of these participants."""
         indices = self.blocks(number)
         stream = self.stream.child("round", number)
-        who, learnt = self._participants(number, indices[0], present, ledger, losses)
         draws = self.network.draws(self.channel_stream, indices, who.clients)
         context = self._context(number, stream, draws, who)
         if submodels is None:
@@ -150,7 +190,6 @@ class Planner:
             price=price,
             arrivals=price.served.arrived,
             edge_rounds=self.settings.edge_rounds,
-            learnt=learnt,
         )
 
     def blocks(self, number: int) -> list[int]:
@@ -166,38 +205,54 @@ class Planner:
         """Random stream of the channels."""
         return self.stream.child("channel")
 
-    def able(self, present: RankedClients | None, ledger: Ledger | None) -> RankedClients | None:
+    def able(
+        self, present: RankedClients | None, ledger: Ledger | None, now: float = 0.0
+    ) -> RankedClients | None:
         """The present clients that have energy left; None for all clients."""
-        limit = self.participation.client_joules
-        if limit is None or ledger is None:
-            return present
-        return able_clients(self.network.clients, ledger.joules, limit, present)
+        return self._able(present, ledger, None if ledger is None else ledger.charges, now)
 
-    def exhausted(self, present: RankedClients | None, ledger: Ledger | None) -> str | None:
-        """Why none of the present clients can take part in a further round; None if one can."""
-        limit, able = self.participation.client_joules, self.able(present, ledger)
-        if limit is None or able is None or able.below([self.network.clients])[0] > 0:
+    def _able(
+        self,
+        present: RankedClients | None,
+        ledger: Ledger | None,
+        charges: Charges | None,
+        now: float,
+    ) -> RankedClients | None:
+        limits = self.participation.energy
+        if limits is None or charges is None:
+            return present
+        spent = None if ledger is None or limits.budget is None else ledger.joules
+        return limits.able(self.network.clients, spent, charges, now, present)
+
+    def exhausted(
+        self, present: RankedClients | None, ledger: Ledger, now: float = 0.0
+    ) -> str | None:
+        """Why none of the present clients ever takes part in a further round; None if one can."""
+        limits, able = self.participation.energy, self.able(present, ledger, now)
+        if limits is None or able is None or able.below([self.network.clients])[0] > 0:
             return None
-        return f"all clients have spent client_joules={limit:g}"
+        waits = limits.next_charged(ledger.charges, now) < np.inf
+        return None if waits else limits.why(ledger.charges)
 
     def _participants(
         self,
         number: int,
-        index: int,
         present: RankedClients | None,
         ledger: Ledger | None,
         losses: Losses | None,
+        charges: Charges,
+        now: float,
     ) -> tuple[Participants, Learnt | None]:
-        """The clients that take part in round ``number``; ``index`` is its first channel block."""
-        network, participation = self.network, self.participation
-        stream = self.stream.child("round", number)
-        spent = self.exhausted(present, ledger)
-        if spent is not None:
-            raise ConfigError(
-                f"round {number + 1} has no client: {spent}. Raise client_joules, or end the run "
-                "before."
+        """The clients that take part in round ``number``, and what their selection has learnt."""
+        network, participation, index = self.network, self.participation, self.blocks(number)[0]
+        stream, limits = self.stream.child("round", number), participation.energy
+        present = self._able(present, ledger, charges, now)
+        if limits is not None and present is not None and not present.below([network.clients])[0]:
+            raise NoClientError(
+                f"round {number + 1} has no client: {limits.why(charges)}. Raise client_joules or "
+                "battery_joules, or end the run before.",
+                charges,
             )
-        present = self.able(present, ledger)
         selection = participation.selection
         if selection is None:
             who = draw_participants(

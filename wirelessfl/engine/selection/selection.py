@@ -15,6 +15,7 @@ from channels import Access, ChannelDraw, Load, Network
 from channels.arrays import BoolArray, FloatArray, IntArray
 from channels.cells import smallest_by_cell
 from channels.streams import Stream
+from wirelessfl.air.batteries import EnergyLimits
 from wirelessfl.base.errors import ConfigError
 from wirelessfl.base.guard import UnfitError, described, indices, returns
 from wirelessfl.base.registry import Choice
@@ -227,11 +228,10 @@ class Participation:
         tracking: S_tilde, number of participants that send tracking terms; None for all.
         selection: which of the clients take part; None for uniformly random ones, which are drawn
             without arrays over all clients.
-        client_joules: energy that a client may spend; None for no limit. A client that has spent it
-            no longer takes part.
+        energy: budgets and batteries of the clients; None for no limits.
     """
 
     per_round: int | None = None
     tracking: int | None = None
     selection: Selection | None = None
-    client_joules: float | None = None
+    energy: EnergyLimits | None = None

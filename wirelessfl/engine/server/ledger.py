@@ -11,6 +11,7 @@ import torch
 from numpy.typing import NDArray
 
 from channels.arrays import BoolArray, FloatArray, IntArray
+from wirelessfl.air.batteries import Charges
 from wirelessfl.air.links import TrainingSettings
 from wirelessfl.air.plan import Plan
 from wirelessfl.air.uplinks import Uplink
@@ -19,6 +20,8 @@ PREFIX = "ledger."
 """Prefix of the names of a ledger's tensors in a checkpoint."""
 STATE = f"{PREFIX}state."
 """Prefix of those of the selection's state."""
+CHARGES = f"{PREFIX}charges."
+"""Prefix of those of the batteries."""
 
 
 Log = Callable[[Plan, bool], None]
@@ -153,6 +156,8 @@ class Ledger:
             name: np.zeros(0, dtype=type(value)) for name, value in ENTRIES.items()
         }
         """Their entries [seen], by name."""
+        self.charges = Charges()
+        """Batteries, after the start of the last round in the ledger."""
         self.state: dict[str, NDArray[Any]] = {}
         """State of the selection, after the last round in the ledger."""
 
@@ -202,6 +207,8 @@ class Ledger:
             heard = heard[plan.arrivals.any(0)]
         clients = plan.price.served.draws.network.numbers
         joules = None if self.totals.joules is None else plan.price.client_joules
+        if plan.charges is not None:
+            self.charges = plan.charges
         if plan.learnt is not None:
             self.state = dict(plan.learnt.state)
             if plan.learnt.losses:
@@ -262,6 +269,8 @@ class Ledger:
         values = {"clients": self._seen, **self._of, "rounds": np.array(self.rounds)}
         tensors = {f"{PREFIX}{name}": value for name, value in values.items()}
         tensors |= {f"{STATE}{name}": value for name, value in self.state.items()}
+        if len(self.charges.clients):
+            tensors |= {f"{CHARGES}{name}": value for name, value in vars(self.charges).items()}
         return {name: torch.from_numpy(value.copy()) for name, value in tensors.items()}
 
     def restore(self, tensors: Mapping[str, torch.Tensor]) -> None:
@@ -271,11 +280,15 @@ class Ledger:
             raise ValueError("the ledger of the clients has arrays of different lengths")
         self.rounds = int(tensors[f"{PREFIX}rounds"])
         self._seen, self._of = arrays.pop("clients"), arrays
-        self.state = {
-            name.removeprefix(STATE): value.numpy().copy()
-            for name, value in tensors.items()
-            if name.startswith(STATE)
-        }
+        self.state, charges = (
+            {
+                name.removeprefix(prefix): value.numpy().copy()
+                for name, value in tensors.items()
+                if name.startswith(prefix)
+            }
+            for prefix in (STATE, CHARGES)
+        )
+        self.charges = Charges(**charges)
 
     def _of_all(self, name: str) -> NDArray[Any]:
         """The entries at all clients, [clients]; 0 at the others."""

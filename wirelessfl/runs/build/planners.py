@@ -9,12 +9,16 @@ import numpy as np
 import torch
 
 from channels import Network
+from channels.arrays import FloatArray
 from channels.concurrency import cached_property
 from channels.streams import Stream
+from wirelessfl.air.batteries import EnergyLimits
 from wirelessfl.air.links import Links, TrainingSettings
+from wirelessfl.air.recharge import NoRecharge
 from wirelessfl.algorithms.step_sizes import unchanged
 from wirelessfl.base.errors import ConfigError
 from wirelessfl.config import Config
+from wirelessfl.config.sections.training import PerClient
 from wirelessfl.data import Dataset
 from wirelessfl.data.dataset import Facts
 from wirelessfl.data.label_groups import LabelGroups
@@ -221,6 +225,40 @@ def planner_without_data(config: Config, objects: GivenObjects = NOTHING) -> Pla
     return make_planner(config, model.network, model)
 
 
+def energy_limits(config: Config, network: Network) -> EnergyLimits | None:
+    """Budgets and batteries of the clients; None for no limits.
+
+    Raises:
+        ConfigError: the network has no devices with batteries.
+    """
+    training, stream = config.training, Stream(config.run.seed, ("energy",))
+    if training.client_joules is None and training.battery_joules is None:
+        return None
+
+    def of_clients(name: str, value: PerClient | None) -> float | FloatArray | None:
+        if isinstance(value, tuple):
+            return stream.child(name).generator().uniform(*value, network.clients)
+        if value != "devices":
+            return value
+        column: FloatArray | None = getattr(network, "battery_joules", None)
+        if column is None:
+            raise ConfigError(
+                f"{name}=devices conflicts with the network, whose devices have no "
+                "battery_joules: give joules, or LOW,HIGH."
+            )
+        return column
+
+    recharge = config.recharge or NoRecharge()
+    recharge.check()
+    return EnergyLimits(
+        of_clients("client_joules", training.client_joules),
+        of_clients("battery_joules", training.battery_joules),
+        recharge,
+        training.on_empty == "drop",
+        stream.child("recharge"),
+    )
+
+
 def make_planner(config: Config, network: Network, model: Model) -> Planner:
     """The planner of a run in rounds.
 
@@ -275,7 +313,7 @@ def make_planner(config: Config, network: Network, model: Model) -> Planner:
             training.clients_per_round,
             training.tracking_clients,
             None if type(select) is RandomSelection else select,
-            training.client_joules,
+            energy_limits(config, network),
         ),
         config.lr_schedule.shares(training.rounds) if model.trains else unchanged,
         weights=model.sample_weights(training.weighting),

@@ -110,7 +110,7 @@ def _checked_plan(config: Config, model: TrainedModel, planner: Planner) -> Plan
 def _check_deadlines(planner: Planner, rounds: int) -> None:
     """Check that all rounds meet their deadline, unless participants depend on training."""
     check, participation = planner.links.uplink.deadline_check, planner.participation
-    if check is None or participation.client_joules is not None:
+    if check is None or participation.energy is not None:
         return
     if participation.selection is not None and (
         participation.selection.wants_losses or planner.links.failures is not None

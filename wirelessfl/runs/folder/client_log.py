@@ -13,14 +13,18 @@ from wirelessfl.air.plan import Plan
 from wirelessfl.base.errors import ConfigError
 from wirelessfl.base.files import reading, writing
 from wirelessfl.base.import_paths import expanded
-from wirelessfl.engine.rounds.client_log import COLUMNS, WHOLE, ClientLog, entries
+from wirelessfl.engine.rounds.client_log import CHARGE, COLUMNS, WHOLE, ClientLog, entries
 from wirelessfl.runs.folder.log import Log
 from wirelessfl.runs.folder.run_folder import CLIENT_LOG, RunFolder
 from wirelessfl.training.steps import StepCounts
 
-HEAD = ",".join(COLUMNS)
-FORMAT = ",".join("%d" if name in WHOLE else "%.12g" for name in COLUMNS) + "\n"
-"""A line; 12 digits keep sums over thousands of rounds exact to 9 digits."""
+HEADS = {",".join(names): names for names in (COLUMNS, (*COLUMNS, CHARGE))}
+"""The columns of runs without and with batteries, by the first line of the file."""
+FORMATS = {
+    head: ",".join("%d" if name in WHOLE else "%.12g" for name in names) + "\n"
+    for head, names in HEADS.items()
+}
+"""A line of each; 12 digits keep sums over thousands of rounds exact to 9 digits."""
 
 
 class ClientLogFile:
@@ -52,10 +56,12 @@ class ClientLogFile:
         self.entries += 1
         costs, round_ = ClientCosts.of(plan), plan.round + 1
         table = entries(costs, self.entries, round_, trial, self.radio, self.steps())
-        lines = [FORMAT % row for row in zip(*(table[n].tolist() for n in COLUMNS), strict=True)]
+        head, names = [*HEADS.items()][CHARGE in table]
+        columns = (table[name].tolist() for name in names)
+        lines = [FORMATS[head] % row for row in zip(*columns, strict=True)]
         with writing(self._file.path, self._file.path.parent):
             if not self._file.length:
-                lines.insert(0, HEAD + "\n")
+                lines.insert(0, head + "\n")
             self._file.append("".join(lines).encode())
 
     def snapshot(self) -> list[int]:
@@ -101,10 +107,11 @@ def read_client_log(folder: str | Path) -> ClientLog:
         )
     log = Log(path, RunFolder(path.parent).remedy)
     with reading(path, log.remedy):
-        head, *lines = log.read().decode().split("\n")[:-1] or [HEAD]
-        if head != HEAD:
+        head, *lines = log.read().decode().split("\n")[:-1] or [next(iter(HEADS))]
+        names = HEADS.get(head)
+        if names is None:
             raise ValueError("it has other columns")
-        shape = len(lines), len(COLUMNS)
+        shape = len(lines), len(names)
         values = np.loadtxt(lines, delimiter=",", ndmin=2) if lines else np.empty(shape)
         if values.shape != shape:
             raise ValueError("a line is incomplete")
@@ -115,6 +122,6 @@ def read_client_log(folder: str | Path) -> ClientLog:
     return ClientLog(
         {
             name: column.astype(np.int64 if name in WHOLE else float)
-            for name, column in zip(COLUMNS, values.T, strict=True)
+            for name, column in zip(names, values.T, strict=True)
         }
     )

@@ -169,17 +169,19 @@ def check_priceable(config: Config, rounds: Any, joules: bool) -> int | None:
     Raises:
         ConfigError: see ``price``.
     """
-    select, limit = config.select, config.training.client_joules
+    select, training = config.select, config.training
     if select is not None and select.wants_losses:
         raise ConfigError(
             f'select "{select.title}" has no price without training: it chooses clients by the '
             "losses of the current model. Choose another selection."
         )
-    if limit is not None and not joules:
-        raise ConfigError(
-            f"client_joules={limit:g} conflicts with joules=False: who takes part depends on the "
-            "energy spent. Give joules=True, or leave client_joules out."
-        )
+    for name in ("client_joules", "battery_joules"):
+        value = getattr(training, name)
+        if value is not None and not joules:
+            raise ConfigError(
+                f"{name}={shown(value)} conflicts with joules=False: who takes part "
+                f"depends on the energy spent. Give joules=True, or leave {name} out."
+            )
     if config.given.redesign is not None:
         raise ConfigError(
             f"redesign={config.given.redesign} has no price without training: it decides from "

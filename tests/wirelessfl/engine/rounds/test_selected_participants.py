@@ -13,7 +13,8 @@ from channels.arrays import IntArray
 from channels.fading import Rayleigh
 from channels.streams import Stream
 from tests.wirelessfl.conftest import make_dataset
-from wirelessfl.air.participants import Participants, PresentClients, able_clients
+from wirelessfl.air.batteries import Charges, EnergyLimits
+from wirelessfl.air.participants import Participants, PresentClients
 from wirelessfl.base.errors import ConfigError
 from wirelessfl.engine.server.ledger import Ledger
 from wirelessfl.runs.build import build
@@ -162,11 +163,16 @@ def test_a_biased_selection_is_noted(config, toy):
 
 def test_clients_with_energy_left():
     joules = np.array([0.0, 2.0, 1.0, 0.5])
-    assert able_clients(4, joules, 3.0, None) is None
+
+    def able(limit, present):
+        return EnergyLimits(limit).able(4, joules, Charges(), 0.0, present)
+
+    assert able(3.0, None) is None
     present = PresentClients(np.array([True, True, False, False]))
-    assert able_clients(4, joules, 3.0, present) is present
-    assert able_clients(4, joules, 1.0, None).at(np.arange(2)).tolist() == [0, 3]
-    assert able_clients(4, joules, 1.0, present).at(np.arange(1)).tolist() == [0]
+    assert able(3.0, present) is present
+    assert able(1.0, None).at(np.arange(2)).tolist() == [0, 3]
+    assert able(1.0, present).at(np.arange(1)).tolist() == [0]
+    assert able(np.array([1.0, 3.0, 1.0, 0.5]), None).at(np.arange(2)).tolist() == [0, 1]
 
 
 BUDGET = {"clients_per_round": 3, "rounds": 40, "client_joules": 4e-3, "cycles_per_step": 1e6}
@@ -238,7 +244,7 @@ def test_prices_that_need_training_or_joules_are_refused(config):
     settings = config("fedavg", clients_per_round=2, select="power-of-choice")
     with pytest.raises(ConfigError, match='select "power-of-choice" has no price without training'):
         wirelessfl.price(settings)
-    with pytest.raises(ConfigError, match="client_joules=1 conflicts with joules=False"):
+    with pytest.raises(ConfigError, match=r"client_joules=1\.0 conflicts with joules=False"):
         wirelessfl.price(config("fedavg", client_joules=1.0), joules=False)
 
 
