@@ -1,7 +1,8 @@
 """Effective gains and noise of over-the-air sums, for precoders that invert channels or do not.
 
-The server knows h; the channel applies h + e_i with e_i ~ CN(0, csi_error I), and rotates client
-i's signal by a residual phase ~ N(0, phase_error^2). Both errors are constant during an upload.
+The server knows h; the channel applies h + e_i with e_i ~ CN(0, csi_error I), rotates client i's
+signal by a residual phase ~ N(0, phase_error^2), and delays it by a part of a symbol, uniform from
+0 to ``time_offset`` (:mod:`channels.time_offsets`). All errors are constant during an upload.
 :mod:`channels.precoders` defines the symbols.
 """
 
@@ -16,6 +17,7 @@ from channels.arguments import checked
 from channels.arrays import ComplexArray, FloatArray, IntArray
 from channels.precoders import Convention, check_convention, numbers
 from channels.streams import Stream
+from channels.time_offsets import check_time_offset, delays
 from channels.validation import MOST
 
 LARGEST_PHASE_ERROR = 1e6
@@ -44,6 +46,8 @@ class AirSum:
         noise_variance: noise variance per real element of the estimate.
         gain_variance: [2, clients], variance of c_i's real and imaginary part over the errors.
         shrink: E c_i / w_i; below 1 if there is a phase error.
+        delays: tau [clients], delays in symbols.
+        time_offset: largest delay, in symbols.
     """
 
     weights: FloatArray
@@ -53,19 +57,35 @@ class AirSum:
     noise_variance: float
     gain_variance: FloatArray
     shrink: float
+    delays: FloatArray
+    time_offset: float
 
     @np.errstate(invalid="ignore")  # diverged updates have no error
-    def predicted_error(self, rms: FloatArray, bias: float, per_symbol: int = 1) -> float:
-        """Mean squared error per real element, over noise and channel errors.
+    def predicted_error(
+        self,
+        rms: FloatArray,
+        bias: float,
+        per_symbol: int = 1,
+        steps: FloatArray | None = None,
+    ) -> float:
+        """Mean squared error per real element, over noise, channel errors and delays.
 
         Args:
-            rms: [clients], root mean square of each client's elements.
+            rms: [clients], root mean square of each client's elements x_i; with delays, of
+                x_i + E tau d_i.
             bias: root mean square of sum_i (E c_i - q_i) x_i. If the precoders invert the channels,
-                it is 1 - ``shrink`` times that of the weighted mean.
+                it is 1 - ``shrink`` times that of the weighted mean. With delays, of
+                sum_i E c_i (x_i + E tau d_i) - q_i x_i.
             per_symbol: elements per symbol; two elements on a symbol interfere with each other.
+            steps: [clients], root mean square of the differences d_i of ``channels.time_offsets``;
+                None without delays.
         """
         variance = self.gain_variance[:per_symbol].sum(0)
-        return float(self.noise_variance + variance @ np.square(rms) + bias**2)
+        error = self.noise_variance + variance @ np.square(rms) + bias**2
+        if steps is not None:
+            squares = variance + np.square(self.shrink * self.aligned)
+            error += self.time_offset**2 / 12 * (squares @ np.square(steps))
+        return float(error)
 
 
 @checked(complex_valued=("h", "beamformer"))
@@ -78,6 +98,7 @@ def air_sum(
     convention: Convention = "published",
     csi_error: ArrayLike = 0.0,
     phase_error: float = 0.0,
+    time_offset: float = 0.0,
     stream: Stream | None = None,
     clients: ArrayLike | None = None,
 ) -> AirSum:
@@ -97,7 +118,8 @@ def air_sum(
         convention: definition of the noise variance, see ``channels.precoders``.
         csi_error: variance of the error of a channel coefficient, one number or [clients].
         phase_error: standard deviation of the residual phase, in radians.
-        stream: randomness of the two errors; required if one of them is not 0.
+        time_offset: largest delay of a client, in symbols, from 0 to 1.
+        stream: randomness of the errors; required if one of them is not 0.
         clients: [clients], client indices from which the errors are drawn, so that a client's
             errors do not depend on the other clients. None means 0, 1, ....
 
@@ -112,6 +134,7 @@ def air_sum(
         raise ValueError(f"scales contains {tiny[0]}: give 0 or at least {1 / LARGEST_SCALE:g}.")
     channels, a, q, indices = _cell("beamformer", h, beamformer, weights, clients, scales=s.shape)
     csi, shrink = _imperfect(csi_error, phase_error, len(q)), _shrink(phase_error)
+    check_time_offset(time_offset)
     if not a.any():
         raise ValueError("the beamformer is 0: give a nonzero beamformer.")
     effective = channels @ (a / np.linalg.norm(a)).conj()  # a^H h_i
@@ -136,6 +159,8 @@ def air_sum(
         noise_variance=(1.0 if convention == "published" else 0.5) / nu**2,
         gain_variance=np.square(q) * _variance(ones, variance, shrink),
         shrink=shrink,
+        delays=delays(stream, indices, time_offset),
+        time_offset=time_offset,
     )
 
 
@@ -148,6 +173,7 @@ def aligned_sum(
     *,
     csi_error: ArrayLike = 0.0,
     phase_error: float = 0.0,
+    time_offset: float = 0.0,
     stream: Stream | None = None,
     clients: ArrayLike | None = None,
 ) -> AirSum:
@@ -170,7 +196,8 @@ def aligned_sum(
             align the signals: a^H h_i alpha_i is real and >= 0.
         csi_error: variance of the error of a channel coefficient, one number or [clients].
         phase_error: standard deviation of the residual phase, in radians.
-        stream: randomness of the two errors; required if one of them is not 0.
+        time_offset: largest delay of a client, in symbols, from 0 to 1.
+        stream: randomness of the errors; required if one of them is not 0.
         clients: [clients], client indices from which the errors are drawn, as in :func:`air_sum`.
 
     Raises:
@@ -179,6 +206,7 @@ def aligned_sum(
     alpha = np.asarray(precoders, np.complex128)
     channels, a, q, indices = _cell("receive", h, receive, weights, clients, precoders=alpha.shape)
     csi, shrink = _imperfect(csi_error, phase_error, len(q)), _shrink(phase_error)
+    check_time_offset(time_offset)
     with np.errstate(invalid="ignore"):  # infinite precoders
         gains = (channels @ a.conj()) * alpha
         largest = np.linalg.norm(channels, axis=1) * np.linalg.norm(a) * np.abs(alpha)
@@ -201,6 +229,8 @@ def aligned_sum(
         noise_variance=0.5 * norm,
         gain_variance=_variance(aligned, variance, shrink),
         shrink=shrink,
+        delays=delays(stream, indices, time_offset),
+        time_offset=time_offset,
     )
 
 

@@ -18,6 +18,7 @@ from channels.arrays import ComplexArray, FloatArray
 from channels.links import snr_linear
 from channels.precoders import Convention, transmit_scales
 from channels.streams import Stream
+from channels.time_offsets import steps
 from channels.validation import check_readable, is_tensor, shown
 
 
@@ -60,6 +61,7 @@ def aircomp_mean(
     elements_per_symbol: int = 1,
     csi_error: ArrayLike = 0.0,
     phase_error: float = 0.0,
+    time_offset: float = 0.0,
 ) -> AirMean:
     """Estimate the clients' mean by over-the-air computation (HIST, (22) to (25)).
 
@@ -80,6 +82,8 @@ def aircomp_mean(
         elements_per_symbol: 1, or 2 on I and Q (``physical`` only).
         csi_error: variance of the error of a channel coefficient, one number or [clients].
         phase_error: standard deviation of the residual phase, in radians.
+        time_offset: largest delay of a client, in symbols, from 0 to 1; see
+            :func:`channels.air_sum`.
 
     Raises:
         ValueError: a shape does not fit, a value is not finite or out of range, or the beamformer
@@ -122,19 +126,28 @@ def aircomp_mean(
         convention=convention,
         csi_error=csi_error,
         phase_error=phase_error,
+        time_offset=time_offset,
         stream=stream,
     )
     mean = _like(x, q) @ x
-    estimate = through_the_air(x, air.gains, elements_per_symbol)
+    moved, bias, changes = rms, (1 - air.shrink) * float(root_mean_square(mean[None])[0]), None
+    if not time_offset:
+        estimate = through_the_air(x, air.gains, elements_per_symbol)
+    else:
+        late = steps(x, elements_per_symbol)
+        received = x + _like(x, air.delays)[:, None] * late
+        estimate = through_the_air(received, air.gains, elements_per_symbol)
+        expected = x + time_offset / 2 * late
+        offset = _like(x, air.shrink * q) @ expected - mean
+        moved, changes = root_mean_square(expected), root_mean_square(late)
+        bias = float(root_mean_square(offset[None])[0])
     deviation = np.sqrt(air.noise_variance)
     estimate = estimate + _like(x, deviation * noise(stream, elements))
     error = root_mean_square((estimate - mean)[None])
     return AirMean(
         estimate=estimate,
         realised_error=float(error[0] ** 2),
-        predicted_error=air.predicted_error(
-            rms, (1 - air.shrink) * float(root_mean_square(mean[None])[0]), elements_per_symbol
-        ),
+        predicted_error=air.predicted_error(moved, bias, elements_per_symbol, changes),
         power=np.abs(air.precoders) ** 2 * rms**2 * elements_per_symbol / snr_linear(snr),
         air=air,
     )

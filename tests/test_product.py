@@ -5,7 +5,14 @@ from pathlib import Path
 
 import pytest
 
-from tests.product.combinations import Combination, by_seconds, combinations, pairwise, table
+from tests.product.combinations import (
+    Combination,
+    by_seconds,
+    by_votes,
+    combinations,
+    pairwise,
+    table,
+)
 from tests.product.running import all_wrong
 from tests.quick import fewer_steps, models_checked_once
 
@@ -52,6 +59,15 @@ def test_every_compatible_pair_of_choices_runs(valid):
 def test_submodels_by_seconds_run_or_are_refused():
     """Each schedule and uplink, with one server and with cells."""
     assert all_wrong(by_seconds()) == []
+
+
+@pytest.mark.thorough
+def test_signs_over_the_air_run_or_are_refused():
+    """Every pair of the choices that can send signs runs; trackers, models and singles cannot."""
+    refused = [combination for combination in by_votes() if combination.refusal() is not None]
+    assert {combination.algorithm for combination in refused} >= {"scaffold", "fadamgc"}
+    signs = [combination for combination in by_votes() if combination.refusal() is None]
+    assert all_wrong(refused + pairwise(signs)) == []
 
 
 def test_the_page_matches_the_combinations():

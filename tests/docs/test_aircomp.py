@@ -42,13 +42,14 @@ def test_the_errors_of_the_table_are_those_of_the_study(files, capsys):
 
 
 def test_imperfect_channels_leave_an_error(files, capsys):
-    """Phases, estimates, and both; each realised error is near its expectation."""
+    """Phases, estimates, both, and delays; each realised error is near its expectation."""
     runpy.run_path("aircomp_imperfect.py")
     errors = np.array(re.findall(r": (\S+) (\S+)$", capsys.readouterr().out, re.M), dtype=float)
-    assert errors.shape == (5, 2)
+    assert errors.shape == (6, 2)
     assert np.allclose(errors[:, 0], errors[:, 1], rtol=0.2)
-    exact, small, large, estimates, both = errors[:, 1]
+    exact, small, large, estimates, both, late = errors[:, 1]
     assert exact < small < large < both
+    assert exact < late
     assert exact < estimates < both
 
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from rich.progress import track
 
-from tests.product.combinations import by_seconds, combinations, table
+from tests.product.combinations import by_seconds, by_votes, combinations, table
 from tests.product.running import wrong
 
 PAGE = Path(__file__).parents[2] / "docs" / "reference" / "combinations.md"
@@ -15,7 +15,7 @@ def main() -> int:
     """Run all combinations and write the page; returns 1 if a run or a refusal is wrong."""
     every = combinations()
     every += [c.compressed for c in every if c.refusal() is None]
-    every += by_seconds()
+    every += by_seconds() + by_votes()
     shown = track(every, "combinations", disable=not sys.stderr.isatty())
     bad = [f"{combination}: {found}" for combination in shown if (found := wrong(combination))]
     page = table(combinations())

@@ -55,6 +55,12 @@ DEADLINE = 0.015
 WITHIN_DEADLINE = ("fedavg", "hfedavg")
 """An algorithm without cells, and one with cells."""
 
+VOTES: dict[str | None, dict[str, Any]] = {
+    "majority": {"convention": "majority"},
+    "one-bit": {"convention": "one-bit", "time_offset": 0.3, "elements_per_symbol": 2},
+}
+"""Settings of uplink ``aircomp`` by convention in which clients send signs."""
+
 
 @dataclass(frozen=True)
 class Combination:
@@ -70,6 +76,7 @@ class Combination:
         sent: name of the uplink compression, with error feedback.
         deadline: seconds that limit the submodels of clients; None for those of capacities.
         pilots: whether clients send pilots, over uplinks with a radio channel.
+        votes: convention of ``aircomp`` in which clients send signs; None for sums.
     """
 
     algorithm: str
@@ -81,6 +88,7 @@ class Combination:
     sent: str = "none"
     deadline: float | None = None
     pilots: bool = False
+    votes: str | None = None
 
     def config(self, out: Path | None = None) -> Config:
         """The configuration of a run with two merges.
@@ -107,6 +115,7 @@ class Combination:
             **({} if self.sent == "none" else {"error_feedback": True}),
             **({"budget": "deadline", "deadline": self.deadline} if self.deadline else {}),
             **({"pilot_symbols": 8} if self.pilots and self.uplink != "fixed" else {}),
+            **VOTES.get(self.votes, {}),
         )
 
     def refusal(self) -> str | None:
@@ -160,6 +169,16 @@ def by_seconds() -> list[Combination]:
         replace(combination, deadline=DEADLINE)
         for combination in combinations()
         if combination.algorithm in WITHIN_DEADLINE and combination.assigner == "covered"
+    ]
+
+
+def by_votes() -> list[Combination]:
+    """Signs over the air: each valid combination with ``aircomp``, in either convention."""
+    return [
+        replace(combination, votes=votes)
+        for combination in combinations()
+        if combination.uplink == "aircomp" and combination.refusal() is None
+        for votes in VOTES
     ]
 
 

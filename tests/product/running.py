@@ -43,7 +43,7 @@ def wrong(combination: Combination) -> str | None:
 
 
 def _wrong_refusal(combination: Combination, text: str) -> str | None:
-    names = [getattr(combination, field) for field in FIELDS]
+    names = [getattr(combination, field) for field in (*FIELDS, "votes")]
     named = sum(f'"{name}"' in text or f"={name!r}" in text for name in names)
     named += combination.sessions and SESSIONS.search(text) is not None
     if "\n" in text:

@@ -213,6 +213,8 @@ REFUSALS: list[tuple[str, dict[str, Any], str]] = [
     *(("fedavg", MAJORITY | {name: 1},
        f'{name}=1 conflicts with convention="majority", in which nobody needs to know the')
       for name in ("csi_error", "phase_error_deg", "beamformer_starts")),
+    ("fedavg", MAJORITY | {"time_offset": 0.5},
+     'time_offset=0.5 conflicts with convention="majority", whose energies are computed without'),
     ("fedavg", MAJORITY | {"beamformer": "random"},
      "beamformer='random' conflicts with convention=\"majority\", which does not use them"),
     ("fedavg", MAJORITY | {"elements_per_symbol": 1},

@@ -52,6 +52,7 @@ VALUES: Mapping[str, Any] = {
     "reuse_factor": 3,
     "interferers": "active",
     "association": "strongest",
+    "time_offset": 0.5,
     "antenna_gain_db": 8.0,
     "shadowing_db": 4.5,
     "history": 2,

@@ -34,7 +34,7 @@ VALUES = {
     "threads": 1, "out": "folder", "data_dir": "folder", "tokenizer": "gpt2", "max_length": 16,
     "layers": ("layers.1",), "hidden": (20,), "norm": "batch", "embedding": 8,
     "embedding_file": "vectors.txt", "pretrained": "gpt2", "lora_rank": 2, "lora_alpha": 2.0,
-    "beamformer_starts": 3, "round_deadline": 2.5,
+    "beamformer_starts": 3, "time_offset": 0.5, "round_deadline": 2.5,
     "energy_weight": 0.5, "arrival_rate": 1.0, "mean_stay": 1.0, "initially_present": 3,
     "trace": "trace.csv", "history": 2, "deadline": 1.0, "mask_shares": (0.25, 0.25, 0.25, 0.25),
     "widths": (0.5,) * 60, "max_staleness": 2, "pilot_symbols": 8,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -19,8 +19,9 @@ from channels import (
     transmit_scales,
 )
 from channels.aircomp import noise, root_mean_square, through_the_air
-from channels.arrays import ComplexArray, FloatArray, IntArray
+from channels.arrays import BoolArray, ComplexArray, FloatArray, IntArray
 from channels.precoders import Convention
+from channels.time_offsets import steps
 from solvers import SolverUnavailableError
 from solvers.access.least_error import cell_alignments
 from solvers.access.over_the_air import cell_beamformers
@@ -41,6 +42,7 @@ class Precoding:
         csi_error: variance of the channel estimation error over the client's mean channel power;
             None for that of an estimate from pilots.
         phase_error: standard deviation of the residual phase, in radians.
+        time_offset: largest delay of a client, in symbols.
         beamformer: name of the beamforming method, for errors.
         backend: beamforming method; None for random directions. Without effect with ``mmse``.
         starts: number of random starts with ``mmse``; None for the default.
@@ -53,6 +55,7 @@ class Precoding:
     elements_per_symbol: int
     csi_error: float | None
     phase_error: float
+    time_offset: float
     beamformer: str
     backend: BeamformerBackend | None
     starts: int | None
@@ -62,9 +65,9 @@ class Precoding:
 
     @property
     def perfect(self) -> bool:
-        """Whether the servers know the channels exactly, including phases."""
+        """Whether the servers know the channels exactly, including phases and delays."""
         estimated = self.csi_error is None and self.pilot_symbols > 0
-        return not (self.csi_error or self.phase_error or estimated)
+        return not (self.csi_error or self.phase_error or self.time_offset or estimated)
 
     @property
     def exact(self) -> bool:
@@ -124,6 +127,7 @@ class Precoding:
                     convention=convention,
                     csi_error=self._csi_error(draw)[rows],
                     phase_error=self.phase_error,
+                    time_offset=self.time_offset,
                     stream=air.stream.child("node", node),
                     clients=air.clients[rows],
                 )
@@ -180,6 +184,7 @@ class Precoding:
                 precoders[rows],
                 csi_error=self._csi_error(draw)[rows],
                 phase_error=self.phase_error,
+                time_offset=self.time_offset,
                 stream=air.stream.child("node", node),
                 clients=air.clients[rows],
             )
@@ -290,6 +295,7 @@ class AirReception(Reception):
         """
         air, per_symbol = self.air, self.precoding.elements_per_symbol
         unit, mean = air.units.get(name, 1.0), self._sums[name]
+        late = self._late(name, shards)
         error, biased = self._misalignment(name, airs, shards, like)
         realised, predicted = np.zeros(air.nodes), np.zeros(air.nodes)
         self.noise[name] = np.zeros(air.nodes)
@@ -307,10 +313,11 @@ class AirReception(Reception):
             # The expected gains of precoders that invert the channels are ``shrink`` q_i.
             off, part = (mean, 1 - over_air.shrink) if biased is None else (biased, 1.0)
             bias = part * (np.sqrt(float(off[node].double().square().mean()) * fill) / unit)
-            node_rms = rms[air.node == node]
-            predicted[node] = over_air.predicted_error(node_rms, bias, per_symbol)
-            self.noise[name][node] = over_air.predicted_error(node_rms, 0.0, per_symbol)
-            if not np.isfinite(node_rms).all():
+            rows = air.node == node
+            sizes, changes = (rms[rows], None) if late is None else late[:, rows] / unit
+            predicted[node] = over_air.predicted_error(sizes, bias, per_symbol, changes)
+            self.noise[name][node] = over_air.predicted_error(sizes, 0.0, per_symbol, changes)
+            if not np.isfinite(sizes).all():
                 realised[node] = np.nan
         self._sums[name] = mean + error
         to = np.bincount(air.node, air.weights_of(name), air.nodes) > 0
@@ -318,40 +325,104 @@ class AirReception(Reception):
             return float("nan"), float("nan")
         return float(realised[to].mean()), float(predicted[to].mean())
 
+    def _late(self, name: str, shards: Shards) -> FloatArray | None:
+        """Root mean squares [2, clients] of x_i + E tau d_i and of d_i; None without delays."""
+        if not self.precoding.time_offset:
+            return None
+        sizes = np.zeros((2, len(self.air.clients)))
+        for part, updates in self._held.get(name, []):
+            for _, here, packed in self._by_node(part, updates):
+                changes = self._steps(packed)
+                moved = packed + self.precoding.time_offset / 2 * changes
+                rows = np.arange(len(self.air.clients))[part][here]
+                sizes[:, rows] = root_mean_square(moved), root_mean_square(changes)
+        return np.asarray(shards.sum(torch.from_numpy(sizes)).numpy())
+
+    def expected_sum(self, name: str, sums: torch.Tensor) -> torch.Tensor:
+        """Expectation [nodes, elements] over errors and delays, if precoders invert the channels.
+
+        Args:
+            name: the payload, whose upload is finished.
+            sums: [nodes, elements], weighted sums of what clients send.
+        """
+        expected = sums.clone()
+        if self.precoding.time_offset:
+            for node in range(self.air.nodes):
+                packed = sums[node, self._columns(node)]
+                late = self.precoding.time_offset / 2 * self._steps(packed)
+                expected[node, self._columns(node)] = packed + late
+        return expected * expected.new_tensor(self.shrink[name])[:, None]
+
     def _misalignment(
         self, name: str, airs: list[AirSum], shards: Shards, like: torch.Tensor
     ) -> tuple[torch.Tensor, torch.Tensor | None]:
-        """Error sum_i (c_i - q_i) x_i [nodes, elements], and its expectation over channel errors.
+        """Error sum_i c_i (x_i + tau_i d_i) - q_i x_i [nodes, elements], and its expectation.
 
-        The error is 0 if known channels are inverted. The expectation is None if precoders invert
-        the channels: it is then a multiple of the mean.
+        The error is 0 if known channels are inverted without delays. The expectation is over
+        channel errors and delays; it is None if it is a multiple of the mean: if precoders invert
+        the channels without delays.
         """
         if self.precoding.exact:
             return torch.zeros_like(like), None
         held = self._held.pop(name, [])
         off = [over_air.gains - over_air.weights for over_air in airs]
-        error = shards.sum(self._weighted(held, np.concatenate(off), like))
-        if self.precoding.convention != "mmse":
+        error = self._weighted(held, np.concatenate(off), like)
+        if self.precoding.time_offset:
+            late = [over_air.gains * over_air.delays for over_air in airs]
+            error += self._weighted(held, np.concatenate(late), like, late=True)
+        error = shards.sum(error)
+        if self.precoding.convention != "mmse" and not self.precoding.time_offset:
             return error, None
         if self.precoding.perfect:
             return error, error.clone()
-        expected = [air.shrink * air.aligned - air.weights + 0j for air in airs]
-        return error, shards.sum(self._weighted(held, np.concatenate(expected), like))
+        gains = [over_air.shrink * over_air.aligned + 0j for over_air in airs]
+        off = [gain - over_air.weights for gain, over_air in zip(gains, airs, strict=True)]
+        expected = self._weighted(held, np.concatenate(off), like)
+        if self.precoding.time_offset:
+            late = [self.precoding.time_offset / 2 * gain for gain in gains]
+            expected += self._weighted(held, np.concatenate(late), like, late=True)
+        return error, shards.sum(expected)
 
     def _weighted(
         self,
         held: list[tuple[slice | IntArray, torch.Tensor]],
         gains: ComplexArray,
         like: torch.Tensor,
+        *,
+        late: bool = False,
     ) -> torch.Tensor:
-        """Received sums [nodes, elements] of held updates with gains [clients], without noise."""
+        """Received sums [nodes, elements] of held updates with gains [clients], without noise.
+
+        Args:
+            held: parts of the clients, and their updates.
+            gains: [clients], complex.
+            like: [nodes, elements], gives the shape.
+            late: whether the differences d_i of the updates are summed in their place.
+        """
         total = torch.zeros_like(like)
         for part, updates in held:
-            for node in np.unique(self.air.node[part]):
-                here = self.air.node[part] == node
-                changes = updates[torch.from_numpy(here).to(updates.device)]
-                packed = slice(None) if self.air.exchanged is None else self.air.exchanged[node]
-                total[node, packed] += through_the_air(
-                    changes[:, packed], gains[part][here], self.precoding.elements_per_symbol
+            for node, here, packed in self._by_node(part, updates):
+                total[node, self._columns(node)] += through_the_air(
+                    self._steps(packed) if late else packed,
+                    gains[part][here],
+                    self.precoding.elements_per_symbol,
                 )
         return total
+
+    def _by_node(
+        self, part: slice | IntArray, updates: torch.Tensor
+    ) -> Iterator[tuple[int, BoolArray, torch.Tensor]]:
+        """The nodes of the clients in ``part``, which of them they have, and the elements sent."""
+        for node in np.unique(self.air.node[part]):
+            here = self.air.node[part] == node
+            rows = updates[torch.from_numpy(here).to(updates.device)]
+            yield int(node), here, rows[:, self._columns(node)]
+
+    def _columns(self, node: int) -> slice | torch.Tensor:
+        """The elements that a node exchanges."""
+        return slice(None) if self.air.exchanged is None else self.air.exchanged[node]
+
+    def _steps(self, updates: torch.Tensor) -> torch.Tensor:
+        """Differences of elements to those of the previous symbol."""
+        differences: torch.Tensor = steps(updates, self.precoding.elements_per_symbol)
+        return differences

@@ -178,6 +178,23 @@ class AirComp(Uplink):
         ),
         PHASED,
     ] = 0.0
+    time_offset: Annotated[
+        float | None,
+        Field(
+            ge=0,
+            le=1,
+            description=(
+                "largest delay of a client's signal, in symbols: neighbouring elements mix; delays "
+                "are uniform from 0 (default: none)"
+            ),
+        ),
+        beside(
+            "convention",
+            *INVERTING,
+            "mmse",
+            because=", whose energies are computed without delays",
+        ),
+    ] = None
     subcarrier_hz: Annotated[
         float, Field(gt=0, description="subcarrier spacing Delta_f of (34), in Hz")
     ] = SUBCARRIER_HZ
@@ -243,6 +260,7 @@ class AirComp(Uplink):
             elements_per_symbol=self.elements_per_symbol,
             csi_error=self.csi_error,
             phase_error=float(np.deg2rad(self.phase_error_deg)),
+            time_offset=self.time_offset or 0.0,
             beamformer=self.beamformer,
             backend=self.backend,
             starts=self.beamformer_starts,

@@ -225,7 +225,6 @@ class CoherentVotes(VoteReception):
         self, name: str, votes: torch.Tensor, shards: Shards, like: torch.Tensor
     ) -> tuple[torch.Tensor, torch.Tensor]:
         deviation = torch.from_numpy(np.sqrt(2 * self.sums.noise[name]))[:, None]
-        shrink = torch.from_numpy(self.sums.shrink[name])[:, None]
-        amplitude = shrink * votes.double().cpu()
+        amplitude = self.sums.expected_sum(name, votes).double().cpu()
         ratio = torch.where(amplitude == 0, 0.0, amplitude / deviation)
         return self.sums.result().mean[name], torch.erf(ratio).to(votes)

@@ -319,6 +319,7 @@ def test_run_from_the_command_line(tmp_path, capsys):
         "elements_per_symbol": 1,
         "csi_error": 0.0,
         "phase_error_deg": 0.0,
+        "time_offset": None,
         "subcarrier_hz": 15e3,
         "symbol_seconds": 1e-3 / 14,
     }
