@@ -183,7 +183,11 @@ class Pricing:
         """Bits of uploads and downloads."""
         settings = self.settings
         return Traffic.of(
-            self.rule, self.spec, settings.uplink_compression, settings.downlink_compression
+            self.rule,
+            self.spec,
+            settings.uplink_compression,
+            settings.downlink_compression,
+            self.links.uplink.element_bits,
         )
 
     @property

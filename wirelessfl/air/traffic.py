@@ -21,7 +21,7 @@ class Traffic:
     """Bits of the uploads and downloads of a model, for clock, energy and traffic alike.
 
     On the uplink the change of the model is compressed, an algorithm's first payload; on the
-    downlink the model. All other vectors have 32 bits per element.
+    downlink the model. All other vectors have 32 bits per element, or 1 in votes over the air.
 
     Args:
         payloads: number of vectors in an upload with all payloads.
@@ -29,6 +29,7 @@ class Traffic:
         spec: spec of the full model.
         up: compression of the change of the model; None for none.
         down: compression of the model; None for none.
+        element_bits: bits of an element of an upload that is not compressed.
     """
 
     payloads: int
@@ -36,6 +37,7 @@ class Traffic:
     spec: ParamSpec
     up: Compression | None = None
     down: Compression | None = None
+    element_bits: int = BITS_PER_ELEMENT
 
     @classmethod
     def of(
@@ -44,9 +46,10 @@ class Traffic:
         spec: ParamSpec,
         up: Compression | None = None,
         down: Compression | None = None,
+        element_bits: int = BITS_PER_ELEMENT,
     ) -> Self:
         """The traffic of the clients' rule of an algorithm."""
-        return cls(len(rule.payloads), len(rule.sends), spec, up, down)
+        return cls(len(rule.payloads), len(rule.sends), spec, up, down, element_bits)
 
     def up_bits(self, lengths: ArrayLike, vectors: ArrayLike | None = None) -> FloatArray:
         """Bits [...] of uploads.
@@ -55,25 +58,26 @@ class Traffic:
             lengths: [...], elements of a vector: all of the model, or those of a submodel.
             vectors: [...], number of vectors that are sent; None for all payloads.
         """
-        return self._bits(self.up, lengths, self.payloads if vectors is None else vectors)
+        count = self.payloads if vectors is None else vectors
+        return self._bits(self.up, lengths, count, self.element_bits)
 
     def down_bits(self, lengths: ArrayLike) -> FloatArray:
         """Bits [...] of downloads of vectors of these lengths [...]."""
-        return self._bits(self.down, lengths, self.sends)
+        return self._bits(self.down, lengths, self.sends, BITS_PER_ELEMENT)
 
     def _bits(
-        self, compression: Compression | None, lengths: ArrayLike, vectors: ArrayLike
+        self, compression: Compression | None, lengths: ArrayLike, vectors: ArrayLike, bits: int
     ) -> FloatArray:
         length, count = np.asarray(lengths, dtype=np.float64), np.asarray(vectors)
         if compression is None:
-            return np.asarray(BITS_PER_ELEMENT * count * length)
+            return np.asarray(bits * count * length)
         first = compression.bits(np.rint(length).astype(np.int64), self.spec)
-        return np.where(count > 0, first + BITS_PER_ELEMENT * (count - 1) * length, 0.0)
+        return np.where(count > 0, first + bits * (count - 1) * length, 0.0)
 
     def bits_per_element(self, lengths: ArrayLike, vectors: ArrayLike | None = None) -> ArrayLike:
         """Mean bits [...] of the elements of an upload, for ``channels.Load``; as ``up_bits``."""
         if self.up is None:
-            return BITS_PER_ELEMENT
+            return self.element_bits
         bits = self.up_bits(lengths, vectors)
         elements = np.asarray((self.payloads if vectors is None else vectors) * np.asarray(lengths))
         whole = np.full(bits.shape, float(BITS_PER_ELEMENT))

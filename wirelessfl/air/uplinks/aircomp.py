@@ -23,6 +23,7 @@ from wirelessfl.air.uplinks.uplink import Reception, Transmission, Uplink
 from wirelessfl.air.uplinks.votes import CoherentVotes, EnergyVotes, Vote
 from wirelessfl.base.errors import ConfigError
 from wirelessfl.base.needs import COHORTS, Fits, Needs, beside
+from wirelessfl.base.rows import BITS_PER_ELEMENT
 
 Beamformer = Literal["anneal", "mirror_prox", "sca", "sdr", "random"]
 """Beamforming methods. Branch and bound is excluded: its result depends on the machine's load."""
@@ -223,6 +224,11 @@ class AirComp(Uplink):
     def side_elements(self) -> int:
         """1 unless ``published``: each client's scale is sent error-free with its update."""
         return int(self.convention != "published")
+
+    @property
+    def element_bits(self) -> int:
+        """1 for signs; an analog element counts as 32 bits."""
+        return 1 if self.convention in get_args(Vote) else BITS_PER_ELEMENT
 
     def silent(self, draws: ChannelDraw) -> BoolArray | None:
         """Clients that stay silent [..., clients]: their channel power is below the threshold."""

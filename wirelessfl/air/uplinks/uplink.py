@@ -22,6 +22,7 @@ from channels.streams import Stream
 from wirelessfl.base.guard import UnfitError, described, instance, number, returns, whole
 from wirelessfl.base.needs import Suits
 from wirelessfl.base.registry import Choice
+from wirelessfl.base.rows import BITS_PER_ELEMENT
 from wirelessfl.base.wording import public_path
 from wirelessfl.training.rules import Received
 from wirelessfl.training.workers.shards import Shards
@@ -215,6 +216,12 @@ class Uplink(Choice, ABC):
     def side_elements(self) -> int:
         """Extra numbers that a client sends error-free with each payload; their bytes count."""
         return 0
+
+    @property
+    @returns(whole(1))
+    def element_bits(self) -> int:
+        """Bits that an element counts in traffic, unless uploads are compressed."""
+        return BITS_PER_ELEMENT
 
     def silent(self, draws: ChannelDraw) -> BoolArray | None:
         """Clients that send nothing in a block, because their channels are in a fade.

@@ -120,7 +120,9 @@ class TaskLearner(Learner):
     @cached_property
     def traffic(self) -> Traffic:
         """Bits of uploads and downloads."""
-        return Traffic.of(self.server.rule, self.spec, self._uplink, self.compression)
+        server = self.server
+        bits = server.uplink.element_bits
+        return Traffic.of(server.rule, self.spec, self._uplink, self.compression, bits)
 
     @property
     def side_elements(self) -> int:

@@ -67,7 +67,7 @@ def build_tasks(
     ]
     up, down = config.uplink_compression, config.downlink_compression
     traffic = [
-        Traffic.of(task.rule, model.spec, up, down)
+        Traffic.of(task.rule, model.spec, up, down, config.uplink.element_bits)
         for (task, _), model in zip(tasks.values(), models, strict=True)
     ]
     costs, steps = [model.step_cost for model in models], [model.steps for model in models]

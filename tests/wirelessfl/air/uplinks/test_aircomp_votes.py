@@ -209,6 +209,11 @@ def test_a_vote_by_energy_takes_two_symbols_per_element(config):
     np.testing.assert_allclose(majority.price.seconds, 2 * physical.price.seconds, rtol=1e-6)
     np.testing.assert_array_equal(one_bit.price.seconds, physical.price.seconds)
     np.testing.assert_array_equal(one_bit.price.joules, physical.price.joules)
+    # An element is a bit, and the magnitude has 32 bits, as the scale has in each edge round.
+    scales = 5 * 4 / 2**20
+    one, all_bits = majority.price.uplink_mib - scales, physical.price.uplink_mib - scales
+    assert 32 * one == pytest.approx(all_bits, rel=1e-9)
+    assert one_bit.price.uplink_mib == majority.price.uplink_mib
     served = majority.price.served
     powers = served.service.decision.powers_w
     np.testing.assert_allclose(powers, served.draws.network.transmit_power_w * np.ones_like(powers))
