@@ -219,13 +219,14 @@ class _Links:
         self, association: Association, antenna_gain_db: float
     ) -> tuple[Positions, tuple[FloatArray, FloatArray, BoolArray], FloatArray]:
         """Positions by the chosen cells, the terms of each client's own link, and all losses."""
-        cells = cells_of(association, self.where, antenna_gain_db - self.losses())
+        losses_db = self.losses()
+        cells = cells_of(association, self.where, antenna_gain_db - losses_db)
         order = cells.argsort(kind="stable")
         given_as = order if self.where.given_as is None else self.where.given_as[order]
         clients_m, cell_of = self.where.clients_m[order], cells[order]
         where = Positions(self.where.base_stations_m, clients_m, cell_of, given_as)
         chosen = _Links(where, self.path_loss, self.stream, self.given, order)
-        return where, chosen.own(), chosen.losses()
+        return where, chosen.own(), losses_db[order]
 
     def losses(self) -> FloatArray:
         """Path loss and shadowing of each client to each base station [clients, cells]."""

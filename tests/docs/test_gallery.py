@@ -122,7 +122,20 @@ def of_uploads(drawn):
     )
 
 
+def of_aerial(drawn):
+    """The least loss is at the published elevations; high buildings want a low edge server."""
+    heights = drawn["heights"]
+    for surroundings, degrees in drawn["ANGLES"].items():
+        loss = [drawn["edge_db"](height, surroundings) for height in heights]
+        published = drawn["RADIUS"] * np.tan(np.radians(degrees))
+        if abs(np.log(heights[np.argmin(loss)] / published)) > np.log(heights[1] / heights[0]):
+            return False
+    (*_, tallest) = drawn["right"].get_lines()
+    return np.argmin(tallest.get_ydata()) == 0
+
+
 CLAIMS = {
+    "aerial_cell": of_aerial,
     "bands_timeline": of_timeline,
     "energy_deadline": of_energy,
     "mask_sizes": lambda d: [*np.argsort([c[-1] for c in d["seconds"].values()])] == [2, 1, 0],
