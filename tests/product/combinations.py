@@ -75,7 +75,7 @@ class Combination:
         compression: name of the downlink compression; every combination works with each.
         sent: name of the uplink compression, with error feedback.
         deadline: seconds that limit the submodels of clients; None for those of capacities.
-        pilots: whether clients send pilots, over uplinks with a radio channel.
+        pilots: whether clients send pilots and hear interference in watts, with a radio channel.
         votes: convention of ``aircomp`` in which clients send signs; None for sums.
     """
 
@@ -115,8 +115,14 @@ class Combination:
             **({} if self.sent == "none" else {"error_feedback": True}),
             **({"budget": "deadline", "deadline": self.deadline} if self.deadline else {}),
             **({"pilot_symbols": 8} if self.pilots and self.uplink != "fixed" else {}),
+            **({"interference_watts": 1e-13} if self._interfered else {}),
             **VOTES.get(self.votes, {}),
         )
+
+    @property
+    def _interfered(self) -> bool:
+        """Whether there is interference in watts, which needs common blocks."""
+        return self.pilots and self.uplink != "fixed" and self.schedule != "buffered"
 
     def refusal(self) -> str | None:
         """The reason why the combination is refused; None if it is valid."""
