@@ -66,6 +66,7 @@ Link budgets, rates and failures:
     link_budget       SNR, rates and seconds of each client
     LinkBudget        what it returns
     rate_bps          B log2(1 + SNR ||h||^2)
+    spectral_efficiency           bit/s/Hz by Shannon, or by modulation and coding
     snr_linear        decibels to a ratio
     dbm_to_watts, watts_to_dbm    powers
     noise_power_dbm   noise power of a receiver
@@ -154,6 +155,7 @@ from channels.links import (
     tdma_seconds_per_bit,
 )
 from channels.loads import Decision, Load, Rates, Service
+from channels.modulation import spectral_efficiency
 from channels.network import ChannelDraw, Network
 from channels.notes import Note
 from channels.path_loss import (
@@ -255,6 +257,7 @@ __all__ = [
     "seconds_per_parameter",
     "section_vi_c",
     "snr_linear",
+    "spectral_efficiency",
     "tdma_seconds_per_bit",
     "transmit_scales",
     "uma",

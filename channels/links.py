@@ -14,6 +14,7 @@ from numpy.typing import ArrayLike
 
 from channels.arguments import checked
 from channels.arrays import BoolArray, FloatArray
+from channels.modulation import RateLaw, check_law, efficiency_at
 from channels.network import ChannelDraw, Network
 from channels.validation import LEAST, MOST, common_shape
 
@@ -36,7 +37,9 @@ def snr_linear(snr_db: ArrayLike) -> FloatArray:
 
 
 @checked()
-def rate_bps(bandwidth_hz: ArrayLike, snr: ArrayLike, gain: ArrayLike) -> FloatArray:
+def rate_bps(
+    bandwidth_hz: ArrayLike, snr: ArrayLike, gain: ArrayLike, law: RateLaw = "shannon"
+) -> FloatArray:
     """Rate with maximum-ratio combining, R = B log2(1 + SNR ||h||^2) (HIST, VI-C).
 
     >>> import channels
@@ -47,10 +50,13 @@ def rate_bps(bandwidth_hz: ArrayLike, snr: ArrayLike, gain: ArrayLike) -> FloatA
         bandwidth_hz: B, finite and >= 0.
         snr: transmit SNR as a ratio, finite and >= 0, see :func:`snr_linear`.
         gain: ||h||^2 over the antennas, finite and >= 0.
+        law: "mcs" replaces the logarithm by a table of modulation and coding, see
+            :func:`spectral_efficiency`.
 
     Returns:
         Bits per second; the arguments are broadcast.
     """
+    check_law(law)
     arguments = {"bandwidth_hz": bandwidth_hz, "snr": snr, "gain": gain}
     for name, values in arguments.items():
         array = np.asarray(values, dtype=np.float64)
@@ -60,11 +66,13 @@ def rate_bps(bandwidth_hz: ArrayLike, snr: ArrayLike, gain: ArrayLike) -> FloatA
     shapes = {name: np.shape(values) for name, values in arguments.items()}
     common_shape(shapes, shapes.values(), "shapes that broadcast")
     received = np.multiply(snr, gain, dtype=np.float64)
-    return np.asarray(np.multiply(bandwidth_hz, np.log1p(received) / np.log(2)))
+    return np.asarray(np.multiply(bandwidth_hz, efficiency_at(received, law)))
 
 
 @checked()
-def tdma_seconds_per_bit(draw: ChannelDraw, active: ArrayLike | None = None) -> FloatArray:
+def tdma_seconds_per_bit(
+    draw: ChannelDraw, active: ArrayLike | None = None, *, law: RateLaw = "shannon"
+) -> FloatArray:
     """Seconds of upload per bit under time division, n_j / R_i (HIST, second term of (17)).
 
     The n_j clients of a cell have equal time slots, in which they use the whole band at full power.
@@ -79,17 +87,20 @@ def tdma_seconds_per_bit(draw: ChannelDraw, active: ArrayLike | None = None) -> 
         draw: channels.
         active: [..., clients], whether each client uploads; only active clients have slots. None
             means all upload.
+        law: how rates follow from SNRs, see :func:`spectral_efficiency`.
 
     Returns:
         [..., clients]; inf where the channel is zero, 0 for inactive clients.
     """
     network, sends = draw.network, sending(draw.network, active, draw.h.shape[:-2])
-    rate = rate_bps(_band(network), draw.snr, draw.gain)
+    rate = rate_bps(_band(network), draw.snr, draw.gain, law)
     return _seconds(_sharers(network, sends), rate, sends)
 
 
 @checked()
-def ofdma_seconds_per_bit(draw: ChannelDraw, active: ArrayLike | None = None) -> FloatArray:
+def ofdma_seconds_per_bit(
+    draw: ChannelDraw, active: ArrayLike | None = None, *, law: RateLaw = "shannon"
+) -> FloatArray:
     """Seconds of upload per bit under frequency division, 1 / R_i (HIST, footnote 2).
 
     Each of the n_j clients of a cell transmits continuously at full power in bandwidth B / n_j. Its
@@ -112,7 +123,7 @@ def ofdma_seconds_per_bit(draw: ChannelDraw, active: ArrayLike | None = None) ->
     if draw.noise_rise is not None:
         rise = draw.noise_rise[..., network.cell_of]
         snr = snr * rise / (1 + sharers * (rise - 1))
-    rate = rate_bps(_band(network) / sharers, sharers * snr, draw.gain)
+    rate = rate_bps(_band(network) / sharers, sharers * snr, draw.gain, law)
     return _seconds(1.0, rate, sends)
 
 
@@ -164,7 +175,11 @@ def aircomp_seconds_per_element(
 
 @checked()
 def airtime_seconds_per_bit(
-    draw: ChannelDraw, scheme: Scheme, active: ArrayLike | None = None
+    draw: ChannelDraw,
+    scheme: Scheme,
+    active: ArrayLike | None = None,
+    *,
+    law: RateLaw = "shannon",
 ) -> FloatArray:
     """Airtime per bit in seconds: how long a client itself transmits, which determines its energy.
 
@@ -181,11 +196,11 @@ def airtime_seconds_per_bit(
     [2.0, 2.0, 2.0, 2.0]
     """
     if scheme == "ofdma":
-        return ofdma_seconds_per_bit(draw, active)
+        return ofdma_seconds_per_bit(draw, active, law=law)
     if scheme != "tdma":
         raise ValueError(f'scheme is {scheme!r}: choose "tdma" or "ofdma".')
     network = draw.network
-    rate = rate_bps(_band(network), draw.snr, draw.gain)
+    rate = rate_bps(_band(network), draw.snr, draw.gain, law)
     return _seconds(1.0, rate, sending(network, active, draw.h.shape[:-2]))
 
 

@@ -14,6 +14,7 @@ import wirelessfl
 ORDER = [
     "snr_map",
     "aerial_cell",
+    "rates",
     "bands_timeline",
     "energy_deadline",
     "mask_sizes",

@@ -12,6 +12,7 @@ from channels.arguments import checked
 from channels.arrays import BoolArray, FloatArray, IntArray
 from channels.links import airtime_seconds_per_bit, rate_bps
 from channels.loads import Decision, Load, Rates, Service
+from channels.modulation import RateLaw, check_law
 from channels.network import ChannelDraw, Network
 
 
@@ -29,18 +30,25 @@ class ReadyOrder(Access):
     >>> load = channels.Load(cycles=[1e6, 9e6, 1e6, 9e6], elements=1000.0)
     >>> channels.ReadyOrder().serve(load, draw).decision.order.tolist()
     [0.0, 1.0, 0.0, 1.0]
+
+    Args:
+        law: how rates follow from SNRs, see :func:`channels.spectral_efficiency`.
     """
 
     coupled = True
+
+    law: RateLaw = "shannon"
+
+    def __post_init__(self) -> None:
+        check_law(self.law)
 
     @checked()
     def serve(self, load: Load, draw: ChannelDraw) -> Service:
         """See :class:`Access`; client i waits for those of its cell that are ready before it."""
         load.check_fits(draw)
         network = draw.network
-        alone, ready = np.broadcast_arrays(
-            times(load.bits, airtime_seconds_per_bit(draw, "tdma")), load.ready_seconds(network)
-        )
+        per_bit = airtime_seconds_per_bit(draw, "tdma", law=self.law)
+        alone, ready = np.broadcast_arrays(times(load.bits, per_bit), load.ready_seconds(network))
         airtime = np.where(np.isfinite(alone), alone, 0.0)
         ends, places = _in_turn(network, ready, airtime)
         seconds = np.where(airtime > 0, ends, ready + alone)  # alone is 0 or inf if own is 0
@@ -52,9 +60,8 @@ class ReadyOrder(Access):
         """See :class:`Access`; by bisection over the end, see :func:`soonest_in_turn`."""
         load.check_fits(draw)
         network = draw.network
-        alone, ready = np.broadcast_arrays(
-            times(load.bits, airtime_seconds_per_bit(draw, "tdma")), load.ready_seconds(network)
-        )
+        per_bit = airtime_seconds_per_bit(draw, "tdma", law=self.law)
+        alone, ready = np.broadcast_arrays(times(load.bits, per_bit), load.ready_seconds(network))
         chosen = np.zeros(alone.shape, dtype=np.bool_)
         for cell, first in enumerate(network.cell_starts):
             part = slice(first, first + network.cell_sizes[cell])
@@ -66,7 +73,7 @@ class ReadyOrder(Access):
     def rates(self, snr: FloatArray, bandwidth_hz: float) -> Rates:
         """See :class:`Access`: the client that started first has the band, the others wait."""
         first = np.arange(len(snr)) == 0
-        return Rates(np.where(first, rate_bps(bandwidth_hz, snr, 1.0), 0.0), first * 1.0)
+        return Rates(np.where(first, rate_bps(bandwidth_hz, snr, 1.0, self.law), 0.0), first * 1.0)
 
 
 def _in_turn(

@@ -174,6 +174,7 @@ GOOD = {name: SERVED for name in METHODS if name.endswith("serve")} | {
     "seconds_per_parameter": {"draw": DRAW, "bits_per_parameter": 32} | ROUND,
     "section_vi_c": {"cells": 2, "clients": 4, "stream": Stream(1)},
     "snr_linear": {"snr_db": 3.0},
+    "spectral_efficiency": {"snr": [1.0, 100.0]},
     "tdma_seconds_per_bit": {"draw": DRAW},
     "transmit_scales": {
         "weights": [0.5, 0.5],

@@ -13,7 +13,7 @@ from tests.test_docs import private_paths
 
 GALLERY = ROOT / "docs" / "gallery"
 EXAMPLES = sorted(GALLERY.glob("plot_*.py"))
-QUICK = {"snr_map", "bands_timeline", "energy_deadline", "mask_sizes", "own_algorithm"}
+QUICK = {"snr_map", "rates", "bands_timeline", "energy_deadline", "mask_sizes", "own_algorithm"}
 """Examples that take less than a second, and one that trains. The others take 3 to 7 s each."""
 cases = pytest.mark.parametrize("example", EXAMPLES, ids=lambda path: path.stem[5:])
 
@@ -159,6 +159,9 @@ CLAIMS = {
     "batteries": of_batteries,
     "moving_clients": lambda d: (
         d["prices"][0].seconds.mean() > 1.05 * d["prices"][1].seconds.mean()
+    ),
+    "rates": lambda d: (
+        d["at"].max() == ch.spectral_efficiency(10**2.3, "mcs") and d["received_db"].max() > 45
     ),
     "snr_map": lambda d: np.nanmax(d["snr_db"]) > 50 and d["network"].mean_snr_db.min() < 0,
 }

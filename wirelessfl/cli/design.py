@@ -30,6 +30,7 @@ OPTIONS = (
 """Arguments of the command that are those of ``wirelessfl.design``."""
 CHOSEN = (
     *("mask_sizes", "mask_shares", "allocation", "order", "round_deadline", "energy_weight"),
+    "rates",
     *("late", "stop_at_target", "client_joules", "battery_joules", "rounds"),
 )
 """Settings that a design chooses, or that it does not consider."""

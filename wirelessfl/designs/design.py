@@ -251,6 +251,11 @@ def design(
     objects: Given = {"model": model, "data": data, "network": network}
     settings, replaced = configured_call(design, config, objects)
     objects["network"] = replaced.network
+    if getattr(settings.uplink, "rates", None) == "mcs":
+        raise ConfigError(
+            'rates="mcs" conflicts with a design, whose solvers take Shannon\'s formula: leave '
+            "rates out."
+        )
     if target is None:
         target = settings.evaluation.target
     if max_seconds is None:

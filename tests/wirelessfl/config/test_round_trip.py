@@ -42,6 +42,7 @@ VALUES: Mapping[str, Any] = {
     "capacities": (1.0, 0.5),
     "widths": (0.5, 0.25) * 30,
     "beamformer_starts": 3,
+    "rates": "mcs",
     "round_deadline": 2.5,
     "energy_weight": 0.5,
     "arrival_rate": 1.5,

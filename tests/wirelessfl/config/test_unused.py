@@ -37,7 +37,7 @@ VALUES = {
     "beamformer_starts": 3, "time_offset": 0.5, "round_deadline": 2.5,
     "energy_weight": 0.5, "arrival_rate": 1.0, "mean_stay": 1.0, "initially_present": 3,
     "trace": "trace.csv", "history": 2, "deadline": 1.0, "mask_shares": (0.25, 0.25, 0.25, 0.25),
-    "widths": (0.5,) * 60, "max_staleness": 2, "pilot_symbols": 8,
+    "widths": (0.5,) * 60, "max_staleness": 2, "pilot_symbols": 8, "rates": "mcs",
 }  # fmt: skip
 """Values of flags whose default is None."""
 BASE = {

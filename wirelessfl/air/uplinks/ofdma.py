@@ -9,8 +9,14 @@ from pydantic import Field
 
 from channels import Access, EqualBands
 from solvers import DeadlineCheck, EnergyWithinDeadline, LeastTimeAndEnergy, OptimalBands
-from wirelessfl.air.uplinks.uplink import Uplink
-from wirelessfl.base.needs import COHORTS, beside, without
+from wirelessfl.air.uplinks.uplink import NO_FAILURES, Uplink
+from wirelessfl.base.needs import COHORTS, Suits, beside, without
+
+EQUAL_RATES = Suits(
+    lambda _, choice: choice.rates != "mcs" or type(choice.access) is EqualBands,
+    'rates="mcs" conflicts with allocation="optimal", round_deadline and energy_weight, whose '
+    'solvers take Shannon\'s formula: choose allocation "equal" without them',
+)
 
 
 @dataclass(frozen=True)
@@ -69,6 +75,12 @@ class Ofdma(Uplink):
         COHORTS,
         beside("round_deadline"),
     ] = "error"
+    rates: Annotated[
+        Literal["shannon", "mcs"] | None,
+        Field(description="Shannon's capacity, or modulation and coding (default: shannon)"),
+        NO_FAILURES,
+        EQUAL_RATES,
+    ] = None
 
     @property
     def access(self) -> Access:
@@ -77,7 +89,7 @@ class Ofdma(Uplink):
             return LeastTimeAndEnergy(self.energy_weight, late=self.late)
         if self.round_deadline is not None:
             return EnergyWithinDeadline(late=self.late)
-        return EqualBands() if self.allocation == "equal" else OptimalBands()
+        return EqualBands(self.rates or "shannon") if self.allocation == "equal" else OptimalBands()
 
     @property
     def equal_shares(self) -> Access | None:

@@ -8,7 +8,7 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from channels import Access, EqualSlots, ReadyOrder
-from wirelessfl.air.uplinks.uplink import Uplink
+from wirelessfl.air.uplinks.uplink import NO_FAILURES, Uplink
 
 
 @dataclass(frozen=True)
@@ -28,13 +28,19 @@ class Tdma(Uplink):
             )
         ),
     ] = "slots"
+    rates: Annotated[
+        Literal["shannon", "mcs"] | None,
+        Field(description="Shannon's capacity, or modulation and coding (default: shannon)"),
+        NO_FAILURES,
+    ] = None
 
     @property
     def access(self) -> Access:
         """``channels.EqualSlots`` or ``channels.ReadyOrder``."""
-        return EqualSlots() if self.order == "slots" else ReadyOrder()
+        law = self.rates or "shannon"
+        return EqualSlots(law) if self.order == "slots" else ReadyOrder(law)
 
     @property
     def equal_shares(self) -> Access | None:
         """``channels.EqualSlots`` if clients send in another order."""
-        return None if self.order == "slots" else EqualSlots()
+        return None if self.order == "slots" else EqualSlots(self.rates or "shannon")

@@ -278,6 +278,14 @@ AT_ONE_TIME = Suits(
     'or "fixed"',
 )
 """A time of sending of its own, if clients send at the same time."""
+NO_FAILURES = Suits(
+    lambda run, choice: (
+        choice.rates != "mcs" or run.settings.failures is None or run.settings.failures.never
+    ),
+    'rates="mcs" conflicts with failures="{run.settings.failures.title}": it sends lost blocks '
+    'again itself. Choose rates "shannon", or failures "none"',
+)
+"""No other model of lost packets beside that of modulation and coding."""
 AT_ANY_TIME = Suits(
     lambda run, _: (
         not run.regime.of_tasks

@@ -166,8 +166,7 @@ class NetworkSection(Section):
         None,
         ge=0,
         le=10**9,
-        description="pilot symbols per client and channel block, sent in turn before training "
-        "(default: none)",
+        description="pilot symbols per client and channel block (default: none)",
     )
     cpu_hz: Annotated[tuple[float, float] | None, BUILT, LINKS, without("step_seconds"), SPEEDS] = (
         Field(None, description="CPU speeds, Hz (default: 1-2 GHz in slow, 2-4 in fast cells)")

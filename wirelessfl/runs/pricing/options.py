@@ -38,6 +38,8 @@ ACCESSES: Mapping[str, Mapping[str, Any]] = {
 }
 """Accesses by title, with the table of their uplink; None for a deadline to be found."""
 DEADLINE, EQUAL = "round_deadline", "equal bands"
+ORTHOGONAL = ("tdma", "ofdma")
+"""Uplinks with rates that follow from SNRs."""
 MASKS = ("uniform", "optimized")
 """Sizes of masks, of algorithms that have them."""
 CONFIGURED = "as configured"
@@ -151,7 +153,7 @@ class Options:
         if any(option.settings["uplink"] == "aircomp" for option in prices):
             notes.append("over the air, sums arrive with errors, so a target may need more rounds")
         for option in self:
-            if DEADLINE in option.settings and option.title != CONFIGURED:
+            if DEADLINE in option.settings and option.title != CONFIGURED and not option.reason:
                 notes.append(f"{option.title}: {option.flags}")
         reasons = {o.reason: o.title for o in reversed(self.options) if o.reason is not None}
         notes += [f"{title}: {reason}" for reason, title in reversed(reasons.items())]
@@ -258,9 +260,15 @@ def _accesses(config: Config) -> dict[str, Mapping[str, Any]]:
     name, defaults = config.named("uplink"), vars(type(config.uplink)())
     uplink = {"name": name} | config.given_settings("uplink")
     plain = {key: value for key, value in uplink.items() if value != defaults.get(key)}
-    if plain | {"name": uplink["name"]} in [dict(table) for table in ACCESSES.values()]:
-        return dict(ACCESSES)
-    return {CONFIGURED: uplink, **ACCESSES}
+    accesses: dict[str, Mapping[str, Any]] = dict(ACCESSES)
+    if "rates" in plain:  # where rates are those of an SNR; solvers refuse others than Shannon's
+        accesses = {
+            title: {**table, "rates": plain["rates"]} if table["name"] in ORTHOGONAL else table
+            for title, table in accesses.items()
+        }
+    if plain | {"name": uplink["name"]} in [dict(table) for table in accesses.values()]:
+        return accesses
+    return {CONFIGURED: uplink, **accesses}
 
 
 def _over(config: Config, uplink: Mapping[str, Any], masks: str | None) -> Config:
