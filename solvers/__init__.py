@@ -22,6 +22,7 @@ Bands, order and clients of an uplink:
     assign_resource_blocks        the blocks in which the fewest samples are lost
     BlockAssignment   what it returns
     assign_cells      the cell of each client with which the slowest cell ends soonest
+    water_filling     powers of subcarriers with the largest rate
 
 Energy:
     allocate_energy   bands, windows, powers and clocks of least energy within a deadline
@@ -115,6 +116,7 @@ from solvers.training_rounds import (
     optimize_rounds,
 )
 from solvers.uplink_schedule import UPLINK_ACCESS, Schedule, schedule_uplink
+from solvers.water_filling import water_filling
 from solvers.widths import (
     coverage_frontier,
     fastest_widths,
@@ -167,5 +169,6 @@ __all__ = [
     "optimize_widths_by_time",
     "schedule_uplink",
     "select_clients",
+    "water_filling",
     "widths_by_deadline",
 ]
