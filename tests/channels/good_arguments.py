@@ -262,6 +262,7 @@ GOOD = {name: SERVED for name in METHODS if name.endswith("serve")} | {
         "access": "sequential",
     },
     "select_clients": UPLOADS | {"count": 1},
+    "water_filling": {"gain_per_noise": [1e6, 2e6], "power": 1.0, "bandwidth": 1e6},
     "optimize_beamformer": {
         "h": H,
         "backend": "mirror_prox",
