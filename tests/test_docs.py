@@ -250,7 +250,7 @@ def test_the_examples_of_the_radio_run(tmp_path, monkeypatch, capsys):
             with recorded(laid_out=False):
                 assert main([*words, *more]) == 0
             printed.append(capsys.readouterr().out)
-    assert len(printed) == 15
+    assert len(printed) == 14
     (link,) = json.loads(printed[0])["clients"]
     assert round(link["path loss [dB]"], 2) == 121.43
     assert round(link["mean SNR [dB]"], 2) == -4.44

@@ -69,3 +69,14 @@ def test_tracking_terms_are_named(tmp_path):
     config = wirelessfl.Config.from_flags("scaffold", uplink_compression="sign", **flags)
     with pytest.warns(wirelessfl.Note, match="tracking of algorithm scaffold is sent with 32 bits"):
         wirelessfl.run(config)
+
+
+def test_more_pilots_cost_time_and_lower_the_error(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    (code,) = (code for _, _, code in blocks(PAGE) if "pilot_symbols=symbols" in code)
+    exec(compile(code, "pilots", "exec"), {})
+    rows = np.array([line.split() for line in capsys.readouterr().out.splitlines()], float)
+    symbols, left, seconds, errors = rows.T
+    np.testing.assert_allclose(left, 1 / (1 + symbols))
+    assert (np.diff(seconds) > 0).all()
+    assert (np.diff(errors) < 0).all()
