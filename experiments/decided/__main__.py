@@ -19,6 +19,7 @@ from experiments.decided import (
     oma,
     payloads,
     selection,
+    votes,
 )
 from experiments.evidence import Evidence
 from experiments.paper import Experiment, Paper
@@ -27,6 +28,7 @@ EXPERIMENTS = {
     "masks": Experiment("masks", masks.table, masks.draw),
     "conventions": Experiment("conventions", conventions.table, conventions.draw),
     "selection": Experiment("selection", selection.table, selection.draw),
+    "votes": Experiment("votes", votes.table, votes.draw),
     "payloads": Experiment("payloads", payloads.table, payloads.draw),
 }
 PAPER = Paper(

@@ -11,7 +11,16 @@ import pytest
 import wirelessfl
 from experiments import records
 from experiments.blocks import DOCS
-from experiments.decided import conventions, crossover, energy, findings, masks, oma, selection
+from experiments.decided import (
+    conventions,
+    crossover,
+    energy,
+    findings,
+    masks,
+    oma,
+    selection,
+    votes,
+)
 from experiments.decided.__main__ import PAPER
 from experiments.decided.uplinks import AIR, BEST, EQUAL, OMA, OPTIMAL, READY, SLOTS, shown
 from experiments.evidence import Evidence
@@ -293,6 +302,22 @@ def test_conventions_stand_beside_the_figure(found, hist, figures):
     run = StoredRun({}, rows, {}, {}, 1.0)
     assert conventions.accuracies([run], 6) == [pytest.approx(4.0)]  # rounds 2 to 6
     assert legend(figures["conventions"]) == [one for one in conventions.LABELS if one in labels]
+
+
+def test_signs_have_votes_and_values_have_none(found, figures):
+    """Each convention is drawn at each SNR; only signs have wrong votes, and a bit per element."""
+    results = found["votes"]
+    assert legend(figures["votes"]) == [*votes.LABELS.values()]
+    lines = [line.split(" | ") for line in votes.table(results).splitlines()[2:]]
+    wrong = {line[0].removeprefix("| "): line[-3] for line in lines}
+    assert [text == "- / -" for text in wrong.values()] == [True, True, False, False]
+    mib = [float(line[-2]) for line in lines]
+    assert mib[0] == mib[1] == pytest.approx(32 * mib[2], rel=0.02)
+    assert mib[2] == mib[3]
+    (case,) = results.where(convention="majority", snr_db=0.0)
+    rates = [row["air_error_votes"] for row in results.rows(case)[0][1:]]
+    mean = votes.mean_of(results.of(case), "air_error_votes")
+    assert mean == pytest.approx(statistics.mean(rates))
 
 
 # Energy
