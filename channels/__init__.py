@@ -31,6 +31,8 @@ Networks:
     Placement         positions, and the terms of each client's gain
     Interference      power of a random client of cells with the same band
     ActiveInterference            of the clients that take part
+    RandomWaypoint, PositionTrace    how clients move
+    Mobility          base class: a rule by which they do
     load_network, save_network    a network in a .npz file
 
 Positions of cells and clients:
@@ -155,6 +157,7 @@ from channels.links import (
     tdma_seconds_per_bit,
 )
 from channels.loads import Decision, Load, Rates, Service
+from channels.mobility import Mobility, PositionTrace, RandomWaypoint
 from channels.modulation import spectral_efficiency
 from channels.network import ChannelDraw, Network
 from channels.notes import Note
@@ -208,11 +211,14 @@ __all__ = [
     "LinkBudget",
     "Load",
     "LogDistance",
+    "Mobility",
     "Network",
     "Note",
     "PathLoss",
     "Placement",
+    "PositionTrace",
     "Positions",
+    "RandomWaypoint",
     "Rates",
     "Rayleigh",
     "ReadyOrder",

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 
 from channels.arguments import check_number
-from channels.arrays import ComplexArray, IntArray
+from channels.arrays import ComplexArray, FloatArray, IntArray
 from channels.fading import Rayleigh, Rician, correlate
 from channels.streams import Stream
 from channels.validation import shown
@@ -20,6 +20,30 @@ PATHS = 32
 FORGOTTEN = 1e-10
 """Correlations of an autoregression that are smaller are taken as 0."""
 LARGEST_HZ, LONGEST_SECONDS = 1e5, 1e6
+
+
+@dataclass(frozen=True)
+class Speeds:
+    """A constant speed of each client, uniform between two.
+
+    Args:
+        low: lowest speed in m/s.
+        high: highest speed in m/s.
+        stream: randomness of the speeds.
+    """
+
+    low: float
+    high: float
+    stream: Stream
+
+    def of(self, clients: IntArray) -> FloatArray:
+        """Speeds [clients] in m/s."""
+        drawn = self.stream.uniforms(0, clients, 1)[:, 0]
+        return np.asarray(self.low + (self.high - self.low) * drawn)
+
+    def relative(self, clients: IntArray) -> FloatArray:
+        """Speeds [clients] over the highest one; 1 if that is 0."""
+        return self.of(clients) / self.high if self.high else np.ones(len(clients))
 
 
 @dataclass(frozen=True)
@@ -52,12 +76,15 @@ class Doppler:
             3.6 GHz.
         block_seconds: T, time from one block to the next, above 0 and at most 1e6 seconds.
         model: ``"jakes"`` or ``"ar1"``.
+        speeds: speeds of the clients; None if they have one. Then ``doppler_hz`` is the shift at
+            the highest speed.
     """
 
     fading: Rayleigh | Rician = field(default_factory=Rayleigh)
     doppler_hz: float = 0.0
     block_seconds: float = 1.0
     model: Literal["jakes", "ar1"] = "jakes"
+    speeds: Speeds | None = None
 
     def __post_init__(self) -> None:
         if type(self.fading) not in (Rayleigh, Rician):
@@ -66,16 +93,11 @@ class Doppler:
                 "fading: choose one of them, or let your model use the index of the block."
             )
         check_number("doppler_hz", self.doppler_hz, "hertz")
-        check_number("block_seconds", self.block_seconds, "seconds")
         if not 0 <= self.doppler_hz <= LARGEST_HZ:
             raise ValueError(
                 f"doppler_hz is {self.doppler_hz}: give 0 to {LARGEST_HZ:g} Hz, v f_c / c."
             )
-        if not 0 < self.block_seconds <= LONGEST_SECONDS:
-            raise ValueError(
-                f"block_seconds is {self.block_seconds}: give seconds above 0, at most "
-                f"{LONGEST_SECONDS:g}."
-            )
+        check_block_seconds(self.block_seconds)
         if self.model not in MODELS:
             raise ValueError(f"model is {shown(self.model)}: choose jakes or ar1.")
 
@@ -88,7 +110,9 @@ class Doppler:
         self, stream: Stream, index: int, clients: IntArray, root: ComplexArray
     ) -> ComplexArray:
         """See :class:`channels.Fading`."""
-        cycles = self.doppler_hz * self.block_seconds  # of the largest shift in a block
+        cycles: Any = self.doppler_hz * self.block_seconds  # of the largest shift in a block
+        if self.speeds is not None:
+            cycles = cycles * self.speeds.relative(clients)[:, None]
         if self.model == "jakes":
             white = _sum_of_waves(stream, cycles * index, clients, len(root))
         else:
@@ -106,14 +130,23 @@ class Doppler:
         return True
 
 
-def bessel(x: float) -> float:
+def check_block_seconds(block_seconds: float) -> None:
+    """Raise unless this is a time from one block to the next."""
+    check_number("block_seconds", block_seconds, "seconds")
+    if not 0 < block_seconds <= LONGEST_SECONDS:
+        raise ValueError(
+            f"block_seconds is {block_seconds}: give seconds above 0, at most {LONGEST_SECONDS:g}."
+        )
+
+
+def bessel(x: Any) -> Any:
     """J0(x), the correlation of channels at two times in Clarke's model."""
-    from scipy.special import j0
+    from scipy.special import j0  # SciPy loads slowly
 
-    return float(j0(x))
+    return j0(x)
 
 
-def _sum_of_waves(stream: Stream, cycles: float, clients: IntArray, antennas: int) -> ComplexArray:
+def _sum_of_waves(stream: Stream, cycles: Any, clients: IntArray, antennas: int) -> ComplexArray:
     """Sums of plane waves, CN(0, 2), after so many cycles of the largest shift."""
     stream = stream.child("doppler")
     normals = stream.child("waves").normals(0, clients, 2 * antennas * PATHS)
@@ -125,7 +158,7 @@ def _sum_of_waves(stream: Stream, cycles: float, clients: IntArray, antennas: in
 
 
 def _autoregression(
-    stream: Stream, index: int, clients: IntArray, antennas: int, rho: float
+    stream: Stream, index: int, clients: IntArray, antennas: int, rho: Any
 ) -> ComplexArray:
     """Block ``index`` of g_i = rho g_(i-1) + sqrt(1 - rho^2) w_i, CN(0, 2), which is Markov.
 
@@ -143,16 +176,19 @@ def _autoregression(
         new = stream.normals(number, clients, 2 * antennas).view(np.complex64)
         step = number & -number  # to the neighbours that are drawn before this block
         doubled = number == step  # 1, 2, 4, ...: the neighbour behind is not drawn yet
-        q = abs(rho) ** max(step // 2 if doubled else step, 1)
-        if number == 0 or q < FORGOTTEN:
+        q = np.abs(rho) ** max(step // 2 if doubled else step, 1)
+        q = np.where(q < FORGOTTEN, 0.0, q)
+        if number == 0 or not q.any():
             return new
         if doubled:
-            return q * block(number // 2) + math.sqrt(1 - q * q) * new
+            return np.asarray(q * block(number // 2) + np.sqrt(1 - q * q) * new)
         near = block(number - step) + block(number + step)
         square = q * q
-        return q / (1 + square) * near + math.sqrt((1 - square) / (1 + square)) * new
+        return np.asarray(q / (1 + square) * near + np.sqrt((1 - square) / (1 + square)) * new)
 
-    return -block(index) if rho < -FORGOTTEN and index % 2 else block(index)
+    if index % 2 == 0:
+        return block(index)
+    return np.asarray(np.where(rho < -FORGOTTEN, -1, 1) * block(index))
 
 
 __all__ = ["Doppler"]

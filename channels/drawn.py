@@ -24,6 +24,7 @@ class DrawnChannels:
     h: ComplexArray
     noise_rise: FloatArray | None = None
     given_rise: FloatArray | None = None
+    changes_db: FloatArray | None = None
 
     def __post_init__(self) -> None:
         if not isinstance(self.network, PhysicalNetwork):
@@ -92,6 +93,12 @@ class DrawnChannels:
         real, imag = self.h.real.astype(np.float64), self.h.imag.astype(np.float64)
         return np.asarray((real**2 + imag**2).sum(axis=-1))
 
+    @property
+    def path_gain(self) -> FloatArray:
+        """Mean power of a channel h per antenna, as a ratio: [clients], or of each block."""
+        db = self.network.path_gain_db
+        return np.asarray(10 ** ((db if self.changes_db is None else db + self.changes_db) / 10))
+
     @cached_property
     def snr(self) -> FloatArray:
         """Transmit SNR [..., clients] as a ratio, over the cell's whole band.
@@ -142,8 +149,9 @@ class DrawnChannels:
     def block(self, number: int) -> Self:
         """One block of a draw of several; the last one if there are fewer."""
         at = min(number, len(self.h) - 1)
-        rises = (None if rise is None else rise[at] for rise in (self.noise_rise, self.given_rise))
-        return type(self)(self.network, self.h[at], *rises)
+        parts = (self.noise_rise, self.given_rise, self.changes_db)
+        rise, given, changes = (None if part is None else part[at] for part in parts)
+        return type(self)(self.network, self.h[at], rise, given, changes)
 
     def of(self, clients: ArrayLike) -> Self:
         """The channels of the given clients, see :meth:`Network.of`."""
@@ -151,4 +159,5 @@ class DrawnChannels:
         if network is self.network:
             return self
         rows = np.searchsorted(self.network.numbers, network.numbers)
-        return replace(self, network=network, h=self.h.take(rows, axis=-2))
+        changes = None if self.changes_db is None else self.changes_db[..., rows]
+        return replace(self, network=network, h=self.h.take(rows, axis=-2), changes_db=changes)

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from channels.arrays import FloatArray, IntArray
+from channels.moving import MovingLinks
 from channels.streams import Stream
 from channels.validation import as_array, shown
 
@@ -45,12 +46,15 @@ class Interference:
         ends: [cells], first client after each cell.
         band_of: [cells], band of each cell; only cells with equal bands interfere.
         transmit_power_w: [clients], transmit powers; a network sets its own.
+        moving: changes of the gains where clients move, which are then those of block 0; None where
+            they stand still.
     """
 
     gain: FloatArray
     ends: IntArray
     band_of: IntArray
     transmit_power_w: FloatArray | None = None
+    moving: MovingLinks | None = field(default=None, repr=False)
 
     def __post_init__(self) -> None:
         gain, ends = as_array("gain", self.gain), as_array("ends", self.ends)
@@ -93,7 +97,12 @@ class Interference:
         pick = stream.uniforms(index, np.arange(len(sizes)), 1)[:, 0]
         # A number just below 1 times the size is rounded up to the size.
         active = self._starts + np.minimum(np.floor(pick * sizes).astype(np.int64), sizes - 1)
-        return self._sum(self._powers[active, None] * self.gain[active])
+        gain = self.gain[active]
+        if self.moving is not None:
+            cells = range(len(sizes))
+            changes_db = [self.moving.changes_db([index], active, cell)[0] for cell in cells]
+            gain = gain * 10 ** (np.stack(changes_db, axis=1) / 10)
+        return self._sum(self._powers[active, None] * gain)
 
     def mean_watts(self) -> FloatArray:
         """Mean of :meth:`watts` over the active clients [cells], in watts per antenna.

@@ -15,6 +15,7 @@ from channels.decibels import dbm_to_watts
 from channels.drawn import DrawnChannels
 from channels.fading import FadingByClient, correlation_root
 from channels.interference import ActiveInterference, watts_in
+from channels.moving import Moving, amplitudes
 from channels.network_values import DEFAULT_DBM, DEFAULT_POWER_W
 from channels.physical import BY_CLIENT, SHOWN, PhysicalNetwork
 from channels.streams import Stream
@@ -84,8 +85,39 @@ class Network(PhysicalNetwork):
         """
         if clients is not None:
             return self.of(clients).draw(stream, index)
-        h = self.fading.draw(stream, index, self.numbers, self._root)
-        return ChannelDraw(self, h * self._amplitude, *self.rises(stream, index))
+        (h,), changes_db = self._channels(stream, [index])
+        changes_db = None if changes_db is None else changes_db[0]
+        return ChannelDraw(self, h, *self.rises(stream, index), changes_db)
+
+    def _channels(
+        self, stream: Stream, blocks: list[int]
+    ) -> tuple[list[ComplexArray], FloatArray | None]:
+        """Channels [clients, antennas] of each block, and changes of mean gains since block 0."""
+        fading, numbers = self.fading, self.numbers
+        if not isinstance(fading, Moving):
+            h = [fading.draw(stream, index, numbers, self._root) for index in blocks]
+            return [channels * self._amplitude for channels in h], None
+        changes_db = fading.changes_db(blocks, numbers)
+        h = [fading.fading.draw(stream, index, numbers, self._root) for index in blocks]
+        factors = amplitudes(changes_db)
+        return [a * self._amplitude * b for a, b in zip(h, factors, strict=True)], changes_db
+
+    def positions_m(self, blocks: Iterable[int], clients: ArrayLike | None = None) -> FloatArray:
+        """Positions of the clients in some blocks, [blocks, clients, 2], in metres.
+
+        Args:
+            blocks: indices of the blocks.
+            clients: clients, see :meth:`of`; None means all.
+
+        Raises:
+            ValueError: the gains do not follow from positions.
+        """
+        numbers = self.numbers if clients is None else self.of(clients).numbers
+        if isinstance(self.fading, Moving):
+            return self.fading.positions_m([*blocks], numbers)
+        if self.placement is None:
+            raise ValueError("placement is None: the gains do not follow from positions.")
+        return np.repeat(self.placement.clients_m[numbers][None], len([*blocks]), axis=0)
 
     def rises(self, stream: Stream, index: int) -> tuple[FloatArray | None, FloatArray | None]:
         """``noise_rise`` and ``given_rise`` [cells] of the draw of a block.
@@ -187,14 +219,11 @@ class Network(PhysicalNetwork):
         blocks = [*indices]
         if not blocks:
             return ChannelDraw(self, np.empty((0, self.clients, self.antennas), np.complex64))
-        h = np.stack(
-            [self.fading.draw(stream, index, self.numbers, self._root) for index in blocks]
-        )
+        h, changes_db = self._channels(stream, blocks)
         by_block = zip(*(self.rises(stream, index) for index in blocks), strict=True)
         rises = [[rise for rise in some if rise is not None] for some in by_block]
-        return ChannelDraw(
-            self, h * self._amplitude, *(np.stack(some) if some else None for some in rises)
-        )
+        noise, given = (np.stack(some) if some else None for some in rises)
+        return ChannelDraw(self, np.stack(h), noise, given, changes_db)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -216,6 +245,8 @@ class ChannelDraw(DrawnChannels):
             without interference.
         given_rise: [..., cells], power of noise and ``interference_watts`` over that of noise; the
             noise of ``noise_rise`` includes these watts. None without them.
+        changes_db: [..., clients], change of the mean gain since block 0, in dB; None if clients
+            stand still.
     """
 
     network: Network

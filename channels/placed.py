@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import numpy as np
@@ -13,9 +13,12 @@ from channels.arguments import checked
 from channels.arrays import BoolArray, FloatArray, IntArray
 from channels.association import PLACED, Association, cells_of
 from channels.decibels import gains_in_range
+from channels.doppler import check_block_seconds
 from channels.interference import ActiveInterference, Interference
 from channels.layouts import Layout, Positions
 from channels.layouts.layout import bands_in_turn
+from channels.mobility import Mobility
+from channels.moving import Moving, MovingLinks
 from channels.network import Network
 from channels.path_loss import PathLoss
 from channels.path_loss.path_loss import check_setting
@@ -42,6 +45,8 @@ def placed_network(
     reuse_factor: int | None = None,
     interferers: Interferers = "one",
     association: Association = PLACED,
+    mobility: Mobility | None = None,
+    block_seconds: float = 1.0,
     **others: Any,
 ) -> Network:
     """A network whose gains follow from positions, with the terms kept in its ``placement``.
@@ -93,6 +98,10 @@ def placed_network(
             [clients] cells, in the order in which the layout's clients were given; or a function of
             the mean gains in dB [clients, cells] that returns them, e.g. with
             ``solvers.assign_cells``. Each cell needs a client.
+        mobility: how clients move, :class:`RandomWaypoint` or :class:`PositionTrace`; None for
+            clients that stand still. Gains and ``placement`` are those of block 0, and channels h
+            of a block include the change of the mean gain since then. Clients keep their cells.
+        block_seconds: time from one block to the next, if clients move.
         others: further arguments of :class:`Network`, by name.
 
     Raises:
@@ -108,6 +117,20 @@ def placed_network(
         raise ValueError('interferers is "active", which needs reuse_factor: set it.')
     check_setting("antenna_gain_db", antenna_gain_db, -LARGEST_ANTENNA_DB, LARGEST_ANTENNA_DB, "dB")
     where = _placed(layout, cells, clients, stream.child("positions"), path_loss.range_m[0])
+    motion, placed_as = None, where.given_as
+    if mobility is not None:
+        check_block_seconds(block_seconds)
+        if interferers == "active":
+            raise ValueError('interferers is "active", and clients move: choose "one".')
+        if max(where.clients_m.shape[1], where.base_stations_m.shape[1]) > 2:
+            raise ValueError(
+                "positions have heights, and clients move on the ground: give positions [n, 2], "
+                "with the heights of the path loss."
+            )
+        motion = mobility.motion(
+            where, layout, block_seconds, stream.child("mobility"), path_loss.range_m[0]
+        )
+        where = motion.where
     given = isinstance(layout, Positions) or where.given_as is not None
     links = _Links(where, path_loss, stream, given)
     if isinstance(association, str) and association == PLACED:
@@ -138,13 +161,24 @@ def placed_network(
         ends = np.searchsorted(where.cell_of, np.arange(len(bands)), side="right")
         kind = ActiveInterference if interferers == "active" else Interference
         interference = kind(10 ** (gain_db / 10), ends, bands)
-    return Network(
+    network = Network(
         where.cell_of,
         gain_db=gain,
         interference=interference,
         placement=placement,
         **{name: sorted_by_cell(name, value, where.given_as) for name, value in values.items()},
     )
+    if mobility is None or motion is None:
+        return network
+    drawn_as = where.given_as
+    if placed_as is not None and drawn_as is not None:
+        drawn_as = placed_as.argsort()[drawn_as]
+    moving = MovingLinks(where, path_loss, stream, motion, drawn_as)
+    if interference is not None:
+        interference = replace(interference, moving=moving)
+    carrier_ghz, stream = getattr(path_loss, "carrier_ghz", None), stream.child("mobility")
+    fading = mobility.fading(network.fading, carrier_ghz, block_seconds, stream)
+    return replace(network, fading=Moving(fading, moving), interference=interference)
 
 
 def sorted_by_cell(name: str, value: Any, order: IntArray | None) -> Any:

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from channels.doppler import Doppler
 from channels.fading import Fading, Rayleigh, Rician
 from channels.interference import ActiveInterference, Interference
+from channels.moving import Moving
 from channels.network import Network
 from channels.npz import read_npz
 from channels.placement import Placement
@@ -90,6 +91,8 @@ def why_not_stored(network: Network) -> str:
     """
     if network.clients > LARGEST:
         return f"it has {network.clients} clients, and files have at most {LARGEST}"
+    if isinstance(network.fading, Moving) or getattr(network.fading, "speeds", None) is not None:
+        return "its clients move"
     if type(network.fading) not in (Rayleigh, Rician, Doppler, Recorded):
         kind = type(network.fading)
         return f"its fading model {kind.__module__}.{kind.__qualname__} is not one of channels"

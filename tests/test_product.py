@@ -41,7 +41,7 @@ def test_all_refusals_name_two_choices_and_a_remedy(valid):
 def test_every_compatible_pair_of_choices_runs(valid):
     """Every pair of compatible choices occurs in a run; every second run compresses its model.
 
-    The other ones have pilots.
+    The other ones have pilots and clients that move.
     """
     some = pairwise(valid)
     covered = set().union(*(combination.pairs for combination in some))
@@ -51,7 +51,7 @@ def test_every_compatible_pair_of_choices_runs(valid):
         (c.schedule, c.sessions) for c in some
     }
     assert {"none", "sign"} == {c.sent for c in compressed}
-    pilots = [replace(combination, pilots=True) for combination in some[::2]]
+    pilots = [replace(combination, pilots=True, moves=True) for combination in some[::2]]
     assert all_wrong(pilots + compressed) == []
 
 

@@ -92,6 +92,8 @@ Channels and time
     PathLossModel     build
     PathLoss          loss_db, los_probability, shadowing_std_db, range_m
     FadingModel       build
+    MobilityModel     build
+    Mobility          motion: positions of clients in each block
     Fading            draw: small-scale channels
     Network           gains, powers, bands, CPUs of all clients
     ChannelDraw       the channels of one round
@@ -154,6 +156,7 @@ from channels import ChannelDraw as ChannelDraw
 from channels import Fading as Fading
 from channels import Layout as Layout
 from channels import Load as Load
+from channels import Mobility as Mobility
 from channels import Network as Network
 from channels import PathLoss as PathLoss
 from channels import Rates as Rates
@@ -172,6 +175,7 @@ from wirelessfl.air.failures import Failing as Failing
 from wirelessfl.air.failures import Failures as Failures
 from wirelessfl.air.radio import FadingModel as FadingModel
 from wirelessfl.air.radio import LayoutModel as LayoutModel
+from wirelessfl.air.radio import MobilityModel as MobilityModel
 from wirelessfl.air.radio import PathLossModel as PathLossModel
 from wirelessfl.air.radio import Placed as Placed
 from wirelessfl.air.uplinks.tdma import Tdma as Tdma

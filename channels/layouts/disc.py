@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from channels.arrays import FloatArray
+from channels.arrays import FloatArray, IntArray
 from channels.layouts.grid import GridLayout, around
 from channels.path_loss.path_loss import check_setting
 from channels.streams import Stream
@@ -38,14 +38,14 @@ class Disc(GridLayout):
         """See :class:`GridLayout`; one diameter."""
         return 2 * self.radius_m
 
-    def offsets(self, clients: int, stream: Stream, shortest_m: float) -> FloatArray:
+    def offsets(self, rows: IntArray, stream: Stream, shortest_m: float) -> FloatArray:
         """See :class:`GridLayout`."""
         if not self.radius_m > shortest_m:
             raise ValueError(
                 f"radius_m is {self.radius_m:g}: give metres above {shortest_m:g}, the minimum "
                 "distance of a client. A kilometre is 1000 metres."
             )
-        drawn = stream.child("disc").uniforms(0, np.arange(clients), 2)
+        drawn = stream.child("disc").uniforms(0, rows, 2)
         near, far = shortest_m**2, self.radius_m**2
         radius = np.sqrt(near + drawn[:, 0] * (far - near))  # uniform in area
         return around(radius, drawn[:, 1])

@@ -28,11 +28,11 @@ class GridLayout(Layout):
         """Distance of neighbouring base stations, in metres."""
 
     @abstractmethod
-    def offsets(self, clients: int, stream: Stream, shortest_m: float) -> FloatArray:
-        """Positions [clients, 2] relative to the base stations, in metres.
+    def offsets(self, rows: IntArray, stream: Stream, shortest_m: float) -> FloatArray:
+        """Positions [rows, 2] relative to the base stations, in metres.
 
         Args:
-            clients: number of clients.
+            rows: [rows], indices of the positions, e.g. of clients; each has its own.
             stream: randomness of positions.
             shortest_m: minimum distance of clients that are placed at random.
         """
@@ -57,7 +57,7 @@ class GridLayout(Layout):
         assert clients is not None
         cell_of = even_cells(clients, cells)
         stations = centres(cells, self.spacing_m)
-        clients_m = stations[cell_of] + self.offsets(clients, stream, shortest_m)
+        clients_m = stations[cell_of] + self.offsets(np.arange(clients), stream, shortest_m)
         return Positions(stations, clients_m, cell_of)
 
     def bands(self, cells: int, reuse_factor: int) -> IntArray:

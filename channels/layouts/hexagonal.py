@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from channels.arrays import FloatArray
+from channels.arrays import FloatArray, IntArray
 from channels.layouts.grid import GridLayout
 from channels.path_loss.path_loss import check_setting
 from channels.streams import Stream
@@ -44,7 +44,7 @@ class Hexagonal(GridLayout):
         """See :class:`GridLayout`."""
         return self.inter_site_distance_m
 
-    def offsets(self, clients: int, stream: Stream, shortest_m: float) -> FloatArray:
+    def offsets(self, rows: IntArray, stream: Stream, shortest_m: float) -> FloatArray:
         """See :class:`GridLayout`; positions too near the base station are redrawn."""
         if not self.inter_site_distance_m > 2 * shortest_m:
             raise ValueError(
@@ -53,14 +53,14 @@ class Hexagonal(GridLayout):
                 "metres."
             )
         stream = stream.child("hexagon")
-        offsets, rows, tries = np.zeros((clients, 2)), np.arange(clients), 0
-        while rows.size:
-            drawn = stream.uniforms(tries, rows, 3)
+        offsets, left, tries = np.zeros((len(rows), 2)), np.arange(len(rows)), 0
+        while left.size:
+            drawn = stream.uniforms(tries, rows[left], 3)
             # Three rhombi, each between two of the corners, fill the hexagon.
             which = np.floor(3 * drawn[:, 0]).astype(np.int64)
             first, second = _CORNERS[which], _CORNERS[(which + 1) % 3]
             points = drawn[:, 1:2] * first + drawn[:, 2:] * second
-            offsets[rows] = points * (self.inter_site_distance_m / math.sqrt(3))
-            rows = rows[np.hypot(*offsets[rows].T) < shortest_m]
+            offsets[left] = points * (self.inter_site_distance_m / math.sqrt(3))
+            left = left[np.hypot(*offsets[left].T) < shortest_m]
             tries += 1
         return offsets

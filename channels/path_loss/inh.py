@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
-from channels.arrays import FloatArray
+from channels.arrays import BoolArray, FloatArray
 from channels.path_loss.path_loss import PathLoss, check_carrier, check_setting
 
 LONGEST_M = 150.0
@@ -66,3 +66,12 @@ class InH(PathLoss):
         """See :class:`PathLoss`; Table 7.4.1-1."""
         _, sight = self.links(distance_m, line_of_sight)
         return np.where(sight, 3.0, 8.03)
+
+    @property
+    def sight_distance_m(self) -> float:
+        """See :class:`PathLoss`; Table 7.6.3.1-2."""
+        return 10.0
+
+    def shadowing_distance_m(self, line_of_sight: BoolArray) -> FloatArray:
+        """See :class:`PathLoss`; Table 7.5-6."""
+        return np.where(line_of_sight, 10.0, 6.0)

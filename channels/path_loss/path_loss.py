@@ -91,6 +91,15 @@ class PathLoss(ABC):
             )
         return replace(cast(Any, self), **values) if values else self
 
+    @property
+    def sight_distance_m(self) -> float:
+        """Correlation distance of lines of sight where clients move, in metres."""
+        return 50.0
+
+    def shadowing_distance_m(self, line_of_sight: BoolArray) -> FloatArray:
+        """Correlation distance of shadowing where clients move, in metres: 50 by default."""
+        return np.full(np.shape(line_of_sight), 50.0)
+
     @checked()
     def distances(self, distance_m: ArrayLike, longest_m: ArrayLike | None = None) -> FloatArray:
         """``distance_m`` as an array, if all are in the range of the model.

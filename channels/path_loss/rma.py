@@ -106,3 +106,12 @@ class Rma(PathLoss):
         """See :class:`PathLoss`; Table 7.4.1-1."""
         flat, sight = self.links(distance_m, line_of_sight)
         return np.where(sight, np.where(flat <= self.breakpoint_m, 4.0, 6.0), 8.0)
+
+    @property
+    def sight_distance_m(self) -> float:
+        """See :class:`PathLoss`; Table 7.6.3.1-2."""
+        return 60.0
+
+    def shadowing_distance_m(self, line_of_sight: BoolArray) -> FloatArray:
+        """See :class:`PathLoss`; Table 7.5-6."""
+        return np.where(line_of_sight, 37.0, 120.0)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 
@@ -25,6 +26,8 @@ class Tr36814(OneLoss):
     >>> channels.Tr36814().loss_db([100.0, 1000.0], False).round(1).tolist()
     [90.5, 128.1]
     """
+
+    carrier_ghz: ClassVar[float] = 2.0
 
     @property
     def range_m(self) -> tuple[float, float]:

@@ -38,6 +38,7 @@ class Uma(Urban):
     los: ClassVar[tuple[float, float, float]] = (28.0, 22.0, 9.0)
     decay_m: ClassVar[float] = 63.0
     std_db: ClassVar[tuple[float, float]] = (4.0, 6.0)
+    correlation_m: ClassVar[tuple[float, float]] = (37.0, 50.0)
 
     def nlos_db(self, distance_m: FloatArray) -> FloatArray:
         """See :class:`Urban`."""

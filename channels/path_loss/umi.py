@@ -33,6 +33,7 @@ class Umi(Urban):
     los: ClassVar[tuple[float, float, float]] = (32.4, 21.0, 9.5)
     decay_m: ClassVar[float] = 36.0
     std_db: ClassVar[tuple[float, float]] = (4.0, 7.82)
+    correlation_m: ClassVar[tuple[float, float]] = (10.0, 13.0)
 
     def nlos_db(self, distance_m: FloatArray) -> FloatArray:
         """See :class:`Urban`."""

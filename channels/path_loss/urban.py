@@ -9,7 +9,7 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import ArrayLike
 
-from channels.arrays import FloatArray
+from channels.arrays import BoolArray, FloatArray
 from channels.path_loss.path_loss import LIGHT_M_PER_S, PathLoss, check_carrier, check_setting
 
 ENVIRONMENT_M = 1.0
@@ -41,6 +41,8 @@ class Urban(PathLoss):
     """Decay of the LOS probability, in metres."""
     std_db: ClassVar[tuple[float, float]]
     """Standard deviation of shadowing with and without a line of sight."""
+    correlation_m: ClassVar[tuple[float, float]]
+    """Correlation distance of shadowing with and without a line of sight (Table 7.5-6)."""
 
     def __post_init__(self) -> None:
         check_carrier(self.carrier_ghz)
@@ -88,3 +90,7 @@ class Urban(PathLoss):
         _, sight = self.links(distance_m, line_of_sight)
         clear, blocked = self.std_db
         return np.where(sight, clear, blocked)
+
+    def shadowing_distance_m(self, line_of_sight: BoolArray) -> FloatArray:
+        """See :class:`PathLoss`; Table 7.5-6."""
+        return np.where(line_of_sight, *self.correlation_m)

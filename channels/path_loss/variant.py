@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import ArrayLike
 
-from channels.arrays import FloatArray
+from channels.arrays import BoolArray, FloatArray
 from channels.path_loss.path_loss import PathLoss, check_setting
 from channels.validation import shown
 
@@ -43,6 +43,11 @@ class Variant(PathLoss):
             check_setting("shadowing_db", self.shadowing_db, 0, 30, "dB")
 
     @property
+    def carrier_ghz(self) -> float | None:
+        """Carrier frequency of the model; None if it has none."""
+        return getattr(self.model, "carrier_ghz", None)
+
+    @property
     def range_m(self) -> tuple[float, float]:
         """See :class:`PathLoss`."""
         return self.model.range_m
@@ -68,3 +73,12 @@ class Variant(PathLoss):
         if self.shadowing_db is None:
             return deviation
         return np.full_like(deviation, self.shadowing_db)
+
+    @property
+    def sight_distance_m(self) -> float:
+        """See :class:`PathLoss`."""
+        return self.model.sight_distance_m
+
+    def shadowing_distance_m(self, line_of_sight: BoolArray) -> FloatArray:
+        """See :class:`PathLoss`."""
+        return self.model.shadowing_distance_m(line_of_sight)

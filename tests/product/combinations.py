@@ -47,6 +47,13 @@ SESSIONS = {
 }
 
 
+MOVES = {
+    "layout": "disc",
+    "mobility": "waypoint",
+    "speed_kmh": 30.0,
+    "doppler_hz": 0.5,
+    "doppler_model": "ar1",
+}
 FIELDS = ("algorithm", "schedule", "uplink", "assigner")
 ASSIGNERS = ("covered", "partition")
 """An assigner for clients, and one for cells."""
@@ -77,6 +84,7 @@ class Combination:
         deadline: seconds that limit the submodels of clients; None for those of capacities.
         pilots: whether clients send pilots and hear interference in watts, with a radio channel.
         votes: convention of ``aircomp`` in which clients send signs; None for sums.
+        moves: whether clients move, where uploads have common blocks of a radio channel.
     """
 
     algorithm: str
@@ -89,6 +97,7 @@ class Combination:
     deadline: float | None = None
     pilots: bool = False
     votes: str | None = None
+    moves: bool = False
 
     def config(self, out: Path | None = None) -> Config:
         """The configuration of a run with two merges.
@@ -100,7 +109,7 @@ class Combination:
             ConfigError: the combination is invalid.
         """
         cells = issubclass(algorithm_classes()[self.algorithm], HFedAvg)
-        under = UNDER.get(self.schedule, {})
+        under, blocks = UNDER.get(self.schedule, {}), cells or self.schedule != "buffered"
         if cells:  # each cell is a request
             under = {key: value for key, value in under.items() if key != "requests"}
         return Config.from_flags(
@@ -117,6 +126,7 @@ class Combination:
             **({"pilot_symbols": 8} if self.pilots and self.uplink != "fixed" else {}),
             **({"interference_watts": 1e-13} if self._interfered else {}),
             **VOTES.get(self.votes, {}),
+            **(MOVES if self.moves and self.uplink != "fixed" and blocks else {}),
         )
 
     @property
@@ -131,7 +141,7 @@ class Combination:
     @property
     def compressed(self) -> Combination:
         """The same with compression of models, and of their changes where it is not refused."""
-        models = replace(self, compression="top-k", pilots=True)
+        models = replace(self, compression="top-k", pilots=True, moves=True)
         both = replace(models, sent="sign")
         return models if both.refusal() is not None else both
 

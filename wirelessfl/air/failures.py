@@ -11,7 +11,6 @@ from pydantic import Field
 
 from channels import ChannelDraw, outage_probability, packet_error_probability
 from channels.arrays import FloatArray
-from channels.links import snr_linear
 from wirelessfl.base.guard import UnfitError, number, reals, returns
 from wirelessfl.base.needs import CHANNEL, Needs
 from wirelessfl.base.registry import Choice, Kind
@@ -157,9 +156,8 @@ class Outage(Failing):
 
     def probability(self, snr: FloatArray, draws: ChannelDraw) -> FloatArray:
         """See :class:`Failures`."""
-        network = draws.network
-        variance = self.csi_error * snr_linear(network.path_gain_db)
-        probabilities = outage_probability(draws.gain, self.margin_db, variance, network.antennas)
+        variance, antennas = self.csi_error * draws.path_gain, draws.network.antennas
+        probabilities = outage_probability(draws.gain, self.margin_db, variance, antennas)
         return np.asarray(np.broadcast_to(probabilities, snr.shape))
 
 

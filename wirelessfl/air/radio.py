@@ -13,11 +13,12 @@ from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal, Protocol
 
 import numpy as np
-from pydantic import Field
+from pydantic import BeforeValidator, Field
 
 import channels
 from channels.arrays import ComplexArray, IntArray
 from channels.layouts import Layout
+from channels.mobility import FASTEST_KMH, Mobility
 from channels.path_loss import PathLoss, Variant
 from channels.streams import Stream
 from wirelessfl.base.errors import ConfigError
@@ -316,3 +317,106 @@ class Rician(FadingModel):
     def build(self) -> channels.Fading:
         """Create ``channels.Rician``."""
         return channels.Rician(self.rician_k_db)
+
+
+@dataclass(frozen=True)
+class MobilityModel(Choice, ABC):
+    """Base class of all rules by which clients move."""
+
+    moves: ClassVar[bool] = True
+    """Whether clients move."""
+
+    def __post_init__(self) -> None:
+        if self.moves:
+            self.build()  # raises if a setting is out of range
+
+    @returns(instance(Mobility))
+    @abstractmethod
+    def build(self) -> Mobility | None:
+        """Create the rule.
+
+        Raises:
+            ValueError: a setting is out of range.
+        """
+
+
+MOBILITIES: Kind[MobilityModel] = Kind(
+    "mobility",
+    __name__,
+    MobilityModel,
+    default="none",
+    needs=(*RADIO, DRAWN, POSITIONS, COMMON_BLOCKS),
+    table=BUILT,
+    text="how clients move from block to block",
+    heading="network",
+)
+"""All rules by which clients move."""
+
+
+@dataclass(frozen=True)
+class Still(MobilityModel):
+    """Clients stand still."""
+
+    name: ClassVar[str] = "none"
+    moves: ClassVar[bool] = False
+
+    def build(self) -> None:
+        """See ``MobilityModel``."""
+
+
+ONE_SHIFT = Needs(
+    lambda run, _: run.settings.network.doppler_hz is None,
+    "conflicts with doppler_hz={run.settings.network.doppler_hz:g}, which is the shift of all "
+    "clients: choose one of them",
+)
+
+
+@dataclass(frozen=True)
+class Waypoint(MobilityModel):
+    """Clients walk to random points of their cell, one after another, and keep their cell."""
+
+    name: ClassVar[str] = "waypoint"
+
+    speed_kmh: Annotated[
+        tuple[Annotated[float, Field(ge=0, le=FASTEST_KMH)], ...],
+        BeforeValidator(lambda value: (value,) if isinstance(value, int | float) else value),
+        Field(description="speed of the clients, km/h, or LOW,HIGH for uniform speeds"),
+    ] = (3.0,)
+    speed_doppler: Annotated[
+        Literal["none", "jakes", "ar1"],
+        Field(
+            description="correlation of the fading by the Doppler shift v f_c / c of each client's "
+            "speed, as doppler_model"
+        ),
+        ONE_SHIFT,
+    ] = "none"
+
+    def build(self) -> Mobility:
+        """Create ``channels.RandomWaypoint``."""
+        speeds = self.speed_kmh
+        ends: Any = speeds[0] if len(speeds) == 1 else speeds
+        return channels.RandomWaypoint(ends, self.speed_doppler)
+
+
+@dataclass(frozen=True)
+class Trace(MobilityModel):
+    """Positions from a CSV file."""
+
+    name: ClassVar[str] = "trace"
+
+    positions: Annotated[
+        Path | None,
+        Field(
+            description="CSV file with the columns client, round or seconds, x_m and y_m (required)"
+        ),
+    ] = None
+
+    def build(self) -> Mobility:
+        """Create ``channels.PositionTrace``.
+
+        Raises:
+            ConfigError: no file is given.
+        """
+        if self.positions is None:
+            raise ConfigError("mobility is 'trace', which needs positions: give a file.")
+        return channels.PositionTrace(str(self.positions))

@@ -21,10 +21,6 @@ from channels.validation import public_path, shown
 
 F = TypeVar("F", bound=Callable[..., Any])
 _PRIVACY = " There is no differential privacy; your own algorithm can add noise to what it sends."
-_MOTION = (
-    " Clients do not move: see --doppler-hz for fading that is correlated in time, or give a "
-    "network with recorded channels, channels.Recorded."
-)
 _TRACKERS = (
     " Choose --track tensorboard, trackio, wandb or mlflow, or give an observer of your own."
 )
@@ -35,10 +31,6 @@ FOREIGN: Mapping[str, str] = {
     **dict.fromkeys(
         ("dp", "dp_sgd", "dpsgd", "epsilon", "noise_multiplier", "privacy", "max_grad_norm"),
         _PRIVACY,
-    ),
-    **dict.fromkeys(
-        ("speed", "speed_kmh", "velocity", "mobility"),
-        _MOTION,
     ),
     **dict.fromkeys(
         ("krum", "multi_krum", "trimmed_mean", "median", "byzantine", "attack", "attackers"),

@@ -13,9 +13,11 @@ from wirelessfl.air.failures import FAILURES, Failures
 from wirelessfl.air.radio import (
     FADINGS,
     LAYOUTS,
+    MOBILITIES,
     PATH_LOSSES,
     FadingModel,
     LayoutModel,
+    MobilityModel,
     PathLossModel,
 )
 from wirelessfl.air.recharge import RECHARGES, Recharge
@@ -59,6 +61,7 @@ class Choices:
         layout: where cells and clients are; None without a radio channel or if it is recorded.
         path_loss: path loss; None without positions.
         fading: fading of the radio channel; None without one or if it is recorded.
+        mobility: how clients move; None if they stand still.
         uplink: multiple access of the clients.
         failures: uploads that fail; None without uploads in packets, and in runs of tasks.
         schedule: when clients get work and servers merge.
@@ -83,6 +86,7 @@ class Choices:
     layout: Annotated[LayoutModel | None, LAYOUTS] = None
     path_loss: Annotated[PathLossModel | None, PATH_LOSSES] = None
     fading: Annotated[FadingModel | None, FADINGS] = None
+    mobility: Annotated[MobilityModel | None, MOBILITIES] = None
     uplink: Annotated[Uplink, UPLINKS]
     failures: Annotated[Failures | None, FAILURES] = None
     schedule: Annotated[Schedule, SCHEDULES]
@@ -120,7 +124,7 @@ CHOSEN = ("algorithm", *KINDS)
 """All tables with a ``name``."""
 DEFAULTS = {name: kind.default for name, kind in KINDS.items() if kind.default}
 """Default names. The algorithm determines the defaults of schedule and assignment."""
-OPTIONAL = ("assigner", "uplink_compression", "downlink_compression", "recharge")
+OPTIONAL = ("assigner", "mobility", "uplink_compression", "downlink_compression", "recharge")
 """Kinds without a table if the default is chosen."""
 
 

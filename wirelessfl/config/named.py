@@ -145,7 +145,7 @@ def check_trust(tables: Mapping[str, Any], file: Path, trust: Trust) -> None:
             )
 
 
-LINK_KINDS = ("layout", "path_loss", "fading")
+LINK_KINDS = ("layout", "path_loss", "fading", "mobility")
 """Kinds of choices that a given network replaces."""
 
 

@@ -121,6 +121,8 @@ SYNONYMS: Mapping[str, tuple[str, ...]] = {
     "buffer": ("async_buffer", "buffer_size"),
     "requests": ("max_concurrency", "concurrency"),
     "doppler_hz": ("doppler", "max_doppler", "maximum_doppler_shift"),
+    "speed_kmh": ("speed", "velocity"),
+    "mobility": ("mobility_model", "movement"),
     "block_seconds": ("coherence_time", "block_duration"),
     "carrier_ghz": ("carrier_frequency",),
     "threads": ("num_threads", "n_threads"),

@@ -65,7 +65,9 @@ class Family:
         """
         stream = Stream(self.config.run.seed).child(name)
         participation = replace(self.planner.participation, per_round=clients)
-        planner = replace(self.planner.sampling(stream), participation=participation)
+        planner = replace(
+            self.planner.sampling(stream, self.config.training.rounds), participation=participation
+        )
         return SampledRounds(planner, draws)
 
 

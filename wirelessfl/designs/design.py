@@ -101,7 +101,9 @@ def affordable_rounds(
     for count in clients:
         participation = replace(planner.participation, per_round=count)
         sampled = replace(
-            planner.sampling(stream), run_stream=planner.run_stream, participation=participation
+            planner.sampling(stream, DRAWS),
+            run_stream=planner.run_stream,
+            participation=participation,
         )
         samples.append(SampledRounds(sampled, DRAWS))
     uplinks = [way.uplink for way in ways if not way.deadline]

@@ -166,7 +166,7 @@ def pilot_config(config: Config, table: Mapping[str, Any], *, replaced: bool) ->
     return config.changed(**changes)
 
 
-OF_POSITIONS = ("layout", "path_loss", "noise_figure_db", "noise_dbm_per_hz")
+OF_POSITIONS = ("layout", "path_loss", "mobility", "noise_figure_db", "noise_dbm_per_hz")
 """Settings that have no effect on clients with one SNR."""
 
 

@@ -36,6 +36,10 @@ def tasks(run: Run) -> bool:
     return run["schedule"] != "rounds" and run["algorithm"] in STARS
 
 
+def requests(run: Run) -> bool:
+    return tasks(run) and run["schedule"] == "buffered"
+
+
 def cells(run: Run) -> bool:
     return run["algorithm"] not in STARS
 
@@ -62,8 +66,9 @@ SECTIONS: dict[str, Callable[[Run], bool]] = {
     "coherence": lambda run: cells(run) and over_the_air(run),
     **dict.fromkeys(
         ("doppler_hz", "interference_watts"),
-        lambda run: over_the_air(run) and not (tasks(run) and run["schedule"] == "buffered"),
+        lambda run: over_the_air(run) and not requests(run),
     ),
+    "block_seconds": lambda run: run["mobility"] is not None,  # else it needs doppler_hz
     **dict.fromkeys(
         ("cpu_hz", "cycles_per_step", "cycles_per_flop", "switched_capacitance"), computes
     ),
@@ -98,7 +103,7 @@ ALONE_WITHOUT_EFFECT = (
     *("shared_labels", "late", "history_keep", "coverage_of"),
     *("size_cap", "mask_shares", "deadline"),
     *("elements_per_symbol", "correlation", "unbiased_sum"),
-    *("doppler_model", "block_seconds", "interferers"),
+    *("doppler_model", "interferers"),
 )
 """Flags that need a value of another flag, which none of the runs has."""
 FIELDS: dict[str, Callable[[Run], bool]] = {

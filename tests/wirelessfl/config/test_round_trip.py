@@ -50,6 +50,7 @@ VALUES: Mapping[str, Any] = {
     "initially_present": 3,
     "trace": "/folder/trace.csv",
     "layout_file": "/folder/positions.csv",
+    "positions": "/folder/walk.csv",
     "reuse_factor": 3,
     "interferers": "active",
     "association": "strongest",
@@ -91,6 +92,7 @@ CHOICE_NEEDS: Mapping[tuple[str, str], Mapping[str, Any]] = {
     ("presence", "trace"): {"trace": "/folder/trace.csv"},
     ("delays", "shifted-exponential"): {"dataset": "mnist"},
     ("layout", "file"): {"layout_file": "/folder/positions.csv"},
+    ("mobility", "trace"): {"positions": "/folder/walk.csv"},
     ("assigner", "partition"): {"algorithm": "hfedavg"},
     ("recharge", "trace"): {"recharge_trace": "/folder/power.csv"},
 }
@@ -101,6 +103,7 @@ KIND_NEEDS: Mapping[str, Mapping[str, Any]] = {
     "assignment": {"schedule": "simultaneous"},
     "delays": {"schedule": "buffered"},
     "path_loss": {"layout": "disc"},
+    "mobility": {"layout": "disc"},
     "select": {"clients_per_round": 5},
     "recharge": {"battery_joules": 2.5},
 }
@@ -161,6 +164,7 @@ OTHERS = {
     "layout": ("section-vi-c", "hexagonal", "file"),
     "path_loss": ("umi", "log-distance"),
     "fading": ("rayleigh", "rician"),
+    "mobility": ("none", "waypoint"),
     "failures": ("none", "waterfall", "outage"),
     "delays": ("wireless", "shifted-exponential"),
     "assignment": ("random", "bayes"),

@@ -37,7 +37,7 @@ KNOWN = {flag.name for flag in all_flags()} | {*KINDS}
         ("top_k", "Do you mean --uplink-compression top-k?"),
         ("uplink_bits", "Do you mean '--uplink-compression-bits'?"),
         ("doppler", "unknown flag '--doppler'. Do you mean '--doppler-hz'?"),
-        ("speed_kmh", "unknown flag '--speed-kmh'. Clients do not move"),
+        ("velocity", "unknown flag '--velocity'. Do you mean '--speed-kmh'?"),
         ("speed_of_light", "unknown flag '--speed-of-light'. See wirelessfl run --help."),
     ],
 )

@@ -22,7 +22,7 @@ VALUES = {
     "reuse_factor": 3, "interferers": "active", "association": "nearest",
     "interference_watts": 1e-13, "shadowing_db": 4.0, "layout_file": "positions.csv",
     "coherence": "round",
-    "doppler_hz": 5.0,
+    "doppler_hz": 5.0, "positions": "walk.csv",
     "step_seconds": 0.1, "cycles_per_flop": 0.1, "path_gain_db": (-3.0, 3.0), "busy_clients": 5,
     "downlink_mbps": 5.0, "backhaul_mbps": 5.0, "edge_rounds": 2, "max_seconds": 9.0,
     "clients_per_round": 30, "client_joules": 2.5, "battery_joules": 2.5, "recharge_period": 9.0,
@@ -41,10 +41,10 @@ VALUES = {
 }  # fmt: skip
 """Values of flags whose default is None."""
 BASE = {
-    "sessions": {"sessions": 4},
-    "arrivals": {"arrival_rate": 1.0, "mean_stay": 2.0},
-    "trace": {"trace": "trace.csv"},
-    "file": {"layout_file": "positions.csv"},
+    ("presence", "arrivals"): {"arrival_rate": 1.0, "mean_stay": 2.0},
+    ("presence", "trace"): {"trace": "trace.csv"},
+    ("layout", "file"): {"layout_file": "positions.csv"},
+    ("mobility", "trace"): {"positions": "walk.csv"},
 }
 
 
@@ -55,10 +55,10 @@ def runs() -> dict[str, tuple[str, dict[str, Any]]]:
     }
     for kind, known in KINDS.items():
         for name in known.classes():
-            flags: dict[str, Any] = {kind: name, **BASE.get(name, {})}
+            flags: dict[str, Any] = {kind: name, **BASE.get((kind, name), {})}
             if kind in ("warm_start", "presence"):
                 flags |= {"sessions": 4}
-            if kind == "path_loss":
+            if kind in ("path_loss", "mobility"):
                 flags |= {"layout": "disc"}
             if kind == "recharge":
                 flags |= {"battery_joules": 1.0}

@@ -15,7 +15,6 @@ from channels import (
     air_sum,
     aligned_sum,
     estimation_error,
-    snr_linear,
     transmit_scales,
 )
 from channels.aircomp import noise, root_mean_square, through_the_air
@@ -193,7 +192,7 @@ class Precoding:
 
     def _csi_error(self, draw: ChannelDraw) -> FloatArray:
         """Variance [clients] of the error of a channel coefficient."""
-        power = snr_linear(draw.network.path_gain_db)
+        power = draw.path_gain
         if self.csi_error is not None:
             return np.asarray(self.csi_error * power)
         if not self.pilot_symbols:

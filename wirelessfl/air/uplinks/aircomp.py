@@ -10,7 +10,7 @@ from typing import Annotated, Any, Literal, get_args
 import numpy as np
 from pydantic import Field
 
-from channels import Access, ChannelDraw, Simultaneous, snr_linear
+from channels import Access, ChannelDraw, Simultaneous
 from channels.arrays import BoolArray
 from channels.links import SUBCARRIER_HZ, SYMBOL_SECONDS
 from channels.precoders import check_convention
@@ -234,7 +234,7 @@ class AirComp(Uplink):
         """Clients that stay silent [..., clients]: their channel power is below the threshold."""
         if not self.threshold:
             return None
-        mean = draws.network.antennas * snr_linear(draws.network.path_gain_db)
+        mean = draws.network.antennas * draws.path_gain
         return np.asarray(draws.gain < self.threshold * mean)
 
     @property

@@ -10,7 +10,7 @@ from typing import Literal
 import numpy as np
 import torch
 
-from channels import ChannelDraw, snr_linear, wrong_vote_probability
+from channels import ChannelDraw, wrong_vote_probability
 from channels.arrays import FloatArray, IntArray
 from channels.votes import RESOURCES, energy_difference, powers_of_sides
 from solvers.access.over_the_air import vote_power
@@ -170,7 +170,7 @@ class EnergyVotes(VoteReception):
         del self._signs[name]
         air, weights = self.air, self.air.weights_of(name)
         powers = RESOURCES * self.draw.snr * vote_power(weights, self.draw.network)
-        gains = powers * snr_linear(self.draw.network.path_gain_db)
+        gains = powers * self.draw.path_gain
 
         def decide() -> tuple[FloatArray, FloatArray]:
             difference, expected = np.zeros((2, *votes.shape))

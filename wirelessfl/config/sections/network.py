@@ -80,6 +80,11 @@ GAINS = Suits(
     "path_gain_db is {owner.path_gain_db}: give LOW <= HIGH, in dB",
 )
 
+IN_TIME = Needs(
+    lambda run, owner: owner.doppler_hz is not None or run.settings.mobility is not None,
+    "needs doppler_hz or mobility: set one of them",
+)
+
 
 @frozen
 class NetworkSection(Section):
@@ -150,17 +155,16 @@ class NetworkSection(Section):
         None,
         ge=0,
         le=LARGEST_HZ,
-        description="largest Doppler shift v f_c / c, Hz: the fading of consecutive blocks is "
-        "correlated (default: independent)",
+        description="Doppler shift v f_c / c of the fading, Hz (default: independent blocks)",
     )
     doppler_model: Annotated[Literal["jakes", "ar1"], BUILT, RADIO, DRAWN, beside("doppler_hz")] = (
-        Field("jakes", description="correlation of blocks: J0 at all lags, or AR(1) of J0")
+        Field("jakes", description="correlation of fading: J0 at all lags, or an AR(1) process")
     )
-    block_seconds: Annotated[float, BUILT, RADIO, DRAWN, beside("doppler_hz")] = Field(
+    block_seconds: Annotated[float, BUILT, RADIO, DRAWN, IN_TIME] = Field(
         1.0,
         gt=0,
         le=LONGEST_SECONDS,
-        description="seconds from one channel block to the next, a round or edge round",
+        description="seconds from one channel block, a round or edge round, to the next",
     )
     pilot_symbols: Annotated[int | None, RADIO, ESTIMATES] = Field(
         None,

@@ -10,6 +10,7 @@ import numpy as np
 
 from channels import ChannelDraw, Doppler, Load, Network
 from channels.arrays import FloatArray, IntArray
+from channels.moving import Moving
 from channels.streams import Stream
 from wirelessfl.air.batteries import Charges
 from wirelessfl.air.delivery import before_failures
@@ -78,16 +79,17 @@ class Planner:
     first_block: tuple[int, int] = (0, 0)
     chosen: Assigner | None = None
 
-    def sampling(self, stream: Stream) -> Planner:
+    def sampling(self, stream: Stream, blocks: int) -> Planner:
         """The planner of a sample of rounds, whose fading is independent.
 
         Args:
             stream: randomness of participants and channels.
+            blocks: number of blocks over which the positions of moving clients are spread.
         """
         links, fading = self.links, self.network.fading
-        if isinstance(fading, Doppler):  # has the same distribution in any one block
-            network = replace(self.network, fading=fading.independent)
-            links = replace(links, network=network)
+        if isinstance(fading, Doppler | Moving):
+            sampled = fading.independent if isinstance(fading, Doppler) else fading.sampled(blocks)
+            links = replace(links, network=replace(self.network, fading=sampled))
         return replace(self, links=links, stream=stream, run_stream=self._run_stream)
 
     @property

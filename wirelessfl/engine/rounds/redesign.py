@@ -146,7 +146,7 @@ class Redesigns:
 
     def _cost(self, settings: RoundSettings) -> Cost:
         planner = self.planner_of(settings)
-        planner = planner.sampling(planner.stream.child("redesign"))
+        planner = planner.sampling(planner.stream.child("redesign"), len(self.rows) + DRAWS)
         try:  # with equal losses, as there is no model
             plans = [planner.plan(i, losses=lambda c, _: np.zeros(len(c))) for i in range(DRAWS)]
         except ConfigError:  # such as a missed deadline

@@ -123,6 +123,8 @@ def _linked(
         reuse_factor=layout.reuse_factor,
         interferers=layout.interferers or "one",
         association=_association(layout, common | noise),
+        mobility=None if choices.mobility is None else choices.mobility.build(),
+        block_seconds=settings.block_seconds,
         **noise,
         **common,
     )

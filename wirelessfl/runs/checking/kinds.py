@@ -44,6 +44,7 @@ SESSIONS: Settings = {"sessions": 2, "rounds": 2}
 BASE: Mapping[str, Settings] = {
     "select": {"clients_per_round": 3},
     "path_loss": {"layout": "disc"},
+    "mobility": {"layout": "disc"},
     "failures": {"snr_db": -5},
     "delays": {**REQUESTS, "step_seconds": 0.1},
     "assignment": {"schedule": "simultaneous", "clients_per_round": 4},

@@ -23,6 +23,7 @@ import torch
 
 from channels import Doppler, Network
 from channels.concurrency import parsing
+from channels.moving import Moving
 from channels.streams import Stream
 from wirelessfl.algorithms import LOCAL
 from wirelessfl.base.import_paths import path_of
@@ -152,7 +153,7 @@ def network_hash(network: Network, stream: Stream) -> str:
     left_out = {"fading", "interference_watts"}
     plain = [getattr(network, f.name) for f in fields(network) if f.name not in left_out]
     some, stream = network.numbers[:DRAWN], stream.child("fingerprint")
-    blocks = range(2 if isinstance(network.fading, Doppler) else 1)
+    blocks = range(2 if isinstance(network.fading, Doppler | Moving) else 1)
     draws = [network.draw(stream, block, some) for block in blocks]
     watts = network.interference_watts
     if watts is not None:

@@ -64,8 +64,8 @@ class GainDraw(ChannelDraw):
         # The channels themselves are not known; their shape is.
         absent = np.broadcast_to(np.complex64(0), (*gain.shape, network.antennas))
         rise = 1.0 if noise_rise is None else noise_rise[..., network.cell_of]
-        vars(self).update(network=network, h=absent, noise_rise=noise_rise, gain=gain)
-        vars(self).update(_clean_snr=snr, snr=np.asarray(snr / rise))
+        vars(self).update(network=network, h=absent, noise_rise=noise_rise, changes_db=None)
+        vars(self).update(gain=gain, _clean_snr=snr, snr=np.asarray(snr / rise))
 
     def in_bands(self) -> GainDraw:
         """See ``ChannelDraw``."""

@@ -30,7 +30,7 @@ from wirelessfl.runs.pricing.price import Priced, priced
 
 Row = Mapping[str, Any]
 
-TABLES = ("uplink", "network", "layout", "path_loss", "fading")
+TABLES = ("uplink", "network", "layout", "path_loss", "fading", "mobility")
 """Tables of settings of the radio."""
 NETWORK = (
     *(key for key, needs in needs_of(NetworkSection).items() if LINKS in needs),
