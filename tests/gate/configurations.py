@@ -205,6 +205,10 @@ DECIDED = {
     "select-power-of-choice": one(
         "hfedavg", **FEWER, cells=2, select="power-of-choice", loss_candidates=3, loss_samples=10
     ),
+    "availability": one(
+        "scaffold", files=given.available, rounds=7, availability_unit="rounds",
+        availability_period=3.0,
+    ),
     "battery-harvest": one(
         "fedavg", how="resumed", **FEWER, **DRAINED, recharge="harvest", packet_joules=4e-4,
         packets_per_second=30.0,

@@ -173,6 +173,14 @@ def stays(folder: Path) -> dict[str, Any]:
     return {"trace": file}
 
 
+def available(folder: Path) -> dict[str, Any]:
+    """A file with the times, in rounds, at which eight clients are available."""
+    lines = [f"{client},{client % 3 / 2},{2 + client % 2}" for client in range(8)]
+    file = folder / "available.csv"
+    file.write_text("\n".join(["client,begin,end", *lines]) + "\n", encoding="utf-8")
+    return {"availability_trace": file}
+
+
 def power(folder: Path) -> dict[str, Any]:
     """A file with the power of sources that recharge batteries."""
     file = folder / "power.csv"

@@ -31,7 +31,7 @@ OPTIONS = (
 CHOSEN = (
     *("mask_sizes", "mask_shares", "allocation", "order", "round_deadline", "energy_weight"),
     "rates",
-    *("late", "stop_at_target", "client_joules", "battery_joules", "rounds"),
+    *("late", "stop_at_target", "client_joules", "battery_joules", "availability_trace", "rounds"),
 )
 """Settings that a design chooses, or that it does not consider."""
 

@@ -130,6 +130,7 @@ def filled(settings: Settings, dropped: Collection[Place]) -> Settings:
         training,
         rounds=rounds,
         edge_rounds=training.edge_rounds or (STAR_EDGE_ROUNDS if star else EDGE_ROUNDS),
+        availability_trace=_absolute(training.availability_trace),
     )
     if not settings.task:
         tokenizer = settings.tables["model"].get("pretrained") or settings.model.default_tokenizer

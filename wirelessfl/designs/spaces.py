@@ -78,7 +78,7 @@ def _whole(number: Any) -> bool:
 
 DESIGNED = (
     *("mask_sizes", "mask_shares", "target", "stop_at_target", "patience", "min_delta"),
-    *("max_seconds", "client_joules", "battery_joules", "out", "predicted"),
+    *("max_seconds", "client_joules", "battery_joules", "availability_trace", "out", "predicted"),
 )
 """Settings that a design chooses, and those of one run."""
 

@@ -88,7 +88,10 @@ SECTIONS: dict[str, Callable[[Run], bool]] = {
     "server_momentum": lambda run: run["sessions"] is not None and run["algorithm"] in MEMORY,
     "patience": lambda run: not run["sessions"],
     "client_joules": lambda run: run["schedule"] == "rounds",
-    "battery_joules": lambda run: run["schedule"] == "rounds" and not run["sessions"],
+    **dict.fromkeys(
+        ("battery_joules", "availability_trace"),
+        lambda run: run["schedule"] == "rounds" and not run["sessions"],
+    ),
     "cutoff_seconds": lambda run: run["uplink"] != "aircomp",
     "error_feedback": lambda run: run["uplink_compression"] is not None,
     "weighting": lambda run: run["algorithm"] not in WITHOUT_MEAN,
@@ -99,6 +102,7 @@ SECTIONS: dict[str, Callable[[Run], bool]] = {
 """Conditions under which flags of sections have an effect; all others always have one."""
 ALONE_WITHOUT_EFFECT = (
     *("eval_first", "stop_at_target", "min_delta", "on_empty"),
+    *("availability_unit", "availability_period"),
     *("option", "floor", "fixed_buffer", "spread_updates", "period"),  # need several tasks
     *("shared_labels", "late", "history_keep", "coverage_of"),
     *("size_cap", "mask_shares", "deadline"),

@@ -32,7 +32,7 @@ OTHERS = (
     *("continuous", "kept-momentum", "proposed", "trace", "arrivals-seconds", "sessions-ram-fed"),
     *("fedast-static", "fedast-published-times", "sync-bayes-st", "sync-ucb-st"),
     *("buffered-fedadam-poly", "ram-fed-fastest", "own-network", "select-ucb"),
-    *("battery-constant", "battery-trace"),
+    *("availability", "battery-constant", "battery-trace"),
 )
 """Configurations that the gate runs without an interruption."""
 TWO = ("digits,hidden=20,step_seconds=0.1", "digits,step_seconds=0.3,lr=0.05,name=slow")

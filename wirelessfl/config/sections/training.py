@@ -147,6 +147,16 @@ class TrainingSection(Section):
     error_feedback: Annotated[bool, COMPRESSED] = Field(
         False, description="clients add what compression left out of an upload to their next one"
     )
+    availability_trace: Annotated[Path | None, ROUNDS, WITHOUT_SESSIONS] = Field(
+        None,
+        description="CSV file of when clients are available: client, begin, end (default: always)",
+    )
+    availability_unit: Annotated[Literal["seconds", "rounds"], beside("availability_trace")] = (
+        Field("seconds", description="unit of the times of availability_trace")
+    )
+    availability_period: Annotated[float | None, beside("availability_trace")] = Field(
+        None, gt=0, description="time after which availability_trace repeats (default: never)"
+    )
     weighting: Annotated[Literal["uniform", "samples"], MEAN] = Field(
         "uniform", description="weights of clients and cells in averages"
     )

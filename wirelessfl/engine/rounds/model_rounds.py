@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from wirelessfl.air.participants import RankedClients
+from wirelessfl.air.participants import PresentClients, RankedClients
 from wirelessfl.air.plan import Plan
 from wirelessfl.engine.events import Arrived, Decision, Event, Exhausted, Give, Merge, Report
 from wirelessfl.engine.loop import Handler, RowFields
@@ -17,6 +17,8 @@ from wirelessfl.engine.rounds.redesign import Redesigns
 from wirelessfl.engine.schedules import Clock
 from wirelessfl.engine.server.learner import Learner
 from wirelessfl.engine.server.ledger import Ledger, Totals
+from wirelessfl.engine.sessions.attendance import Churn, PresenceChanged
+from wirelessfl.engine.sessions.processes import Change
 from wirelessfl.training.rules import State
 
 if TYPE_CHECKING:
@@ -67,9 +69,7 @@ class OneModel(Handler):
 
 @dataclass(frozen=True)
 class Later:
-    """Clock entry: a client may be able to take part now in a round that had none before."""
-
-    number: int
+    """Clock entry: a client may be able to take part now in the round that waits."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -98,6 +98,7 @@ class ModelRounds(OneModel):
         clock: virtual clock.
         ledger: costs of the rounds.
         redesigns: decide how rounds train and send; None if all do as configured.
+        availability: when clients are available; None for always.
         trial: whether these are trial rounds of sessions.
     """
 
@@ -108,13 +109,18 @@ class ModelRounds(OneModel):
         clock: Clock,
         ledger: Ledger,
         redesigns: Redesigns | None = None,
+        availability: Churn | None = None,
         *,
         trial: bool = False,
     ) -> None:
         super().__init__(planner, learner, clock, ledger)
-        self.redesigns, self.trial = redesigns, trial
+        self.redesigns, self.availability, self.trial = redesigns, availability, trial
         self.present: RankedClients | None = None
         """Clients that are present; None for all."""
+        if availability is not None:
+            self.present = PresentClients(availability.present)
+        self._waits: int | None = None
+        """Number of the round that waits for a client."""
         self.delay = 0.0
         """Seconds before the next round to be merged starts."""
         self.in_progress: dict[int, RoundInProgress] = {}
@@ -128,7 +134,7 @@ class ModelRounds(OneModel):
             case Give(number):
                 self._due.append(number)
             case Merge(number):
-                self.merge(number)
+                self.merge(number, self._departed(number))
                 self.ended = self.planner.exhausted(None, self.ledger, self.clock.now)
                 return None if self.ended is None else Exhausted()
         return None
@@ -157,6 +163,8 @@ class ModelRounds(OneModel):
             if self.redesigns is not None:
                 self.redesigns.settle(number)
                 self.use_decision()
+            if self.availability is not None:
+                self._look()
             try:
                 plan = self.planner.plan(
                     number,
@@ -168,32 +176,61 @@ class ModelRounds(OneModel):
             except NoClientError as nobody:
                 self._wait(number, nobody)
                 continue
+            self._waits = None
             seconds = float(plan.price.seconds.max()) + self.delay
             self.in_progress[number] = RoundInProgress(
                 plan, self.learner.server.cloud, seconds, self.clock.now + seconds
             )
             self.clock.after(seconds, Arrived(number, self.trial))
+            if self.availability is not None:
+                self.availability.round_started(number, seconds)
         return started
+
+    def start(self) -> None:
+        """Put the next change of the available clients on the clock."""
+        if self.availability is not None:
+            self.availability.start()
+
+    def _departed(self, number: int) -> list[int]:
+        """Clients that have left before the end of the round, whose updates are dropped."""
+        available = self.availability
+        if available is None:
+            return []
+        ends = self.clock.now if available.unit == "seconds" else number + 1
+        gone = {c.client for c in self._look() if not c.joins and c.time < ends}
+        return [
+            client for client in self.in_progress[number].plan.clients.tolist() if client in gone
+        ]
+
+    def _look(self) -> list[Change]:
+        """Update the available clients; returns the changes."""
+        assert self.availability is not None, "clients are not always available"
+        changes = self.availability.new_changes()
+        if changes:
+            self.present = PresentClients(self.availability.present)
+        return changes
 
     def happened(self, what: Any) -> Event | None:
         """Process an entry of the clock; a round that has waited is planned now."""
-        if type(what) is not Later:
+        if type(what) not in (Later, PresenceChanged):
             event: Event = what
             return event
-        self._due.append(what.number)
+        if self._waits is not None and self._waits not in self._due:
+            self._due.append(self._waits)
         return None
 
     def _wait(self, number: int, nobody: NoClientError) -> None:
-        """Plan the round when a client is charged; if none ever is, the run ends."""
+        """Plan the round when a client is charged or joins; if none ever is, the run ends."""
         limits, self.ledger.charges = self.planner.participation.energy, nobody.charges
-        assert limits is not None, "clients lack energy"
-        when = limits.next_charged(nobody.charges, self.clock.now)
+        self._waits, now = number, self.clock.now
+        why = self.planner.exhausted(None, self.ledger, now)
+        when = np.inf if limits is None else limits.next_charged(nobody.charges, now)
         if when < np.inf:
-            self.clock.at(when, Later(number))
-        elif not self.ledger.rounds:
-            raise nobody
-        else:
-            self.ended = limits.why(nobody.charges)
+            self.clock.at(when, Later())
+        elif why is not None or self.availability is None or not self.availability.changes_later:
+            if not self.ledger.rounds:
+                raise nobody
+            self.ended = why or "no client is available any more"
             self.clock.after(0.0, Exhausted())
 
     def use_decision(self) -> None:
@@ -225,15 +262,28 @@ class ModelRounds(OneModel):
             }
         return RowFields(head, self.costs(), {})
 
+    def costs(self) -> dict[str, Any]:
+        """As for all models, and the number of available clients, if they are not always."""
+        if self.availability is None:
+            return super().costs()
+        return super().costs() | {"available": int(self.availability.present.sum())}
+
     def snapshot(self) -> dict[str, Any]:
-        """Time of the last merge, and the decisions of redesigns."""
-        decided = {} if self.redesigns is None else {"decisions": self.redesigns.snapshot()}
+        """Time of the last merge, decisions of redesigns, and changes of availability."""
+        decided: dict[str, Any] = {}
+        if self.redesigns is not None:
+            decided["decisions"] = self.redesigns.snapshot()
+        if self.availability is not None:
+            decided["availability"] = self.availability.snapshot()
         return {**super().snapshot(), "merged_at": self.merged_at, **decided}
 
     def restore(self, tensors: Mapping[str, Tensor], state: Mapping[str, Any]) -> None:
         """Continue from a checkpoint, after learner, schedule and clock."""
         super().restore(tensors, state)
         self.merged_at = state["merged_at"]
+        if self.availability is not None:
+            self.availability.restore(state["availability"])
+            self.present = PresentClients(self.availability.present)
         if self.redesigns is not None:
             self.redesigns.restore(state["decisions"])
             self.use_decision()

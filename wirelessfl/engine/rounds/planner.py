@@ -249,10 +249,11 @@ class Planner:
         network, participation, index = self.network, self.participation, self.blocks(number)[0]
         stream, limits = self.stream.child("round", number), participation.energy
         present = self._able(present, ledger, charges, now)
-        if limits is not None and present is not None and not present.below([network.clients])[0]:
+        if present is not None and not present.below([network.clients])[0]:
+            why = "none is available" if limits is None else limits.why(charges)
             raise NoClientError(
-                f"round {number + 1} has no client: {limits.why(charges)}. Raise client_joules or "
-                "battery_joules, or end the run before.",
+                f"round {number + 1} has no client: {why}. Raise client_joules or battery_joules, "
+                "make more clients available, or end the run before.",
                 charges,
             )
         selection = participation.selection

@@ -153,6 +153,16 @@ class Churn:
             )
         return self._present.copy()
 
+    @property
+    def present(self) -> BoolArray:
+        """Clients that are present after the changes so far, [clients] boolean, a copy."""
+        return self._present.copy()
+
+    @property
+    def changes_later(self) -> bool:
+        """Whether clients join or leave at a known time that is still to come."""
+        return self._next is not None and self._when(self._next) < math.inf
+
     def labels(self, session: int) -> None:
         """Return None: clients can have all labels."""
 

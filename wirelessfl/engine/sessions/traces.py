@@ -19,6 +19,7 @@ from wirelessfl.base.guard import check_count
 from wirelessfl.engine.sessions.processes import Change
 
 COLUMNS = ("client", "join", "leave")
+OTHER_NAMES = {"begin": "join", "end": "leave"}
 
 
 class Stay(NamedTuple):
@@ -38,6 +39,7 @@ class Trace:
     Args:
         stays: stays in any order; a client may have several.
         clients: number of clients in the run; clients without a stay never join.
+        period: time after which the trace repeats; None for never.
 
     Raises:
         ConfigError: a stay is invalid, two stays of a client overlap, or there are no stays.
@@ -45,12 +47,18 @@ class Trace:
 
     stays: tuple[Stay, ...]
     clients: int
+    period: float | None = None
 
     def __post_init__(self) -> None:
         names = [f"stays[{index}]" for index in range(len(self.stays))]
         if not names:
             raise ConfigError("stays is empty: give at least one stay.")
         _check(self.stays, self.clients, names)
+        if self.period is not None and (last := max(s.leave for s in self.stays)) > self.period:
+            raise ConfigError(
+                f"availability_period={self.period:g} conflicts with a trace that ends at "
+                f"{last:g}: choose a period of at least that, and give every stay an end."
+            )
 
     @cached_property
     def _merged(self) -> list[Stay]:
@@ -65,10 +73,17 @@ class Trace:
 
     @cached_property
     def _changes(self) -> list[Change]:
+        """The changes of one period, or all of them; those at 0 are left out."""
+        starts = {stay.client for stay in self._merged if stay.join == 0}
         joins = [Change(s.join, s.client, joins=True) for s in self._merged if s.join > 0]
         leaves = [
-            Change(s.leave, s.client, joins=False) for s in self._merged if s.leave < math.inf
+            Change(s.leave, s.client, joins=False)
+            for s in self._merged
+            if s.leave < math.inf and not (s.leave == self.period and s.client in starts)
         ]
+        if self.period is not None:  # who is present at 0 joins again, unless it has stayed
+            stays = {s.client for s in self._merged if s.leave == self.period}
+            joins += [Change(self.period, client, joins=True) for client in starts - stays]
         return sorted(joins + leaves, key=lambda c: (c.time, c.joins, c.client))
 
     def initial(self) -> BoolArray:
@@ -78,12 +93,20 @@ class Trace:
         return present
 
     def changes(self) -> Iterator[Change]:
-        """All changes after time 0."""
-        return iter(self._changes)
+        """All changes after time 0; infinitely many if the trace repeats."""
+        if self.period is None:
+            return iter(self._changes)
+        return (
+            Change(number * self.period + change.time, change.client, change.joins)
+            for number in itertools.count()
+            for change in self._changes
+        )
 
 
-def read_trace(path: Path, clients: int) -> Trace:
+def read_trace(path: Path, clients: int, period: float | None = None) -> Trace:
     """Read a trace from a CSV file with the columns client, join and leave, in any order.
+
+    ``begin`` and ``end`` are other names of ``join`` and ``leave``.
 
     Other columns, blank lines, and spaces around values are ignored. An empty ``leave`` or inf
     means until the end of the run.
@@ -91,6 +114,7 @@ def read_trace(path: Path, clients: int) -> Trace:
     Args:
         path: the file, in UTF-8.
         clients: number of clients in the run; they are numbered from 0.
+        period: time after which the trace repeats; None for never.
     """
     try:
         # utf-8-sig removes a spreadsheet's byte order mark before the first column's name.
@@ -111,6 +135,7 @@ def read_trace(path: Path, clients: int) -> Trace:
             f"{path} {what}: give the header {','.join(COLUMNS)} and one line per stay."
         )
     (line, header), *rest = rows
+    header = [OTHER_NAMES.get(name, name) for name in header]
     for column in COLUMNS:
         if header.count(column) != 1:
             raise ConfigError(
@@ -128,7 +153,7 @@ def read_trace(path: Path, clients: int) -> Trace:
         values = dict(zip(header, row + [""] * (len(header) - len(row)), strict=True))
         stays.append(_stay(values, names[-1]))
     _check(stays, clients, names)
-    return Trace(tuple(stays), clients)
+    return Trace(tuple(stays), clients, period)
 
 
 def _stay(values: dict[str, str], name: str) -> Stay:

@@ -152,6 +152,7 @@ FIELDS = frozenset(
     [
         "accuracy",
         "allocation",
+        "available",
         "backhaul_mib",
         "buffer",
         "bytes",

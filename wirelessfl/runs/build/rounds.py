@@ -19,6 +19,8 @@ from wirelessfl.engine.rounds.model_rounds import ModelRounds
 from wirelessfl.engine.rounds.redesign import Redesign, Redesigns
 from wirelessfl.engine.schedules import Clock, Rounds, Scope
 from wirelessfl.engine.server.learner import Learner
+from wirelessfl.engine.sessions.attendance import Churn
+from wirelessfl.engine.sessions.traces import read_trace
 from wirelessfl.runs.build.given import GivenObjects
 from wirelessfl.runs.build.network import build_network
 from wirelessfl.runs.build.planners import Untrained, UntrainedModel, make_planner
@@ -37,8 +39,28 @@ def build_rounds(
         redesigns = Redesigns(objects.redesign, parts.planner, links_of, shards)
     return parts.setup(
         config.schedule.scheduler([config.schedule], _scope(config, untrained)),
-        ModelRounds(parts.planner, parts.learner, parts.clock, parts.ledger, redesigns),
+        ModelRounds(
+            parts.planner,
+            parts.learner,
+            parts.clock,
+            parts.ledger,
+            redesigns,
+            availability_of(config, parts.network.clients, parts.clock),
+        ),
     )
+
+
+def availability_of(config: Config, clients: int, clock: Clock) -> Churn | None:
+    """When clients are available; None for always.
+
+    Raises:
+        ConfigError: the trace cannot be read.
+    """
+    training = config.training
+    if training.availability_trace is None:
+        return None
+    trace = read_trace(training.availability_trace, clients, training.availability_period)
+    return Churn(trace, training.availability_unit, training.rounds, clock)
 
 
 def check_redesign(config: Config, redesign: Redesign) -> None:

@@ -55,6 +55,7 @@ ASSIGN = ("submodels", "redealt", "client_submodels")
 LIMITS = {
     ("training", "max_seconds"): "the number of rounds depends on seconds",
     ("training", "client_joules"): "clients end when they have spent their energy",
+    ("training", "availability_trace"): "clients join and leave in the course of rounds",
     ("training", "battery_joules"): "clients wait until their batteries are charged",
     ("training", "cutoff_seconds"): "seconds decide whose updates arrive in time",
     ("run", "client_log"): "the log has the channels of each client",
