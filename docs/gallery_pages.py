@@ -30,8 +30,13 @@ ORDER = [
     "learning_selection",
     "batteries",
     "moving_clients",
+    "hierfl",
+    "hier_qsgd",
+    "majority_vote",
+    "joint_learning",
+    "oort",
 ]
-"""Examples of the radio first, then of training, then with parts of one's own."""
+"""Examples of the radio first, then of training, then with parts of one's own; last the ports."""
 
 
 class InOrder:
@@ -70,8 +75,9 @@ def link_examples(app: Sphinx, page: nodes.document) -> None:
     """A link to an example's file, as the repository shows it, leads to its page of the site."""
     for link in [*page.findall(addnodes.download_reference)]:
         example = PurePosixPath(link["reftarget"])
-        if example.parent.name == "gallery":
-            target = {"reftype": "doc", "reftarget": f"/examples/{example.stem}"}
+        _, gallery, place = str(example.with_suffix("")).rpartition("gallery/")
+        if gallery:
+            target = {"reftype": "doc", "reftarget": f"/examples/{place}"}
             options = {"refdomain": "std", "refexplicit": True, "refdoc": app.env.docname}
             link.replace_self(addnodes.pending_xref("", *link.children, **target, **options))
 
