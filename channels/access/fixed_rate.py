@@ -46,12 +46,12 @@ class FixedRate(Access):
         """See :class:`Access`."""
         load.check_fits(draw)
         network, shape = draw.network, draw.h.shape[:-1]
-        vectors = load.vectors
+        per_element = load.bits_per_element * load.vectors  # bits, over all vectors
         if self.wait == "mean":
-            by_client = np.broadcast_to(vectors, (*vectors.shape[:-1], network.clients))
+            by_client = np.broadcast_to(per_element, (*per_element.shape[:-1], network.clients))
             total = network.over_cells(np.add, by_client)
-            vectors = (total / np.maximum(network.cell_sizes, 1))[..., network.cell_of]
-        upload = load.bits_per_element * vectors * load.elements / self.bps
+            per_element = (total / np.maximum(network.cell_sizes, 1))[..., network.cell_of]
+        upload = per_element * load.elements / self.bps
         shape = np.broadcast_shapes(np.shape(upload), shape)
         transmission = sent(load, draw, np.broadcast_to(upload, shape), np.zeros(shape))
         busy = load.bits / self.bps  # a link is busy, but uses no transmit energy

@@ -67,7 +67,7 @@ def test_the_study_runs(page, capsys):
 def test_tracking_terms_are_named(tmp_path):
     flags = {"dataset": "digits", "rounds": 1, "clients": 4, "local_steps": 1}
     config = wirelessfl.Config.from_flags("scaffold", uplink_compression="sign", **flags)
-    with pytest.warns(wirelessfl.Note, match="tracking of algorithm scaffold is sent with 32 bits"):
+    with pytest.warns(wirelessfl.Note, match="algorithm scaffold sends tracking with 32 bits"):
         wirelessfl.run(config)
 
 

@@ -53,9 +53,12 @@ def _compressed(value: Any, compression: Compression, flat: torch.Tensor, *_: An
 
 def _bits(value: Any, compression: Compression, lengths: IntArray, *_: Any) -> IntArray:
     """Check for whole bits of the shape of ``lengths``."""
-    required = f"an array of whole numbers >= 0 of the shape of lengths, {list(lengths.shape)}"
+    required = (
+        f"an array of whole numbers of the shape of lengths, {list(lengths.shape)}, 0 without "
+        "elements and otherwise >= 1"
+    )
     whole = isinstance(value, np.ndarray) and value.dtype.kind in "iu"
-    if not whole or value.shape != lengths.shape or (value < 0).any():
+    if not whole or value.shape != lengths.shape or ((value > 0) != (lengths > 0)).any():
         raise UnfitError(described(value), required)
     return np.asarray(value, dtype=np.int64)
 
@@ -145,8 +148,8 @@ class Quantisation(Compression):
     As in QSGD (Alistarh et al., NeurIPS 2017), each element is rounded to one of the two nearest
     levels, with probabilities that preserve its mean. Here the 2^(bits - 1) - 1 levels on each side
     of 0 extend to the largest magnitude of the parameter tensor, not to its norm; each tensor has a
-    scale of 32 bits. With 1 bit, the two levels are the largest magnitude and its negative. With 32
-    bits, the numbers are sent as they are, without scales.
+    scale of 32 bits, also one that stays at the cells. With 1 bit, the two levels are the largest
+    magnitude and its negative. With 32 bits, the numbers are sent as they are, without scales.
 
     Raises:
         TypeError: ``compression_bits`` is not an integer.
@@ -203,7 +206,8 @@ class Quantisation(Compression):
 
     def bits(self, lengths: IntArray, spec: ParamSpec) -> IntArray:
         """``compression_bits`` per element, and a float32 scale per tensor."""
-        scales = 0 if self.compression_bits == MOST_BITS else BITS_PER_ELEMENT * len(spec.shapes)
+        tensors = sum(math.prod(shape) > 0 for shape in spec.shapes.values())
+        scales = 0 if self.compression_bits == MOST_BITS else BITS_PER_ELEMENT * tensors
         return np.asarray(np.where(lengths > 0, self.compression_bits * lengths + scales, 0))
 
 
@@ -299,12 +303,19 @@ CHANGES = Suits(
     "fedbuff",
 )
 """Uploads whose first payload is the change of the client's model."""
+OWN_STATE = Suits(
+    lambda run, _: run.settings.rule.payloads[0].name not in run.settings.rule.client_state,
+    'uplink_compression="{run.settings.tables[uplink_compression][name]}" conflicts with algorithm '
+    '"{run.title}", whose clients keep what they send as their own state, of which the server has '
+    "the mean: choose another algorithm",
+)
+"""A first payload that is not also state of the clients, of which the server computes the mean."""
 UPLINK_COMPRESSIONS: Kind[Compression] = Kind(
     "uplink_compression",
     __name__,
     Compression,
     default="none",
-    table=(DIGITAL, CHANGES),
+    table=(DIGITAL, CHANGES, OWN_STATE),
     text="compression of the changes of the model that clients send",
     prefix="uplink_",
 )

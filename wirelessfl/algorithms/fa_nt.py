@@ -32,6 +32,12 @@ ONE_VARIABLE = (
         "one. Choose variables 'two'",
     ),
     Fits(
+        lambda run, choice: choice.variables == "two" or run.settings.uplink_compression is None,
+        "needs the server's step to be the mean of the clients' own steps, which conflicts with "
+        "uplink_compression={run.settings.tables[uplink_compression][name]!r}. Choose variables "
+        "'two', or uplink_compression 'none'",
+    ),
+    Fits(
         _sent_exactly,
         "needs each client to receive the server's model in every round, which conflicts with "
         "downlink_compression={run.settings.tables[downlink_compression][name]!r}: clients would "

@@ -164,8 +164,7 @@ def add_flags(
             is a list.
         types: types of some flags, by name.
     """
-    old_kinds = [old for old, new in RENAMED.items() if new in KINDS]
-    for kind in (*KINDS, *old_kinds):
+    for kind in KINDS:
         as_type = types.get(kind, _values if lists else str)
         option = "--" + kind.replace("_", "-")
         parser.add_argument(option, metavar="NAME", help=argparse.SUPPRESS, type=as_type)
@@ -173,10 +172,29 @@ def add_flags(
     flags = {flag.name: flag for flag in (*others, *all_flags())}
     for flag in flags.values():
         _add(parser, flag, lists, types.get(flag.name))
-    old_flags = {old: flags[new] for old, new in RENAMED.items() if new in flags}
-    for old, flag in old_flags.items():
-        _add(parser, replace(flag, name=old), lists, types.get(flag.name))
-    parser.set_defaults(settings=("algorithm", *KINDS, "task", *flags, *RENAMED))
+    for old, new in RENAMED.items():
+        (named,) = (action for action in parser._actions if action.dest == new)
+        convert: Any = named.type or str
+        parser.add_argument(
+            "--" + old.replace("_", "-"), dest=new, action=_Renamed, type=convert,
+            help=argparse.SUPPRESS,
+        )  # fmt: skip
+    parser.set_defaults(settings=("algorithm", *KINDS, "task", *flags))
+
+
+class _Renamed(argparse.Action):
+    """Sets the flag of today that a flag of earlier versions stands for, with a note."""
+
+    def __call__(
+        self,
+        parser: argparse.ArgumentParser,
+        namespace: argparse.Namespace,
+        values: Any,
+        option_string: str | None = None,
+    ) -> None:
+        """See ``argparse.Action``."""
+        Notes()(f"{option_string} is now --{self.dest.replace('_', '-')}.")
+        setattr(namespace, self.dest, values)
 
 
 def _add(

@@ -15,6 +15,7 @@ from wirelessfl.base.import_paths import expanded
 from wirelessfl.base.wording import shown, suggesting
 from wirelessfl.config.config import Config
 from wirelessfl.config.named import Trust
+from wirelessfl.config.synonyms import with_new_names
 from wirelessfl.config.tables import read_toml
 
 
@@ -118,7 +119,7 @@ def combinations(
     values: dict[str, Sequence[Any]] = {}
     if names:
         values["algorithm"] = [name.strip() for name in names]
-    for name, value in (settings or {}).items():
+    for name, value in with_new_names(settings or {}).items():
         if name == "algorithm":
             raise ConfigError("algorithm is in settings: give it as the first argument.")
         if isinstance(value, range | np.ndarray):
@@ -132,7 +133,7 @@ def combinations(
     tables = base or {}
     if isinstance(tables, str | Path):
         tables = read_toml(expanded(tables), trust)
-    return configurations(tables, points(values, coupled))
+    return configurations(tables, points(values, [*map(with_new_names, coupled)]))
 
 
 def points(values: Values, coupled: Sequence[Mapping[str, Any]] = ()) -> list[dict[str, Any]]:

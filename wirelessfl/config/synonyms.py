@@ -113,7 +113,7 @@ SYNONYMS: Mapping[str, tuple[str, ...]] = {
     "assigner": ("submodels", "submodel_assigner"),
     "select": ("selection", "sampler", "client_selection", "sample_mode", "client_sampler"),
     "uplink_compression": ("compressor",),
-    "uplink_compression_bits": ("uplink_bits", "quantization_bits", "bits"),
+    "uplink_compression_bits": ("uplink_bits", "quantization_bits"),
     "mu": ("proximal_mu", "prox_mu", "proxy_mu"),
     "weighting": ("weighted_by_key",),
     "shards": ("num_shards", "num_shards_per_partition", "shards_per_client"),
@@ -133,7 +133,8 @@ SYNONYMS: Mapping[str, tuple[str, ...]] = {
 it exists."""
 VALUES: Mapping[str, tuple[str, str]] = {
     **dict.fromkeys(
-        ("quantization", "quantize", "quantizer", "qsgd"), ("uplink_compression", "quantisation")
+        ("quantization", "quantize", "quantizer", "qsgd", "bits"),
+        ("uplink_compression", "quantisation"),
     ),
     **dict.fromkeys(
         ("top_k", "topk", "sparsity", "sparsification"), ("uplink_compression", "top-k")

@@ -66,7 +66,7 @@ def read_toml(path: Path, trust: Trust, *, stored: bool = False) -> dict[str, An
         path = expanded(path)
         content = read_stored(path, TEXT_BYTES) if stored else path.read_bytes()
         # utf-8-sig removes the byte order mark that some editors write.
-        tables = with_new_names(tomllib.loads(re.sub(r"\r\n?", "\n", content.decode("utf-8-sig"))))
+        tables = tomllib.loads(re.sub(r"\r\n?", "\n", content.decode("utf-8-sig")))
     except OSError as error:
         if stored:
             raise ConfigError(f"{path} cannot be read: {why(error)}. Restore it.") from error
@@ -76,8 +76,9 @@ def read_toml(path: Path, trust: Trust, *, stored: bool = False) -> dict[str, An
         ) from error
     except (ValueError, RecursionError) as error:  # not TOML, not text, or too large
         raise ConfigError(f"configuration {path} is not TOML: {why(error)}. Correct it.") from error
-    check_trust(tables, path, trust)
-    return tables
+    new = with_new_names(tables)
+    check_trust(new, path, trust)
+    return tables if stored else new  # hashes of stored settings are those of the file
 
 
 def tables_from_flags(
@@ -203,6 +204,8 @@ def hint(key: str, names: Iterable[str], homes: Mapping[str, tuple[str, str]] | 
         homes: table and key of every setting of the run; None for settings of sections only.
     """
     homes = section_homes() if homes is None else homes
+    if key in RENAMED:
+        return f" It is the old name of {RENAMED[key]!r}: give one of them."
     if key in KINDS:
         return f' It is a table: [{key}] name = "...".'
     if key in homes and key not in names:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -127,15 +128,18 @@ def with_algorithm(config: Config, entry: str) -> Config:
     Raises:
         ConfigError: the alternative is not valid, or has no rounds to design.
     """
-    name, *words = entry.split("+")
-    pairs = [word.partition("=") for word in words]
-    if wrong := [word for word, (_, equals, _) in zip(words, pairs, strict=True) if not equals]:
-        raise ConfigError(
-            f"among contains {entry!r}, where {wrong[0]!r} is no setting: give "
-            "ALGORITHM+setting=value, e.g. fedavg+uplink_compression=sign."
-        )
+    name, *words = re.split(r"\+(?=[^\d+])", entry)  # not that of 1e+3
+    flags: dict[str, Any] = {}
+    for word in words:
+        key, equals, value = (part.strip() for part in word.partition("="))
+        key = key.replace("-", "_")
+        if not equals or not key or not value or key in flags:
+            raise ConfigError(
+                f"among contains {entry!r}, where {word!r} is not a setting with a value, or "
+                "given twice: give ALGORITHM+setting=value, e.g. fedavg+uplink_compression=sign."
+            )
+        flags[key] = value
     named = _of_algorithm(config, name)
-    flags: dict[str, Any] = {k.strip().replace("-", "_"): v.strip() for k, _, v in pairs}
     return named.changed(**flags) if flags else named
 
 

@@ -413,7 +413,7 @@ def test_bits_of_uploads_are_chosen_by_what_they_save_and_cost(work, chosen):
 @pytest.mark.parametrize(
     ("flags", "arguments", "message"),
     [
-        ({}, {"target": 0.5, "among": ["hfedavg+sign"]}, "'sign' is no setting: give"),
+        ({}, {"target": 0.5, "among": ["hfedavg+sign"]}, "'sign' is not a setting with a value"),
         ({}, {}, "no target and no budget"),
         ({}, {"target": 0.5, "objective": "joules"}, "joules alone"),
         ({}, {"target": 0.95}, "the largest accuracy that the pilots have reached is 0.9"),

@@ -12,6 +12,7 @@ from torch import Tensor
 from channels.arrays import BoolArray, IntArray
 from channels.streams import Stream
 from wirelessfl.air.compression import RESIDUAL, Compression, relative_errors
+from wirelessfl.base.errors import TrainingError
 from wirelessfl.engine.server.client_states import ClientStates
 from wirelessfl.models.submodels import ClientSubmodels, Submodels
 from wirelessfl.models.submodels.client_submodels import SOME
@@ -20,6 +21,9 @@ from wirelessfl.training.executor import REPORTED, Chunk, Executor, Job
 from wirelessfl.training.rules import ClientRule, State
 from wirelessfl.training.steps import StepCounts
 from wirelessfl.training.workers.shards import ALONE, Shards
+
+UPLINK_ERROR = "uplink_error"
+"""Field of rows: relative error of what clients send."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -131,7 +135,7 @@ def job_groups(
 
 @dataclass(frozen=True)
 class SentChanges:
-    """How the change of a model is compressed that a client sends, its first payload.
+    """Compression of the changes of a model that clients send, their first payload.
 
     With error feedback (Seide et al., Interspeech 2014), a client compresses its change plus what
     its earlier uploads left out, and keeps what this one leaves out: the ``RESIDUAL`` of its state.
@@ -163,12 +167,12 @@ class SentChanges:
         exchanged = submodels.exchanged()
         before = change if residual is None else change + residual
         if exchanged is not None:
-            mask = exchanged.to(change.device)[torch.from_numpy(node).to(change.device)]
-            before = before * mask
-        whose = zip(job.clients[part].tolist(), job.first_steps[part].tolist(), strict=True)
-        streams = [self.stream.child(client, step) for client, step in whose]
+            silent = ~exchanged[torch.from_numpy(node.copy())].to(change.device)
+            before = before.masked_fill(silent, 0.0)
+        trainings = zip(job.clients[part].tolist(), job.first_steps[part].tolist(), strict=True)
+        streams = [self.stream.child(client, step) for client, step in trainings]
         after = self.method.compress(before, submodels.lengths[node], submodels.spec, streams)
-        after = after if exchanged is None else after * mask
+        after = after if exchanged is None else after.masked_fill(silent, 0.0)
         return after, before - after, relative_errors(before, after)
 
 
@@ -249,16 +253,21 @@ class LocalTraining:
         if compression is None:
             return chunk
         name, residual = job.rule.payloads[0].name, None
+        if REPORTED + UPLINK_ERROR in chunk.reported:
+            raise TrainingError(
+                f"clients report the metric {UPLINK_ERROR!r}, and so does uplink_compression: "
+                "reply with another name."
+            )
         change = chunk.payloads[name]
         if compression.feedback:
-            who = job.clients[part], group.node[part]
-            residual = states.gather((RESIDUAL,), group.submodels, *who, change)[RESIDUAL]
+            clients, node = job.clients[part], group.node[part]
+            residual = states.gather((RESIDUAL,), group.submodels, clients, node, change)[RESIDUAL]
         after, left, error = compression.sent(change, residual, job, group, part)
         return replace(
             chunk,
             payloads={**chunk.payloads, name: after},
             kept={**chunk.kept, RESIDUAL: left} if compression.feedback else chunk.kept,
-            reported={**chunk.reported, REPORTED + "uplink_error": error[:, None]},
+            reported={**chunk.reported, REPORTED + UPLINK_ERROR: error[:, None]},
         )
 
     def _job(

@@ -76,6 +76,8 @@ def model_mask_sizes(
 ) -> MaskSizing:
     """Create the mask-size problem of a model that a network's clients train.
 
+    Elements take 32 bits; in a run with ``uplink_compression``, its planner counts those sent.
+
     >>> import channels
     >>> import wirelessfl
     >>> network = channels.section_vi_c(cells=4, clients=8, stream=channels.Stream(1))

@@ -115,7 +115,7 @@ def _uncompressed(case: Examined) -> Iterator[str]:
         names = " and ".join(payload.name for payload in others)
         yield (
             f'uplink_compression "{compression.title}" compresses the change of the model; '
-            f"{names} of algorithm {case.config.frame.title} is sent with 32 bits per element."
+            f"algorithm {case.config.frame.title} sends {names} with 32 bits per element."
         )
 
 

@@ -432,7 +432,7 @@ def _checked(penalties: tuple[Penalty, ...], comparing: str, data: Dataset) -> t
 
 
 def sent_changes(config: Config, stream: Stream) -> SentChanges | None:
-    """How the changes of a model are compressed that clients send; None if they are not.
+    """Compression of the changes of a model that clients send; None without one.
 
     Args:
         config: the settings.

@@ -31,6 +31,7 @@ from wirelessfl.base.wording import shown
 from wirelessfl.config import Config
 from wirelessfl.config.named import Trust, check_trust
 from wirelessfl.config.stored import check_stored
+from wirelessfl.config.synonyms import with_new_names
 from wirelessfl.config.tables import read_toml
 from wirelessfl.engine.server.client_states import check_logs
 from wirelessfl.runs.folder.about import (
@@ -188,7 +189,7 @@ class RunFolder:
         tables = folder.tables(state, trust)
         folder._opened = fingerprint_of(tables)
         try:
-            config = Config.of(with_code_here(tables))
+            config = Config.of(with_code_here(with_new_names(tables)))
         except ConfigError as error:
             if state is not None:
                 folder._checked(state)
@@ -209,7 +210,7 @@ class RunFolder:
         else:
             with reading(self.checkpoint_file, self.remedy):
                 tables = tomllib.loads(extends["text"])
-            check_trust(tables, self.config_file, trust)
+            check_trust(with_new_names(tables), self.config_file, trust)
         check_stored(tables, self.config_file)
         began = None if state is None else state.get("fingerprint")
         if began is not None and began != fingerprint_of(tables):

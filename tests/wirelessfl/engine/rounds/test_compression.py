@@ -9,6 +9,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
+import wirelessfl
 from channels import Note
 from channels.streams import Stream
 from wirelessfl.air.compression import (
@@ -19,11 +20,13 @@ from wirelessfl.air.compression import (
     relative_errors,
 )
 from wirelessfl.base.errors import ConfigError
+from wirelessfl.cli import main
 from wirelessfl.config import Config
 from wirelessfl.engine.rounds.local_training import LocalTraining
 from wirelessfl.models import FCNN
 from wirelessfl.models.submodels import ParamSpec
 from wirelessfl.runs.build import build
+from wirelessfl.runs.folder.run_folder import RunFolder
 
 STREAM = Stream(5, ("round", 3, "compression"))
 ULP = 2.0**-24
@@ -466,6 +469,39 @@ def test_old_flags_and_tables_are_those_of_the_downlink(tmp_path):
     both = {"algorithm": "fedavg", "compression": table, "downlink_compression": table}
     with pytest.raises(ConfigError, match=r"^unknown table \[compression\]"):
         Config.of(both)
+
+
+def test_old_flags_on_the_command_line_and_in_combinations(capsys, tmp_path):
+    """They vary as those of today, with one note each."""
+    points = {"compression": ["quantisation"], "compression_bits": [1, 4]}
+    found = [config.downlink_compression for config in wirelessfl.combinations("fedavg", points)]
+    assert found == [Quantisation(1), Quantisation(4)]
+    words = "run fedavg --dataset digits --rounds 1 --compression quantisation --quiet".split()
+    assert main([*words, "--clients", "3", "--out", str(tmp_path / "run")]) == 0
+    note = "--compression is now --downlink-compression."
+    assert capsys.readouterr().err.count(note) == 1
+
+
+@pytest.mark.parametrize("table", ['name = "none"', 'name = "quantisation"\ncompression_bits = 4'])
+def test_runs_of_earlier_versions_are_read(table, tmp_path):
+    """Their folders have a table [compression], which the hash of their settings contains."""
+    settings = Config.from_flags(
+        "fedavg", dataset="digits", clients=3, rounds=1, local_steps=1, out=tmp_path / "run",
+        **({} if "none" in table else {"downlink_compression": "quantisation"}),
+        **({} if "none" in table else {"downlink_compression_bits": 4}),
+    )  # fmt: skip
+    wirelessfl.run(settings)
+    folder = RunFolder(tmp_path / "run")
+    text = folder.config_file.read_text()
+    kept = text.partition("[downlink_compression]")[0]
+    rest = text.partition("[downlink_compression]")[2].partition("\n[")[2]
+    old = kept + (("[" + rest) if rest else "") + f"\n[compression]\n{table}\n"
+    folder.config_file.write_text(old)
+    tensors, state = folder.load()
+    folder._write(tensors, {**state, "fingerprint": folder.fingerprint()})
+    read = wirelessfl.load(tmp_path / "run").config
+    assert read.downlink_compression == settings.downlink_compression
+    assert len(wirelessfl.resume(tmp_path / "run", rounds=2).rows) == 3
 
 
 @given(models())

@@ -50,6 +50,18 @@ def test_tracking_terms_are_sent_as_they_are(config, toy):
     assert row["uplink_mib"] == pytest.approx((P + 32 + 32 * P) / MIB, rel=1e-12)
 
 
+def test_mean_traffic_of_clients_that_track_in_part(config, toy):
+    """A fixed link that waits for the mean number of bits takes that many over its rate."""
+    flags = {"uplink": "fixed", "wait": "mean", "rate_mbps": MBPS, "tracking_clients": 3}
+    settings = config("scaffold", **flags, uplink_compression="sign")
+    plan = build(settings, data=toy, model=model()).planner.plan(0)
+    load, service = plan.price.served.load, plan.price.served.service
+    before = load.start_seconds + load.cycles / plan.draws.network.cpu_hz
+    bits = (P + 32) + 32 * P * 3 / 6
+    assert len(set(load.bits.tolist())) == 2
+    np.testing.assert_allclose(service.seconds - before, bits / (1e6 * MBPS), rtol=1e-12)
+
+
 def test_bits_of_submodels_are_those_of_their_elements(config, toy):
     """In cells, each client sends a share of its own cell's submodel, in each edge round."""
     flags = {"cells": 3, "mask_sizes": "optimized", "slowdown": 20.0, "size_cap": 2.0, "rounds": 1}
@@ -106,11 +118,12 @@ def test_traffic_shrinks_in_every_regime(config, toy, name):
     sent = ran(config, toy, algorithm, **flags, uplink_compression="sign").rows[-1]
     ratio = (P + 32) / (32 * P)
     assert sent["sim_seconds"] < whole["sim_seconds"]
-    per_update = [row["uplink_mib"] for row in (whole, sent)]
-    if name in ("buffered", "asynchronous cells"):  # other updates may be under way
-        assert 0.3 * ratio < per_update[1] / per_update[0] < 3 * ratio
+    if name in ("buffered", "asynchronous cells"):  # others may be under way
+        updates = sent["uplink_mib"] * MIB * 6 / (P + 32)
+        assert updates > 0
+        assert updates == pytest.approx(round(updates), rel=1e-9)
     else:
-        assert per_update[1] == pytest.approx(ratio * per_update[0], rel=1e-12)
+        assert sent["uplink_mib"] == pytest.approx(ratio * whole["uplink_mib"], rel=1e-12)
 
 
 def test_chunks_do_not_change_what_is_sent(config, toy):
@@ -185,6 +198,10 @@ REFUSED = {
     "nothing to feed back": (
         ("fedavg", {"error_feedback": True}),
         r"^error_feedback=True needs uplink_compression: set it, or leave error_feedback out\.$",
+    ),
+    "what the server counts with": (
+        ("fa-nt", {"variables": "one", "uplink_compression": "sign"}),
+        r"needs the server's step to be the mean of the clients' own steps",
     ),
     "setting of another": (
         ("fedavg", {"uplink_compression": "sign", "uplink_compression_bits": 4}),
