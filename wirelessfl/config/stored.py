@@ -11,7 +11,7 @@ from typing import Any, get_args, get_type_hints
 from wirelessfl.base.errors import ConfigError
 from wirelessfl.base.import_paths import is_import_path, short
 from wirelessfl.base.wording import shown
-from wirelessfl.config.choices import KINDS
+from wirelessfl.config.choices import DEFAULTS, KINDS, OPTIONAL
 from wirelessfl.config.kinds import algorithm_settings, owners, prefix_of, section_homes
 from wirelessfl.config.sections import SECTIONS
 from wirelessfl.config.synonyms import with_new_names
@@ -27,6 +27,22 @@ def plain(value: Any) -> Any:
     if isinstance(value, list | tuple):
         return [plain(v) for v in value]
     return str(value) if isinstance(value, Path) else value
+
+
+def of_today(tables: Mapping[str, Any]) -> dict[str, Any]:
+    """Tables of a stored run, whatever version wrote them, with the names of today.
+
+    Kinds that have no table if their default is chosen have none.
+    """
+    named = with_new_names(tables)
+    kept = {
+        name: table
+        for name, table in named.items()
+        if name not in OPTIONAL or table != {"name": DEFAULTS[name]}
+    }
+    if isinstance(kept.get("tasks"), Mapping):
+        kept["tasks"] = {name: of_today(task) for name, task in kept["tasks"].items()}
+    return kept
 
 
 def check_stored(tables: Mapping[str, Any], file: Path) -> None:
@@ -83,7 +99,7 @@ def settings_by_flag(tables: Mapping[str, Any], task: str | None = None) -> dict
         Settings with an effect, as TOML has them. Names of given objects stand for the settings
         that they replace.
     """
-    tables = with_new_names(plain(tables))
+    tables = of_today(plain(tables))
     settings: dict[str, Any] = {}
     homes = section_homes()
     for section in SECTIONS:

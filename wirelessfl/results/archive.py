@@ -18,6 +18,7 @@ from typing import Any
 from wirelessfl.base.errors import DataError
 from wirelessfl.config import Config
 from wirelessfl.config.sections import WITHOUT_RESULTS
+from wirelessfl.config.stored import of_today
 from wirelessfl.runs.folder.about import NUMERICS
 from wirelessfl.runs.folder.run_folder import RunFolder
 from wirelessfl.runs.result import RunResult
@@ -140,7 +141,7 @@ class StoredRun:
             rows += [dict(zip(names, row, strict=True)) for row in zip(*values, strict=True)]
         parts = (content[name] for name in ("settings", "about", "machine", "seconds"))
         settings, about, machine, seconds = parts
-        return cls(settings, rows, about, machine, seconds)
+        return cls(of_today(settings), rows, about, machine, seconds)
 
 
 def write_compressed(file: Path, content: Mapping[str, Any]) -> None:
