@@ -35,6 +35,12 @@ Networks:
     Mobility          base class: a rule by which they do
     load_network, save_network    a network in a .npz file
 
+Devices with measured seconds and joules:
+    Device            a type of device
+    Devices           a table, and which of them each client has
+    DEVICES           built-in devices by name, with their sources
+    read_devices      a table in a CSV file, FedScale's capacities, or a power meter's log
+
 Positions of cells and clients:
     Layout            base class: a rule that places them
     Positions         what it returns, in metres
@@ -129,6 +135,8 @@ from channels.aircomp import AirMean, aircomp_mean
 from channels.budget import LinkBudget, link_budget
 from channels.cells import even_cells
 from channels.decibels import dbm_to_watts, noise_power_dbm, watts_to_dbm
+from channels.device_files import DEVICES, read_devices
+from channels.devices import Device, Devices
 from channels.doppler import Doppler
 from channels.fading import (
     Fading,
@@ -187,6 +195,7 @@ from channels.streams import Stream
 from channels.votes import wrong_vote_probability
 
 __all__ = [
+    "DEVICES",
     "LAYOUTS",
     "PATH_LOSSES",
     "Access",
@@ -196,6 +205,8 @@ __all__ = [
     "AirToGround",
     "ChannelDraw",
     "Decision",
+    "Device",
+    "Devices",
     "Disc",
     "Doppler",
     "EndedUpload",
@@ -259,6 +270,7 @@ __all__ = [
     "path_loss_db",
     "placed_network",
     "rate_bps",
+    "read_devices",
     "save_network",
     "seconds_per_parameter",
     "section_vi_c",

@@ -73,6 +73,32 @@ class ByCell:
         return values
 
 
+@dataclass(frozen=True)
+class ByKind:
+    """One value per kind of client, e.g. per device.
+
+    Args:
+        kinds: [kinds], their values.
+        of: [clients], kind of each client.
+    """
+
+    kinds: Values
+    of: IntArray
+
+    def at(self, clients: IntArray) -> Values:
+        """Values of the given clients, [clients]."""
+        return np.asarray(self[clients])
+
+    def __getitem__(self, clients: Any) -> Any:
+        return self.kinds[self.of[clients]]
+
+    def whole(self) -> Values:
+        """Values of all clients, [clients], read-only."""
+        values = self.kinds[self.of]
+        values.setflags(write=False)
+        return values
+
+
 def stored_by_cell(values: Values, ends: IntArray) -> ByClient:
     """``values`` [clients], of which those that are equal within every cell are stored once.
 

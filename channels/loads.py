@@ -180,7 +180,7 @@ class Load:
         if not self.pilot_symbols.any():
             return np.zeros(())
         seconds = self.pilot_symbols / network.bandwidth_hz[network.cell_of]
-        return np.asarray(network.transmit_power_w * seconds)
+        return np.asarray(network.sending_watts() * seconds)
 
 
 @dataclass(frozen=True, eq=False)

@@ -40,7 +40,7 @@ class Network(PhysicalNetwork):
 
     Args:
         cell_of: [clients], the cell of each client: 0, 1, ... in increasing order, without gaps.
-        cpu_hz: F_i [clients], CPU cycles per second, > 0.
+        cpu_hz: F_i [clients], CPU cycles per second, > 0; None with ``devices``.
         gain_db: [clients], mean channel gain per antenna, in dB, within [-300, 0]: minus the path
             loss and shadowing, plus antenna gains. See :func:`channels.path_loss_db`.
         transmit_power_w: P_i [clients], maximum transmit power in watts, > 0 and at most 10.
@@ -57,10 +57,12 @@ class Network(PhysicalNetwork):
             band: a client in 1/n of the band hears 1/n of it. None for none.
         placement: where the gains come from; None if they are given.
         cycles_per_step: V_0, CPU cycles per mini-batch step of the full model, > 0.
-        switched_capacitance: kappa [clients] in kappa f^2 joules per cycle, >= 0.
+        switched_capacitance: kappa [clients] in kappa f^2 joules per cycle, >= 0; None for 1e-28.
         part: [clients], increasing indices of the clients in a larger network; None means that
             this is the whole network. In a sub-network (see :meth:`of`) cells may be empty, and
             ``bandwidth_hz`` covers all cells of the larger network.
+        devices: :class:`Devices`, one :class:`Device` for all clients, or a list of one per client,
+            whose measured seconds and joules replace clocks; None for ``cpu_hz``.
     """
 
     @cached_property

@@ -9,8 +9,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from channels.arrays import FloatArray
-from channels.by_client import Listed, stored_by_cell
+from channels.by_client import ByClient, Listed, stored_by_cell
 from channels.decibels import LARGEST_DB, gains_in_range, noise_power_dbm, powers_in_range
+from channels.devices import STEP_CYCLES, Devices, DeviceTable, devices_of
 from channels.fading import Fading, Rayleigh, check_correlation, correlation_root
 from channels.interference import (
     ActiveInterference,
@@ -26,12 +27,14 @@ DEFAULT_POWER_W = 0.1
 """Default transmit power of a client, 20 dBm, at which ``Network.from_snr`` fixes the gains."""
 DEFAULT_DBM = 20.0
 """The same power in dBm."""
+DEFAULT_KAPPA = 1e-28
+"""Default of ``switched_capacitance``."""
 
 
 def network_values(
     cell_of: ArrayLike,
     *,
-    cpu_hz: ArrayLike,
+    cpu_hz: ArrayLike | None,
     gain_db: ArrayLike | None,
     transmit_power_w: ArrayLike,
     bandwidth_hz: ArrayLike,
@@ -44,8 +47,9 @@ def network_values(
     interference_watts: InterferenceWatts,
     placement: Placement | None,
     cycles_per_step: float,
-    switched_capacitance: ArrayLike,
+    switched_capacitance: ArrayLike | None,
     part: ArrayLike | None,
+    devices: DeviceTable | None,
     path_gain_db: ArrayLike,
     _snr_db: ArrayLike | None,
     _noise_dbm: FloatArray | None,
@@ -95,14 +99,22 @@ def network_values(
         )
     by_client = {
         "cell_of": cells,
-        "cpu_hz": in_range("cpu_hz", cpu_hz, clients, above=0),
         "transmit_power_w": power,
-        "switched_capacitance": in_range(
-            "switched_capacitance", switched_capacitance, clients, min_value=0
-        ),
         "path_gain_db": path_gain,
         "_snr_db": snr,
     }
+    clocks: dict[str, ByClient] = {}
+    if devices is not None:
+        devices = devices_of(devices, len(cells))
+        clocks = _clocks(devices, cpu_hz, switched_capacitance, cycles_per_step)
+    elif cpu_hz is None:
+        raise TypeError("cpu_hz is missing: give CPU cycles per second, or devices.")
+    else:
+        kappa = DEFAULT_KAPPA if switched_capacitance is None else switched_capacitance
+        by_client["cpu_hz"] = in_range("cpu_hz", cpu_hz, clients, above=0)
+        by_client["switched_capacitance"] = in_range(
+            "switched_capacitance", kappa, clients, min_value=0
+        )
     ends = np.searchsorted(cells, np.arange(cell_count), side="right")
     values = {
         "bandwidth_hz": band,
@@ -116,13 +128,36 @@ def network_values(
         "placement": placement,
         "cycles_per_step": float(in_range("cycles_per_step", cycles_per_step, ("", 1), above=0)[0]),
         "part": part,
+        "devices": devices,
         "_noise_dbm": noise if _noise_dbm is None else _noise_dbm,
         "_ends": ends,
         **{
             name: stored_by_cell(value, ends) if part is None else Listed(value)
             for name, value in by_client.items()
         },
+        **clocks,
     }
     check_correlation("antenna_correlation", antenna_correlation)
     correlation_root(antennas, antenna_correlation)  # raise errors here, not in a draw
     return values
+
+
+def _clocks(
+    devices: Devices,
+    cpu_hz: ArrayLike | None,
+    switched_capacitance: ArrayLike | None,
+    cycles_per_step: float,
+) -> dict[str, ByClient]:
+    """Clocks and kappas with which steps take the seconds and joules of the devices."""
+    values = {"cpu_hz": devices.clocks, "switched_capacitance": devices.switched_capacitance}
+    # Copies of a network state the values that it has.
+    stated = {"cpu_hz": cpu_hz, "switched_capacitance": switched_capacitance}
+    for name, value in stated.items():
+        if value is not None and not np.array_equal(value, values[name].whole()):
+            raise ValueError(f"{name} conflicts with devices, which replace it: omit it.")
+    if cycles_per_step != STEP_CYCLES:
+        raise ValueError(
+            f"cycles_per_step is {cycles_per_step:g} and conflicts with devices, whose steps take "
+            "measured seconds: omit it."
+        )
+    return dict(values)

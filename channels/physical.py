@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Self
 
@@ -13,6 +14,7 @@ from channels.arrays import FloatArray, IntArray
 from channels.by_client import ByClientField
 from channels.cells import ClientsByCell, read_only
 from channels.decibels import LARGEST_DB, THERMAL_DBM_PER_HZ, noise_power_dbm
+from channels.devices import STEP_CYCLES, Devices, DeviceTable, some
 from channels.fading import Fading
 from channels.interference import Interference, InterferenceWatts, Watts
 from channels.network_values import DEFAULT_DBM, DEFAULT_POWER_W, network_values
@@ -47,6 +49,7 @@ class PhysicalNetwork(ClientsByCell):
     placement: Placement | None
     cycles_per_step: float
     part: IntArray | None
+    devices: Devices | None
     # An SNR that a caller gave is kept, with its noise, so that no rounding changes it.
     _noise_dbm: FloatArray
     """Noise powers [cells] in dBm, with which ``_snr_db`` holds."""
@@ -65,7 +68,7 @@ class PhysicalNetwork(ClientsByCell):
         self,
         cell_of: ArrayLike,
         *,
-        cpu_hz: ArrayLike,
+        cpu_hz: ArrayLike | None = None,
         gain_db: ArrayLike | None = None,
         transmit_power_w: ArrayLike = DEFAULT_POWER_W,
         bandwidth_hz: ArrayLike = 9e6,
@@ -78,8 +81,9 @@ class PhysicalNetwork(ClientsByCell):
         interference_watts: InterferenceWatts = None,
         placement: Placement | None = None,
         cycles_per_step: float = 1e6,
-        switched_capacitance: ArrayLike = 1e-28,
+        switched_capacitance: ArrayLike | None = None,
         part: ArrayLike | None = None,
+        devices: DeviceTable | None = None,
         path_gain_db: ArrayLike = 0.0,
         _snr_db: ArrayLike | None = None,
         _noise_dbm: FloatArray | None = None,
@@ -101,6 +105,7 @@ class PhysicalNetwork(ClientsByCell):
             cycles_per_step=cycles_per_step,
             switched_capacitance=switched_capacitance,
             part=part,
+            devices=devices,
             path_gain_db=path_gain_db,
             _snr_db=_snr_db,
             _noise_dbm=_noise_dbm,
@@ -114,7 +119,7 @@ class PhysicalNetwork(ClientsByCell):
         cls,
         cell_of: ArrayLike,
         *,
-        cpu_hz: ArrayLike,
+        cpu_hz: ArrayLike | None = None,
         snr_db: ArrayLike,
         path_gain_db: ArrayLike = 0.0,
         **others: Any,
@@ -125,7 +130,7 @@ class PhysicalNetwork(ClientsByCell):
 
         Args:
             cell_of: [clients], the cell of each client.
-            cpu_hz: F_i [clients], CPU cycles per second.
+            cpu_hz: F_i [clients], CPU cycles per second; None with ``devices``.
             snr_db: [clients], transmit SNR P / sigma_0^2 at 0.1 W over the whole band and per
                 antenna, in dB, for a channel of mean power 1; within [-300, 300].
             path_gain_db: [clients], mean power of a channel per antenna, in dB; within [-300, 300].
@@ -158,14 +163,17 @@ class PhysicalNetwork(ClientsByCell):
 
     def _repr_html_(self) -> str:
         rows = np.arange(min(self.clients, ROWS))
-        some = self.of(rows if self.part is None else self.part[rows])
+        few = self.of(rows if self.part is None else self.part[rows])
         columns = {
-            "client": cells_of(some.numbers, "d"),
-            "cell": cells_of(some.cell_of, "d"),
-            "mean SNR [dB]": cells_of(some.mean_snr_db, ".1f"),
-            "transmit power [W]": cells_of(some.transmit_power_w, ".3g"),
-            "CPU [GHz]": cells_of(some.cpu_hz, ".3g", 1e9),
+            "client": cells_of(few.numbers, "d"),
+            "cell": cells_of(few.cell_of, "d"),
+            "mean SNR [dB]": cells_of(few.mean_snr_db, ".1f"),
+            "transmit power [W]": cells_of(few.transmit_power_w, ".3g"),
         }
+        if few.devices is None:
+            columns["CPU [GHz]"] = cells_of(few.cpu_hz, ".3g", 1e9)
+        else:
+            columns["device"] = [few.devices.table[row].name for row in few.devices.of]
         return html_table(repr(self)[1:-1], columns, self.clients)
 
     @property
@@ -207,6 +215,66 @@ class PhysicalNetwork(ClientsByCell):
         """Mean received SNR per antenna in the whole band of the cell [clients], in dB."""
         return read_only(self.snr_db + self.path_gain_db)
 
+    @property
+    def battery_joules(self) -> FloatArray | None:
+        """Energy of each client's full battery [clients], inf on mains; None without batteries.
+
+        It is the column ``battery_joules`` of the network's devices.
+        """
+        if self.devices is None:
+            return None
+        values = self.devices.by_client("battery_joules")
+        return None if values is None else read_only(np.nan_to_num(values.whole(), nan=np.inf))
+
+    def sending_watts(self, power: ArrayLike = 1.0) -> FloatArray:
+        """Watts that each client draws while it sends, [..., clients].
+
+        Args:
+            power: [..., clients], fraction of its maximum power that it radiates on average. A
+                device with ``transmit_watts`` draws these at any power.
+        """
+        radiated = np.asarray(power) * self.transmit_power_w
+        drawn = None if self.devices is None else self.devices.by_client("transmit_watts")
+        if drawn is None:
+            return np.asarray(radiated)
+        watts = drawn.whole()
+        return np.where(np.isnan(watts), radiated, watts)
+
+    def at_step(self, samples: float, flops: Sequence[float] | None = None) -> Self:
+        """This network for steps of another model or batch size; of use with devices only.
+
+        Args:
+            samples: samples of a step.
+            flops: FLOPs of a step of the full model in fully connected layers, in convolutions and
+                in the rest; None for those of ``devices``.
+        """
+        if self.devices is None:
+            return self
+        return self.with_devices(self.devices.at_step(samples, flops))
+
+    @checked()
+    def with_devices(self, devices: DeviceTable) -> Self:
+        """This network with devices in place of clocks.
+
+        Args:
+            devices: see :class:`Network`.
+        """
+        values: dict[str, Any] = {"cpu_hz": None, "switched_capacitance": None, "devices": devices}
+        return replace(self, cycles_per_step=STEP_CYCLES, **values)
+
+    def check_clocks(self) -> None:
+        """Raise unless clients have clocks that a solver can choose, with energy kappa f^2.
+
+        Raises:
+            ValueError: the network has devices, whose joules are measured.
+        """
+        if self.devices is not None:
+            raise ValueError(
+                "the network has devices with measured joules, and this solver chooses clocks at "
+                "kappa f^2 joules per cycle: give cpu_hz in place of devices, or choose a solver "
+                "of bands alone."
+            )
+
     def of(self, clients: ArrayLike) -> Self:
         """The sub-network of the given clients; the cost of a draw is proportional to its size.
 
@@ -231,9 +299,12 @@ class PhysicalNetwork(ClientsByCell):
             )
         if len(numbers) == self.clients:
             return self
-        return replace(
-            self, part=numbers, **{name: vars(self)[name].at(rows) for name in BY_CLIENT}
-        )
+        return replace(self, part=numbers, **self._of_rows(rows))
+
+    def _of_rows(self, rows: IntArray) -> dict[str, Any]:
+        """Values of some clients by field."""
+        by_client = {name: vars(self)[name].at(rows) for name in BY_CLIENT}
+        return by_client | {"devices": some(self.devices, rows)}
 
     def regrouped(self, rows: IntArray, cells: IntArray, sizes: IntArray) -> Self:
         """A network whose cells are groups of clients of this one, without interference.
@@ -246,7 +317,7 @@ class PhysicalNetwork(ClientsByCell):
             cells: [groups], the cell of each group's clients.
             sizes: [groups], number of clients of each group.
         """
-        by_client = {name: vars(self)[name].at(rows) for name in BY_CLIENT}
+        by_client = self._of_rows(rows)
         by_client["cell_of"] = np.repeat(np.arange(len(cells)), sizes)
         by_cell: dict[str, Any] = {"_noise_dbm": self._noise_dbm[cells]}
         return replace(

@@ -13,6 +13,7 @@ from channels.arguments import checked
 from channels.arrays import BoolArray, FloatArray, IntArray
 from channels.association import PLACED, Association, cells_of
 from channels.decibels import gains_in_range
+from channels.devices import devices_of
 from channels.doppler import check_block_seconds
 from channels.interference import ActiveInterference, Interference
 from channels.layouts import Layout, Positions
@@ -40,7 +41,7 @@ def placed_network(
     cells: int | None = None,
     clients: int | None = None,
     stream: Stream,
-    cpu_hz: ArrayLike,
+    cpu_hz: ArrayLike | None = None,
     antenna_gain_db: float = 0.0,
     reuse_factor: int | None = None,
     interferers: Interferers = "one",
@@ -82,8 +83,9 @@ def placed_network(
         cells: number of cells; None if the layout has its own, as positions have.
         clients: total number of clients; None if the layout has its own, as positions have.
         stream: randomness of positions, lines of sight and shadowing.
-        cpu_hz: [clients], CPU cycles per second. Like all values of clients, it is in the order in
-            which the layout's clients were given; the network sorts clients by cell.
+        cpu_hz: [clients], CPU cycles per second; None with ``devices``. Like all values of clients,
+            it is in the order in which the layout's clients were given; the network sorts clients
+            by cell.
         antenna_gain_db: gain of the antenna elements of both ends together, within [-60, 60] dB.
         reuse_factor: number of bands that are reused over the cells, each of ``bandwidth_hz``;
             cells of the same band interfere, see :class:`Interference`. 1 if all cells share one
@@ -189,6 +191,8 @@ def sorted_by_cell(name: str, value: Any, order: IntArray | None) -> Any:
         value: its value; values of clients are in the order in which these were given.
         order: [clients], place of each client of the network in that order; None if it is the same.
     """
+    if order is not None and name == "devices" and value is not None:
+        return devices_of(value, len(order)).at(order)
     if order is None or name not in BY_CLIENT or np.shape(value) != order.shape:
         return value
     return np.asarray(value)[order]

@@ -17,6 +17,7 @@ import numpy as np
 from channels.arguments import unknown_keyword
 from channels.arrays import FloatArray
 from channels.decibels import watts_to_dbm
+from channels.devices import Devices
 from channels.network import ChannelDraw, Network
 from channels.notes import Notes, is_outside
 from channels.recorded import Recorded
@@ -67,7 +68,9 @@ def network_notes(network: Network, *, radio: bool = True, computes: bool = True
     notes: list[str] = []
     if radio:
         notes += [*_band("bandwidth_hz", network.bandwidth_hz)]
-    if computes:
+    if computes and network.devices is not None:
+        notes += _measured(network.devices)
+    elif computes:
         notes += _clock("cpu_hz", network.cpu_hz)
         notes += _computing("switched_capacitance", network.switched_capacitance, network.cpu_hz)
     if radio:
@@ -142,6 +145,25 @@ def _band(name: str, values: FloatArray) -> Iterator[str]:
     least = float(np.min(values, initial=np.inf))
     if least < LEAST_BANDWIDTH_HZ:
         yield f"{name} is {least:g} Hz: for {least:g} MHz, give {least * 1e6:.3g}."
+
+
+def _measured(devices: Devices) -> Iterator[str]:
+    seconds = float(devices.step_seconds.max())
+    if seconds > MOST_STEP_SECONDS:
+        yield (
+            f"a step takes up to {seconds:.3g} s on the devices: for milliseconds, divide "
+            "seconds_per_sample by 1000."
+        )
+    bare = [row.name for row in devices.table if row.watts is None]
+    if bare:
+        yield (
+            f"device {bare[0]!r} states no watts or joules_per_sample"
+            f"{f', nor do {len(bare) - 1} others' if len(bare) > 1 else ''}: its training costs no "
+            "energy."
+        )
+    watts = float(devices.watts.max())
+    if watts > MOST_COMPUTE_W:
+        yield f"a device takes {watts:.3g} W while it trains: give watts, not milliwatts."
 
 
 def _clock(name: str, values: FloatArray) -> Iterator[str]:

@@ -42,7 +42,7 @@ def from_sionna(
     tau: ArrayLike | None = None,
     *,
     h: ArrayLike | None = None,
-    cpu_hz: ArrayLike,
+    cpu_hz: ArrayLike | None = None,
     direction: Direction = "uplink",
     frequency_hz: float = 0.0,
     subcarrier: int | None = None,
@@ -95,8 +95,8 @@ def from_sionna(
         tau: [batch, rx, tx, paths] or [batch, rx, rx_ant, tx, tx_ant, paths], delays in seconds; it
             may be omitted at the carrier.
         h: [batch, rx, rx_ant, tx, tx_ant, symbols, subcarriers] complex, in place of both.
-        cpu_hz: [clients], CPU cycles per second. Like all values of clients, it is in Sionna's
-            order.
+        cpu_hz: [clients], CPU cycles per second; None with ``devices``. Like all values of clients,
+            it is in Sionna's order.
         direction: who sends in Sionna's arrays: ``uplink`` if clients do, else ``downlink``.
         frequency_hz: with ``a``, offset from the carrier in hertz.
         subcarrier: with ``h``, index of the subcarrier; None for the middle one, at the carrier.

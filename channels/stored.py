@@ -11,6 +11,7 @@ from typing import IO, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from channels.devices import Device, Devices
 from channels.doppler import Doppler
 from channels.fading import Fading, Rayleigh, Rician
 from channels.interference import ActiveInterference, Interference
@@ -118,6 +119,10 @@ def network_arrays(network: Network) -> Arrays:
             settings[name] = _fading_settings(value)
             if isinstance(value, Recorded):
                 arrays |= {"fading.h": value.h, "fading.gain_db": value.gain_db}
+        elif name == "devices":
+            if value is not None:  # files of networks with clocks stay as they were
+                arrays["devices.of"] = value.of
+                settings[name] = _devices_settings(value)
         elif name in PARTS and value is not None:
             settings[name] = {ACTIVE: True} if isinstance(value, ActiveInterference) else {}
             for key in _names(PARTS[name]):
@@ -139,6 +144,9 @@ def network_of(arrays: Arrays) -> Network:
     for name, value in settings.items():
         if name == "fading":
             values[name] = _fading(value, arrays)
+        elif name == "devices":
+            table = [Device(**row) for row in value["table"]]
+            values[name] = Devices(table, arrays["devices.of"], value["samples"], value["flops"])
         elif name in PARTS and value is not None:
             gain_fields = {
                 key.partition(".")[2]: array
@@ -171,6 +179,15 @@ def _put(name: str, value: Any, settings: dict[str, Any], arrays: Arrays, key: s
         settings[key] = [float(value.real), float(value.imag)]
     else:
         settings[key] = value.item() if isinstance(value, np.generic) else value
+
+
+def _devices_settings(devices: Devices) -> dict[str, Any]:
+    defaults = {entry.name: entry.default for entry in fields(Device)}
+    table = [
+        {name: value for name, value in vars(row).items() if value != defaults[name]}
+        for row in devices.table
+    ]
+    return {"table": table, "samples": devices.samples, "flops": devices.flops}
 
 
 def _fading_settings(fading: Fading) -> dict[str, Any]:

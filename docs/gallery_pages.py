@@ -17,6 +17,7 @@ ORDER = [
     "rates",
     "bands_timeline",
     "energy_deadline",
+    "devices",
     "mask_sizes",
     "beamforming_bound",
     "aircomp_error",

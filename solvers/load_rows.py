@@ -89,6 +89,8 @@ def load_arrays(names: list[str], load: Load, draw: ChannelDraw) -> dict[str, An
                 "by an access, e.g. solvers.EnergyWithinDeadline."
             )
     network = draw.network
+    if "kappa" in names:
+        network.check_clocks()
     arrays = {name: _ARRAYS[name](load, draw) for name in names if name in _ARRAYS}
     rows = {name: cell_rows(network, values) for name, values in arrays.items()}
     return rows | {"bandwidth_hz": network.bandwidth_hz}

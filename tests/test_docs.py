@@ -261,11 +261,13 @@ def test_the_examples_of_the_radio_run(tmp_path, monkeypatch, capsys):
     assert "12.3 instead of 2.3 J per client" in text
 
 
-def test_the_example_of_devices_runs(tmp_path, monkeypatch, capsys):
+def test_the_examples_of_devices_run(tmp_path, monkeypatch, capsys):
     """Devices use the joules that were measured: the page asserts it."""
     monkeypatch.chdir(tmp_path)
-    run_blocks(blocks(GUIDES / "devices.md"))
-    assert "1.80 J for the client" in capsys.readouterr().out
+    run_blocks(blocks(GUIDES / "devices-and-energy.md"))
+    printed = capsys.readouterr().out
+    assert "1.80 J" in printed
+    assert "0.020 s and 0.128 J per sample" in printed
 
 
 def test_the_example_of_submodels_runs(tmp_path, monkeypatch, capsys):

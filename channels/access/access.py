@@ -128,7 +128,7 @@ def sent(
     seconds = load.ready_seconds(network) + upload_seconds
     # An upload that never ends is not sent.
     airtime = np.where(np.isfinite(airtime_seconds), airtime_seconds, 0.0)
-    joules = load.compute_joules(network) + network.transmit_power_w * airtime
+    joules = load.compute_joules(network) + network.sending_watts() * airtime
     return service(seconds, joules, decision, airtime)
 
 

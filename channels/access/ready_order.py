@@ -52,7 +52,7 @@ class ReadyOrder(Access):
         airtime = np.where(np.isfinite(alone), alone, 0.0)
         ends, places = _in_turn(network, ready, airtime)
         seconds = np.where(airtime > 0, ends, ready + alone)  # alone is 0 or inf if own is 0
-        joules = load.compute_joules(network) + network.transmit_power_w * airtime
+        joules = load.compute_joules(network) + network.sending_watts() * airtime
         return service(seconds, joules, Decision(order=places), airtime)
 
     @checked()

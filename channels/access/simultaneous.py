@@ -69,7 +69,7 @@ class Simultaneous(Access):
                 "number, or [..., clients] for the clients of the draw."
             )
         airtime = load.vectors * load.elements * self._per_element(draw)
-        joules = load.compute_joules(network) + self.power * network.transmit_power_w * airtime
+        joules = load.compute_joules(network) + network.sending_watts(self.power) * airtime
         return service(seconds, joules, self.decision, airtime)
 
     def _per_element(self, draw: ChannelDraw) -> FloatArray:

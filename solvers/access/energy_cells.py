@@ -50,6 +50,7 @@ class EnergyCells:
         load.check_fits(draw)
         draw = draw.in_bands()
         network = draw.network
+        network.check_clocks()
         bits, stuck = heard_bits(load, draw)
         clients = {
             "bits": cell_rows(network, bits),

@@ -47,7 +47,7 @@ class ManyBands(OptimalBands):
             upload = np.where(again, by_client(network, taken), upload)
         bands = np.where(sends, by_client(network, rows), 0.0)
         upload = np.where(sends, upload, 0.0)
-        joules = load.compute_joules(network) + network.transmit_power_w * upload
+        joules = load.compute_joules(network) + network.sending_watts() * upload
         arrived = np.ones(bits.shape, dtype=np.bool_)
         decision = Decision(bands_hz=bands)
         return Service(ready + upload, joules, arrived, decision, airtime_seconds=upload)

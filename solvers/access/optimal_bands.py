@@ -57,7 +57,7 @@ class OptimalBands(DecidedBands):
         # No division by the bands of clients that send nothing.
         bands = np.where(bits > 0, by_client(network, solution.value), 0.0)
         upload = upload_seconds(bits, bands, snr_hz)
-        joules = load.compute_joules(network) + network.transmit_power_w * upload
+        joules = load.compute_joules(network) + network.sending_watts() * upload
         seconds = np.where(stuck, np.inf, ready + upload)
         decision = Decision(bands_hz=bands)
         return Service(seconds, joules, ~stuck, decision, airtime_seconds=upload)

@@ -168,6 +168,7 @@ CLAIMS = {
     "aerial_cell": of_aerial,
     "bands_timeline": of_timeline,
     "energy_deadline": of_energy,
+    "devices": lambda d: np.isclose(d["seconds"], d["cost"]("raspberry-pi-4")[0]),
     "mask_sizes": lambda d: [*np.argsort([c[-1] for c in d["seconds"].values()])] == [2, 1, 0],
     "beamforming_bound": lambda d: (
         np.abs([*d["gap_db"]["default"].values()]).max() < 1e-3

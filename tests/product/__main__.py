@@ -1,6 +1,7 @@
 """``python -m tests.product``: run every combination and write docs/reference/combinations.md."""
 
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 from rich.progress import track
@@ -14,7 +15,9 @@ PAGE = Path(__file__).parents[2] / "docs" / "reference" / "combinations.md"
 def main() -> int:
     """Run all combinations and write the page; returns 1 if a run or a refusal is wrong."""
     every = combinations()
-    every += [c.compressed for c in every if c.refusal() is None]
+    valid = [c for c in every if c.refusal() is None]
+    every += [c.compressed for c in valid]
+    every += [replace(c, devices="mixed") for c in valid]
     every += by_seconds() + by_votes()
     shown = track(every, "combinations", disable=not sys.stderr.isatty())
     bad = [f"{combination}: {found}" for combination in shown if (found := wrong(combination))]

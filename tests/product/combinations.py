@@ -85,6 +85,7 @@ class Combination:
         pilots: whether clients send pilots and hear interference in watts, with a radio channel.
         votes: convention of ``aircomp`` in which clients send signs; None for sums.
         moves: whether clients move, where uploads have common blocks of a radio channel.
+        devices: devices of the clients; None for clocks. Every combination works with each.
     """
 
     algorithm: str
@@ -98,6 +99,7 @@ class Combination:
     pilots: bool = False
     votes: str | None = None
     moves: bool = False
+    devices: str | None = None
 
     def config(self, out: Path | None = None) -> Config:
         """The configuration of a run with two merges.
@@ -110,6 +112,8 @@ class Combination:
         """
         cells = issubclass(algorithm_classes()[self.algorithm], HFedAvg)
         under, blocks = UNDER.get(self.schedule, {}), cells or self.schedule != "buffered"
+        if self.devices is not None:  # which replace the seconds of a step
+            under = under | {"devices": self.devices, "step_seconds": None}
         if cells:  # each cell is a request
             under = {key: value for key, value in under.items() if key != "requests"}
         return Config.from_flags(

@@ -36,7 +36,7 @@ class ClientCosts:
         wait: [blocks, senders], seconds in which a client that has trained waits for its turn.
         send: [blocks, senders], seconds in which it sends.
         compute_joules: [blocks, senders], energy of local training.
-        send_joules: [blocks, senders], energy of sending, pilots included.
+        send_joules: [blocks, senders], energy of sending, pilots and waiting (idle power) included.
         snr_db: [blocks, senders], SNR in the whole band of the cell, all antennas combined.
         bits: [blocks, senders], bits that a client sends, repeats included.
         arrived: [blocks, senders], whether the update arrives.

@@ -80,7 +80,7 @@ def begin_seconds(service: Service, load: Load, network: Network) -> FloatArray:
     # A client that waits for its turn does not transmit yet.
     powers = service.decision.powers_w
     sending = service.joules - _compute_joules(service, load, network)
-    airtime = sending / (network.transmit_power_w if powers is None else powers)
+    airtime = sending / (network.sending_watts() if powers is None else powers)
     return np.asarray(np.maximum(ready, service.seconds - airtime))
 
 
@@ -97,6 +97,31 @@ def training_seconds(load: Load, network: Network, decision: Decision) -> FloatA
     clocks = network.cpu_hz if decision.cpu_hz is None else decision.cpu_hz
     trains = (load.cycles > 0) & (clocks > 0)
     return np.divide(load.cycles, clocks, out=np.zeros(trains.shape), where=trains)
+
+
+def with_waiting(service: Service, load: Load, network: Network) -> Service:
+    """The service with the energy of devices while they wait for the end of the edge round.
+
+    A device with ``idle_watts`` spends them while it neither trains nor sends, until the last
+    client of its cell ends; also while it receives.
+
+    Args:
+        service: the edge rounds.
+        load: what each client does.
+        network: the clients.
+    """
+    watts = None if network.devices is None else network.devices.by_client("idle_watts")
+    if watts is None:
+        return service
+    joins, seconds = takes_part(service, load, network), service.seconds
+    last = network.over_cells(np.maximum, np.where(joins, seconds, 0.0))[..., network.cell_of]
+    training = training_seconds(load, network, service.decision)
+    pilots = load.pilot_symbols / network.bandwidth_hz[network.cell_of]
+    sending = service.airtime_seconds
+    if sending is None:
+        sending = np.maximum(seconds - load.begin_seconds(network) - training, 0.0)
+    waits = np.where(joins, np.maximum(last - pilots - training - sending, 0.0), 0.0)
+    return replace(service, joules=service.joules + np.nan_to_num(watts.whole()) * waits)
 
 
 def delivered(

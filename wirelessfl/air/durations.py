@@ -12,6 +12,7 @@ import numpy as np
 
 from channels import Access, ChannelDraw, Load, Network, Rates, snr_linear
 from channels.arrays import FloatArray, IntArray
+from channels.by_client import ByKind
 from channels.indexed import BLOCK, Draws, exponential
 from channels.streams import Stream
 from wirelessfl.air.traffic import Traffic
@@ -51,7 +52,7 @@ class StepSeconds:
     """
 
     cycles: float
-    cpu_hz: FloatArray
+    cpu_hz: FloatArray | ByKind
 
     def __getitem__(self, client: int) -> float:
         return float(self.cycles / self.cpu_hz[client])
@@ -222,6 +223,18 @@ class Wireless(Delays):
         together = self.uplink.gives == "sum"
         return 0.0 if together else self.pilot_symbols / self._bandwidth_hz
 
+    @cached_property
+    def _watts(self) -> ByKind | None:
+        """Power of training on devices, by client; None without devices."""
+        devices = self.network.devices
+        return None if devices is None else ByKind(devices.watts, devices.of)
+
+    def sending_watts(self, client: int) -> float:
+        """Watts that a client draws while it sends."""
+        if self.network.devices is None:
+            return float(self.network.transmit_power_w[client])
+        return float(self.network.of([client]).sending_watts()[0])
+
     def _down_seconds(self, task: int) -> float:
         if self.downlink_bps is None:
             return 0.0
@@ -280,8 +293,10 @@ class Wireless(Delays):
         """Energy of local steps and pilots in the first ``seconds`` of a request, with download."""
         network, after = self.network, max(seconds - share * self._down_seconds(task), 0.0)
         busy = min(after, share * self._computing(task, client))
-        cycles = busy * network.cpu_hz[client]
         pilots = min(after - busy, self.pilot_seconds(client))
+        if self._watts is not None:
+            return float(busy * self._watts[client] + self.sending_watts(client) * pilots)
+        cycles = busy * network.cpu_hz[client]
         return float(
             network.switched_capacitance[client] * network.cpu_hz[client] ** 2 * cycles
             + network.transmit_power_w[client] * pilots

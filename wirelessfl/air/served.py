@@ -11,7 +11,7 @@ from channels import Access, ChannelDraw, Load, Service
 from channels.arrays import BoolArray, FloatArray
 from channels.streams import Stream
 from solvers import DeadlineMissedError
-from wirelessfl.air.delivery import cut_off, delivered, late_updates
+from wirelessfl.air.delivery import cut_off, delivered, late_updates, with_waiting
 from wirelessfl.air.failures import Failures
 from wirelessfl.air.uplinks.checked import serving
 from wirelessfl.base.errors import ConfigError
@@ -51,10 +51,10 @@ class Served:
         Raises:
             ConfigError: the access cannot serve the load.
         """
-        whole = self.whole
-        if self.cutoff is None:
-            return whole
-        return cut_off(whole, self.load, self.draws.network, self.cutoff)
+        service, network = self.whole, self.draws.network
+        if self.cutoff is not None:
+            service = cut_off(service, self.load, network, self.cutoff)
+        return with_waiting(service, self.load, network)
 
     @property
     def late(self) -> BoolArray | None:

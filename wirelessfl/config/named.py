@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import inspect
 import os
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cache, lru_cache
 from pathlib import Path
 from typing import Annotated, Any
 
 from pydantic import Field
 
-from channels import Network
+from channels import Device, Network, read_devices
+from channels.device_files import named_devices
+from channels.devices import table_of
 from channels.streams import Stream
 from wirelessfl.air.radio import Fading
 from wirelessfl.base.errors import ConfigError
@@ -26,7 +28,7 @@ from wirelessfl.config.sections.network import STEP
 from wirelessfl.config.sections.training import listed
 from wirelessfl.data.files import is_folder_path
 
-OBJECTS = ("algorithm", "local", "network", "augment", *KINDS)
+OBJECTS = ("algorithm", "local", "network", "devices", "augment", *KINDS)
 """Settings that name an object, in a table of their own or in the table of a task."""
 FOLDERS = ("tokenizer", "pretrained")
 """Settings that name a folder if it exists, else something on the hub."""
@@ -51,7 +53,9 @@ def named_files(tables: Mapping[str, Any]) -> Iterator[tuple[str, Path]]:
             (setting in FOLDERS and not is_import_path(value))
             or (setting == "dataset" and is_folder_path(value))
         )
-        if folder or (isinstance(value, Path) and setting not in PLACES):
+        file = isinstance(value, Path) and setting not in PLACES
+        file = file or (setting == "devices" and isinstance(value, str))
+        if folder or file:
             path = expanded(value)
             if os.path.isdir(path) if folder else os.path.exists(path):
                 yield setting, path
@@ -229,6 +233,32 @@ def own_network(path: str, seed: int, *, again: bool = False) -> Network:
             "a channels.Network."
         )
     return (_called.__wrapped__ if again else _called)(imported, path, seed)
+
+
+def own_devices(name: str) -> Sequence[Device]:
+    """The table of devices that a setting names.
+
+    Args:
+        name: a built-in name, the path of a CSV file, or the import path of a list of
+            ``channels.Device``, or of a function that returns one.
+
+    Raises:
+        ConfigError: there is no such name or file, or it gives something else.
+        ValueError: a file is wrong, see ``channels.read_devices``.
+    """
+    if not is_import_path(name):
+        return read_devices(name) if os.path.isfile(name) else named_devices(name)
+    imported = import_path("devices", name)
+    if callable(imported):
+        with calling(f"devices {name!r}", ConfigError):
+            imported = imported()
+    try:
+        return table_of(imported)
+    except TypeError:
+        raise ConfigError(
+            f"devices {name!r} is {described(imported)}: give a list of channels.Device, or a "
+            "function that returns one."
+        ) from None
 
 
 @lru_cache(maxsize=8)  # settings are resolved several times before a run

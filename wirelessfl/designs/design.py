@@ -272,7 +272,8 @@ def design(
     notes(*implausible(settings, first))
     space = Space.of(base, local_steps, edge_rounds, clients, first.clients)
     air = air_way(settings, first) if AIR in names else None
-    search = Search(goal, space, ways(names, goal, air), count)
+    considered = ways(names, goal, air, clocks=first.devices is None)
+    search = Search(goal, space, considered, count)
     snr_db = _air_snr_db(air_snr_db, air, curve)
     trained: dict[str, Pilots] = {}
     if curve is None:

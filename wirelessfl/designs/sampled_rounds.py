@@ -17,6 +17,7 @@ import numpy as np
 from channels import Access, ChannelDraw, Load
 from channels.arrays import FloatArray, IntArray
 from solvers import DeadlineMissedError, OverTheAir
+from wirelessfl.air.delivery import with_waiting
 from wirelessfl.air.participants import Participants
 from wirelessfl.air.plan import Plan
 from wirelessfl.air.round_price import cell_seconds, mean_joules
@@ -298,4 +299,5 @@ def _served(
         ends = np.where(late, MISSED, load.deadline_seconds)
         service = access.serve(replace(load, deadline_seconds=ends), draws)
         service = replace(service, seconds=np.where(late, np.inf, service.seconds))
+    service = with_waiting(service, load, draws.network)
     return np.broadcast_to(service.seconds, shape), np.broadcast_to(service.joules, shape)

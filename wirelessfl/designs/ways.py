@@ -92,8 +92,10 @@ ALL = (
 )
 
 
-def ways(names: Sequence[str], goal: Goal, air: Way | None = None) -> list[Way]:
-    """The uplinks to consider."""
+def ways(
+    names: Sequence[str], goal: Goal, air: Way | None = None, *, clocks: bool = True
+) -> list[Way]:
+    """The uplinks to consider; without ``clocks``, none that decides those of the clients."""
     choices = (*UPLINKS_IN_ROUNDS, AIR)
     for name in names:
         if name not in choices:
@@ -108,7 +110,7 @@ def ways(names: Sequence[str], goal: Goal, air: Way | None = None) -> list[Way]:
         chosen += [DEADLINE] if "ofdma" in names else []
     if air is not None and AIR in names:
         chosen.append(air)
-    return chosen
+    return [way for way in chosen if clocks or not way.decides]
 
 
 def air_way(settings: Config, network: Network) -> Way:

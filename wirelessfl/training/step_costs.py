@@ -192,7 +192,13 @@ def _seconds(executor: Executor, job: Job) -> float:
     return time.perf_counter() - start
 
 
-def step_flops(objective: Objective, inputs: Tensor, labels: Tensor, batch_size: int) -> int:
+LINEAR = (torch.ops.aten.mm, torch.ops.aten.addmm)
+CONVOLUTIONS = (torch.ops.aten.convolution, torch.ops.aten.convolution_backward)
+
+
+def step_flops(
+    objective: Objective, inputs: Tensor, labels: Tensor, batch_size: int
+) -> tuple[int, int, int]:
     """FLOPs of one mini-batch step of the full model: forward, backward and update.
 
     The step runs on a batch of real samples under torch's counter (``torch.utils.flop_counter``).
@@ -209,6 +215,9 @@ def step_flops(objective: Objective, inputs: Tensor, labels: Tensor, batch_size:
         inputs: [samples, ...], training samples on the model's device.
         labels: [samples], their labels.
         batch_size: samples per step; if there are fewer samples, some are repeated.
+
+    Returns:
+        FLOPs in fully connected layers, in convolutions, and in the rest, such as attention.
     """
     rows = torch.arange(batch_size, device=labels.device) % len(labels)
     weight = torch.full((batch_size,), 1.0 / batch_size, device=labels.device)
@@ -219,7 +228,8 @@ def step_flops(objective: Objective, inputs: Tensor, labels: Tensor, batch_size:
     counter = _Counter()
     with kept_generators(), counter, _Products():
         objective.gradients(params, batch)
-    return counter.flops
+    linear, conv, other = counter.flops
+    return linear, conv, other
 
 
 class _Counter(TorchDispatchMode):
@@ -230,7 +240,7 @@ class _Counter(TorchDispatchMode):
 
     def __init__(self) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
-        self.flops = 0
+        self.flops = [0, 0, 0]
 
     def __torch_dispatch__(
         self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: Any = None
@@ -241,8 +251,10 @@ class _Counter(TorchDispatchMode):
         if parts is not NotImplemented:
             return parts
         out = func(*args, **kwargs)
-        formula = flop_registry.get(func._overloadpacket)
-        self.flops += 0 if formula is None else int(formula(*args, **kwargs, out_val=out))
+        packet = func._overloadpacket
+        formula = flop_registry.get(packet)
+        kind = 0 if packet in LINEAR else 1 if packet in CONVOLUTIONS else 2
+        self.flops[kind] += 0 if formula is None else int(formula(*args, **kwargs, out_val=out))
         return out
 
 

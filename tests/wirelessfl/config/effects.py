@@ -70,7 +70,8 @@ SECTIONS: dict[str, Callable[[Run], bool]] = {
     ),
     "block_seconds": lambda run: run["mobility"] is not None,  # else it needs doppler_hz
     **dict.fromkeys(
-        ("cpu_hz", "cycles_per_step", "cycles_per_flop", "switched_capacitance"), computes
+        ("devices", "cpu_hz", "cycles_per_step", "cycles_per_flop", "switched_capacitance"),
+        computes,
     ),
     "downlink_mbps": computes,
     "slowdown": lambda run: cells(run) and computes(run),

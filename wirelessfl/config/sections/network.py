@@ -16,7 +16,7 @@ from channels.decibels import (
 from channels.doppler import LARGEST_HZ, LONGEST_SECONDS
 from wirelessfl.air.radio import COMMON_BLOCKS
 from wirelessfl.air.uplinks.uplink import Coherence
-from wirelessfl.base.import_paths import absolute
+from wirelessfl.base.import_paths import absolute, expanded, has_separator, is_import_path
 from wirelessfl.base.needs import (
     BUILT,
     CELLS,
@@ -84,6 +84,20 @@ IN_TIME = Needs(
     lambda run, owner: owner.doppler_hz is not None or run.settings.mobility is not None,
     "needs doppler_hz or mobility: set one of them",
 )
+
+
+MEASURED = Needs(
+    lambda _, owner: owner.devices is None,
+    "conflicts with devices={owner.devices}, which replaces it: choose one of them",
+)
+
+
+def _named_devices(name: str | None) -> str | None:
+    """The name of devices, with an absolute path if it is a file, see ``absolute``."""
+    if name is None or is_import_path(name):
+        return None if name is None else str(absolute(name))
+    file = expanded(name)
+    return str(file.absolute()) if file.suffix or has_separator(name) else name
 
 
 @frozen
@@ -172,30 +186,35 @@ class NetworkSection(Section):
         le=10**9,
         description="pilot symbols per client and channel block (default: none)",
     )
-    cpu_hz: Annotated[tuple[float, float] | None, BUILT, LINKS, without("step_seconds"), SPEEDS] = (
-        Field(None, description="CPU speeds, Hz (default: 1-2 GHz in slow, 2-4 in fast cells)")
+    devices: Annotated[str | None, BUILT, LINKS, AfterValidator(_named_devices)] = Field(
+        None, description="measured devices: NAME, mixed, FILE or module:f (default: CPUs)"
     )
-    slowdown: Annotated[float, BUILT, CELLS, LINKS] = Field(
+    cpu_hz: Annotated[
+        tuple[float, float] | None, BUILT, LINKS, MEASURED, without("step_seconds"), SPEEDS
+    ] = Field(None, description="CPU speeds, Hz (default: 1-2 GHz in slow, 2-4 in fast cells)")
+    slowdown: Annotated[float, BUILT, CELLS, LINKS, MEASURED] = Field(
         1.0,
         ge=1,
         description="slowdown of CPUs and bandwidth in half the cells",
     )
     cycles_per_step: Annotated[
-        float, BUILT, LINKS, without("step_seconds"), without("cycles_per_flop")
+        float, BUILT, LINKS, MEASURED, without("step_seconds"), without("cycles_per_flop")
     ] = Field(1e6, gt=0, description="CPU cycles per step of the full model")
-    cycles_per_flop: Annotated[float | None, BUILT, LINKS, without("step_seconds")] = Field(
-        None,
-        gt=0,
-        le=1e30,
-        description="CPU cycles per counted FLOP of a full-model step (default: not counted)",
+    cycles_per_flop: Annotated[float | None, BUILT, LINKS, MEASURED, without("step_seconds")] = (
+        Field(
+            None,
+            gt=0,
+            le=1e30,
+            description="CPU cycles per counted FLOP of a full-model step (default: not counted)",
+        )
     )
-    step_seconds: Annotated[float | None, STEP] = Field(
+    step_seconds: Annotated[float | None, STEP, MEASURED] = Field(
         None,
         gt=0,
         le=1e15,
         description="seconds per full-model step (default: CPU cycles / CPU speed)",
     )
-    switched_capacitance: Annotated[float, BUILT, LINKS] = Field(
+    switched_capacitance: Annotated[float, BUILT, LINKS, MEASURED] = Field(
         1e-28, ge=0, le=1, description="kappa: a CPU cycle at f Hz uses kappa f^2 joules"
     )
     availability: Annotated[float, ONE_SERVER, TASK_ROUNDS] = Field(

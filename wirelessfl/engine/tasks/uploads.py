@@ -67,7 +67,7 @@ class UploadBand:
 
     def _joules(self, number: int, ended: EndedUpload) -> float:
         client, _ = self._senders.pop(number)
-        return float(self.wireless.network.transmit_power_w[client] * ended.transmit_seconds)
+        return float(self.wireless.sending_watts(client) * ended.transmit_seconds)
 
     def snapshot(self) -> dict[str, Any]:
         """State as plain numbers and lists."""

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 import channels
-from channels import Network, even_cells, section_vi_c
+from channels import Devices, Network, even_cells, section_vi_c
 from channels.arrays import FloatArray, IntArray
 from channels.association import PLACED, Association
 from channels.number_file import read_numbers
@@ -21,7 +21,7 @@ from channels.validation import RECEIVE_ARRAYS
 from wirelessfl.air.radio import Placed
 from wirelessfl.base.errors import ConfigError
 from wirelessfl.config.choices import Choices
-from wirelessfl.config.named import own_network
+from wirelessfl.config.named import own_devices, own_network
 from wirelessfl.config.sections import NetworkSection
 
 DEFAULT_HZ = 1e9
@@ -54,6 +54,10 @@ def build_network(settings: NetworkSection, stream: Stream, choices: Choices) ->
     slower = np.where(np.arange(cells) < cells // 2, settings.slowdown, 1.0)
     try:
         network = _linked(settings, stream, choices, settings.bandwidth_hz / slower)
+        if settings.devices is not None:
+            table = own_devices(settings.devices)
+            places = stream.child("network", "devices")
+            return network.with_devices(Devices.drawn(table, network.clients, places))
         cpu_hz: Any = _cpu_hz(settings, stream, network.cell_of) / slower[network.cell_of]
         return replace(network, cpu_hz=cpu_hz)
     except ConfigError:

@@ -33,7 +33,7 @@ from wirelessfl.runs.build.computing import step_counts
 from wirelessfl.runs.build.given import NOTHING, GivenObjects
 from wirelessfl.runs.build.network import build_network
 from wirelessfl.runs.build.samples import Loaded, configured_model
-from wirelessfl.runs.build.structure import StepCost, Structure, counted_cost
+from wirelessfl.runs.build.structure import DeviceStep, StepCost, Structure, counted_cost
 from wirelessfl.training.steps import StepCounts
 
 if TYPE_CHECKING:
@@ -126,17 +126,19 @@ class UntrainedModel:
         return replace(Objective.of(self.module), criterion=loss)
 
     @cached_property
-    def step_cost(self) -> StepCost | None:
-        """Counted cost of a full-model step; None unless ``cycles_per_flop`` is set."""
-        if self.config.network.cycles_per_flop is None:
-            return None
-        data = self.data
-        return counted_cost(self.config, self.objective, data.train_inputs, data.train_labels)
+    def step_cost(self) -> StepCost | DeviceStep | None:
+        """Counted cost of a full-model step, see ``counted_cost``."""
+        return counted_cost(
+            self.config,
+            self.network,
+            lambda: (self.objective, self.data.train_inputs, self.data.train_labels),
+        )
 
     @property
     def notes(self) -> list[str]:
         """Messages for the user, one line each."""
-        return [] if self.step_cost is None else [self.step_cost.note]
+        note = None if self.step_cost is None else self.step_cost.note
+        return [] if note is None else [note]
 
     @cached_property
     def structure(self) -> Structure:
@@ -283,7 +285,7 @@ def make_planner(config: Config, network: Network, model: Model) -> Planner:
                 f"{fewest} of {network.clients}: choose 1 to {fewest}."
             )
     if step_cost is not None:
-        network = replace(network, cycles_per_step=step_cost.cycles)
+        network = step_cost.on(network)
     uplink, section, training = config.uplink, config.network, config.training
     failures = config.failures
     select = config.select

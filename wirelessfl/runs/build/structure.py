@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Protocol
 
 import torch
 
+from channels import Network
 from channels.concurrency import cached_property
 from wirelessfl.air.links import PADDING
 from wirelessfl.air.plan import WholeModel
@@ -19,6 +21,9 @@ from wirelessfl.models.submodels.partition import Scheme, partition_of
 
 if TYPE_CHECKING:
     from wirelessfl.training.objective import Objective
+
+    Samples = tuple[Objective, torch.Tensor, torch.Tensor]
+    """A model with its loss, and training samples [samples, ...] with labels [samples]."""
 
 SAMPLES = 8
 """Number of training samples used to validate submodels."""
@@ -165,33 +170,75 @@ class StepCost:
             f"which is cycles_per_step={self.cycles!r}."
         )
 
+    def on(self, network: Network) -> Network:
+        """The network with steps of this cost."""
+        return replace(network, cycles_per_step=self.cycles)
+
+
+@dataclass(frozen=True)
+class DeviceStep:
+    """A mini-batch step of the full model on devices, which have their own seconds and joules.
+
+    Args:
+        batch_size: samples per step.
+        model: class of the model; None if no device needs its FLOPs.
+        flops: counted FLOPs in fully connected layers, in convolutions and in the rest.
+    """
+
+    batch_size: int
+    model: str | None = None
+    flops: tuple[int, int, int] | None = None
+
+    @property
+    def note(self) -> str | None:
+        """The FLOPs as a message for the user."""
+        if self.flops is None:
+            return None
+        linear, conv, other = self.flops
+        return (
+            f"a local step of {self.model} on {self.batch_size} samples takes {sum(self.flops)} "
+            f"FLOPs: {linear} in fully connected layers, {conv} in convolutions, {other} elsewhere."
+        )
+
+    def on(self, network: Network) -> Network:
+        """The network whose devices take such steps."""
+        return network.at_step(self.batch_size, self.flops)
+
 
 def counted_cost(
-    config: Config, objective: Objective, inputs: torch.Tensor, labels: torch.Tensor
-) -> StepCost | None:
-    """The counted cost of a step; None unless ``cycles_per_flop`` is set.
+    config: Config, network: Network, samples: Callable[[], Samples]
+) -> StepCost | DeviceStep | None:
+    """The counted cost of a step; None unless ``cycles_per_flop`` is set, or clients have devices.
 
     A submodel needs cycles in proportion to its parameters, as with ``cycles_per_step``.
 
     Args:
         config: settings of the model.
-        objective: the model and its loss.
-        inputs: [samples, ...], training samples on the model's device.
-        labels: [samples], their labels.
+        network: the clients.
+        samples: what FLOPs are counted with.
 
     Raises:
         ConfigError: torch counts no FLOPs in the model.
     """
     per_flop, batch_size = config.network.cycles_per_flop, config.training.batch_size
-    if per_flop is None:
+    devices = network.devices
+    if devices is None and per_flop is None:
         return None
+    if devices is not None and not devices.need_flops:
+        return DeviceStep(batch_size)
     from wirelessfl.training.step_costs import step_flops  # loads PyTorch
 
+    objective, inputs, labels = samples()
     model = type(objective.module).__name__
-    flops = step_flops(objective, inputs, labels, batch_size)
-    if flops == 0:
+    kinds = step_flops(objective, inputs, labels, batch_size)
+    if sum(kinds) == 0:
+        cause, remedy = f"cycles_per_flop is {per_flop}", "cycles_per_step"
+        if devices is not None:
+            cause, remedy = "devices have flop_per_second", "seconds_per_sample"
         raise ConfigError(
-            f"cycles_per_flop is {per_flop}, but torch counts no FLOPs in model {model}, which has "
-            "no matrix products or convolutions. Give cycles_per_step instead."
+            f"{cause}, but torch counts no FLOPs in model {model}, which has no matrix products or "
+            f"convolutions. Give {remedy} instead."
         )
-    return StepCost(model, batch_size, flops, per_flop * flops)
+    if per_flop is None:
+        return DeviceStep(batch_size, model, kinds)
+    return StepCost(model, batch_size, sum(kinds), per_flop * sum(kinds))

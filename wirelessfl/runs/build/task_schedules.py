@@ -10,6 +10,7 @@ import numpy as np
 
 from channels import Network
 from channels.arrays import FloatArray
+from channels.devices import STEP_CYCLES
 from channels.streams import Stream
 from solvers import allocate_requests
 from wirelessfl.air.delays import Delays, DelayScene, StepSeconds, TaskCosts
@@ -26,7 +27,7 @@ from wirelessfl.engine.tasks.round_times import TaskRoundSettings
 from wirelessfl.engine.tasks.task_rounds import TaskRounds
 from wirelessfl.engine.tasks.uploads import GroupUploads, Transmissions
 from wirelessfl.runs.build.planners import Untrained
-from wirelessfl.runs.build.structure import StepCost
+from wirelessfl.runs.build.structure import DeviceStep, StepCost
 from wirelessfl.training.steps import StepCounts
 
 
@@ -135,7 +136,7 @@ def build_delays(
     network: Network,
     traffic: Sequence[Traffic],
     stream: Stream,
-    step_costs: Sequence[StepCost | None],
+    step_costs: Sequence[StepCost | DeviceStep | None],
     steps: Sequence[StepCounts],
 ) -> Delays:
     """Build the latency model of requests.
@@ -194,9 +195,13 @@ def task_stream(config: Config, name: str, stream: Stream) -> Stream:
 
 
 def _step_seconds(
-    table: Mapping[str, Any], network: Network, cost: StepCost | None
+    table: Mapping[str, Any], network: Network, cost: StepCost | DeviceStep | None
 ) -> FloatArray | StepSeconds:
     """Seconds per step of a task by client, from its counted cost, its table or the network."""
+    if isinstance(cost, DeviceStep):
+        devices = cost.on(network).devices
+        assert devices is not None
+        return StepSeconds(STEP_CYCLES, devices.clocks)
     if cost is not None:
         return StepSeconds(cost.cycles, network.cpu_hz)
     if table.get("step_seconds") is not None:

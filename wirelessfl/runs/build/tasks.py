@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -72,7 +71,7 @@ def build_tasks(
     ]
     costs, steps = [model.step_cost for model in models], [model.steps for model in models]
     if not config.task and costs[0] is not None:
-        network = replace(network, cycles_per_step=costs[0].cycles)
+        network = costs[0].on(network)
     delays = build_delays(config, network, traffic, stream, costs, steps)
     work = "a request" if config.schedule.work == "requests" else "a round"
     learners = [

@@ -42,7 +42,7 @@ from wirelessfl.runs.build.computing import (
 from wirelessfl.runs.build.executors import ModelAndData, build_executor
 from wirelessfl.runs.build.given import GivenObjects
 from wirelessfl.runs.build.samples import Loaded, configured_model
-from wirelessfl.runs.build.structure import StepCost, Structure, counted_cost
+from wirelessfl.runs.build.structure import DeviceStep, StepCost, Structure, counted_cost
 from wirelessfl.runs.build.trainers import check_trainer, trainer_executor
 from wirelessfl.training.batches import Augmentation, BatchSource
 from wirelessfl.training.cohort import Penalty, need_features
@@ -183,7 +183,7 @@ class TrainedModel:
         executor: computes local updates.
         computing: resolved device, workers and threads.
         steps: number of local steps of each client.
-        step_cost: counted cost of a full-model step; None unless ``cycles_per_flop`` is set.
+        step_cost: counted cost of a full-model step, see ``counted_cost``.
         notes: messages for the user, one line each.
         layers: see ``Structure``.
         of_clients: see ``Evaluation``.
@@ -203,7 +203,7 @@ class TrainedModel:
     executor: Executor
     computing: Computing
     steps: StepCounts
-    step_cost: StepCost | None
+    step_cost: StepCost | DeviceStep | None
     notes: list[str]
     layers: tuple[str, ...] | None = None
     of_clients: OfClients | None = None
@@ -349,8 +349,8 @@ def build_model_of(
         notes = []
     if loss_note is not None:
         notes.append(loss_note)
-    step_cost = counted_cost(config, objective, inputs, labels)
-    if step_cost is not None:
+    step_cost = counted_cost(config, network, lambda: (objective, inputs, labels))
+    if step_cost is not None and step_cost.note is not None:
         notes.append(step_cost.note)
     notes += [f"data set {data.name}: {note}" for note in data.notes]
     if users:

@@ -150,8 +150,10 @@ def data_hash(data: Dataset, *split: Any) -> str:
 
 def network_hash(network: Network, stream: Stream) -> str:
     """Hash of a network's values and of a channel draw for some clients."""
-    left_out = {"fading", "interference_watts"}
+    left_out = {"fading", "interference_watts", "devices"}
     plain = [getattr(network, f.name) for f in fields(network) if f.name not in left_out]
+    if network.devices is not None:
+        plain += [network.devices.of, network.devices.table]
     some, stream = network.numbers[:DRAWN], stream.child("fingerprint")
     blocks = range(2 if isinstance(network.fading, Doppler | Moving) else 1)
     draws = [network.draw(stream, block, some) for block in blocks]

@@ -53,7 +53,8 @@ class Entry:
             fading = id(fading)  # type: ignore[assignment]
         links = tuple(getattr(self.config.network, name) for name in LINKS)
         uplink = repr(self.config.uplink)
-        return uplink, links, network.antennas, network.antenna_correlation, fading
+        measured = network.devices is not None
+        return uplink, links, network.antennas, network.antenna_correlation, fading, measured
 
 
 @dataclass(frozen=True, eq=False)
@@ -183,6 +184,7 @@ def _priced(
     first = entries[0]
     config = first.config
     together = config.regime.common_rounds and not any(dependences(config))
+    together = together and first.network.devices is None
     if not (together and type(checked_access(config.uplink)) in CELL_BY_CELL):
         rows_of_networks = [
             _alone(entry, number, rounds, objects, joules=joules)

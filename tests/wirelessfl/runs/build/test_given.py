@@ -52,6 +52,7 @@ REPLACED = {
     "antenna_correlation": 0.0,
     "snr_db": 20.0,
     "cpu_hz": (1e9, 2e9),
+    "devices": "mixed",
     "cycles_per_step": 1e6,
     "cycles_per_flop": 2.0,
     "step_seconds": 0.1,
@@ -66,6 +67,8 @@ REPLACED = {
     "network": f"{__name__}:named",
 }
 """A value of each setting of [network] that a network replaces; the default if there is one."""
+MOVING = ("doppler_hz", "doppler_model", "block_seconds", "pilot_symbols")
+"""Those that need one another, and rounds."""
 
 
 def named():
@@ -121,7 +124,7 @@ def test_task_tables_override_the_cost_of_a_step(tmp_path, toy):
 
 
 def test_every_network_setting_is_listed_as_replaced_or_kept():
-    names = {*REPLACED, *BESIDE, *BESIDE_TASKS, *BESIDE_ROUNDS_OF_TASKS}
+    names = {*REPLACED, *MOVING, *BESIDE, *BESIDE_TASKS, *BESIDE_ROUNDS_OF_TASKS}
     defaults = vars(NetworkSection())
     assert names == defaults.keys()
     for name, default in defaults.items():
