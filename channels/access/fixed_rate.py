@@ -11,12 +11,14 @@ from channels.access.access import Access, sent
 from channels.arguments import check_number, checked
 from channels.arrays import FloatArray
 from channels.loads import Load, Rates, Service
-from channels.network import ChannelDraw
+from channels.network import ChannelDraw, Network
 
 
 @dataclass(frozen=True)
 class FixedRate(Access):
-    """Every client has its own link of the same rate; links use no transmit energy.
+    """Every client has its own link; links use no transmit energy.
+
+    Devices of the network with ``uplink_mbps`` have that rate, all others ``bps``.
 
     >>> import channels
     >>> network = channels.section_vi_c(cells=2, clients=4, stream=channels.Stream(1))
@@ -51,11 +53,20 @@ class FixedRate(Access):
             by_client = np.broadcast_to(per_element, (*per_element.shape[:-1], network.clients))
             total = network.over_cells(np.add, by_client)
             per_element = (total / np.maximum(network.cell_sizes, 1))[..., network.cell_of]
-        upload = per_element * load.elements / self.bps
+        bps = self._rates(network)
+        upload = per_element * load.elements / bps
         shape = np.broadcast_shapes(np.shape(upload), shape)
         transmission = sent(load, draw, np.broadcast_to(upload, shape), np.zeros(shape))
-        busy = load.bits / self.bps  # a link is busy, but uses no transmit energy
+        busy = load.bits / bps  # a link is busy, but uses no transmit energy
         return replace(transmission, airtime_seconds=np.broadcast_to(busy, shape))
+
+    def _rates(self, network: Network) -> float | FloatArray:
+        """Rates of the links [clients], or one for all."""
+        column = None if network.devices is None else network.devices.by_client("uplink_mbps")
+        if column is None:
+            return self.bps
+        mbps = column.whole()
+        return np.where(np.isnan(mbps), self.bps, 1e6 * mbps)
 
     def rates(self, snr: FloatArray, bandwidth_hz: float) -> Rates:
         """See :class:`Access`: independent of other uploads."""

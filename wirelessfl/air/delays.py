@@ -11,6 +11,7 @@ from pydantic import Field
 
 from channels import Network
 from channels.arrays import FloatArray
+from channels.by_client import ByKind
 from channels.streams import Stream
 from wirelessfl.air.durations import (
     PUBLISHED_STEP_SECONDS,
@@ -78,7 +79,7 @@ class DelayScene:
     network: Network
     uplink: Uplink
     tasks: Sequence[TaskCosts]
-    downlink_bps: float | None
+    downlink_bps: float | ByKind | None
     stream: Stream
     pilot_symbols: int = 0
 

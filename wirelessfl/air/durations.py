@@ -15,6 +15,7 @@ from channels.arrays import FloatArray, IntArray
 from channels.by_client import ByKind
 from channels.indexed import BLOCK, Draws, exponential
 from channels.streams import Stream
+from wirelessfl.air.links import at_clients
 from wirelessfl.air.traffic import Traffic
 from wirelessfl.air.uplinks import Uplink
 from wirelessfl.air.uplinks.checked import checked_access, serving
@@ -186,7 +187,7 @@ class Wireless(Delays):
     steps: Sequence[StepCounts]
     step_seconds: Sequence[FloatArray | StepSeconds]
     traffic: Sequence[Traffic]
-    downlink_bps: float | None
+    downlink_bps: float | ByKind | None
     stream: Stream
     pilot_symbols: int = 0
 
@@ -216,7 +217,7 @@ class Wireless(Delays):
 
     def seconds(self, task: int, client: int, number: int) -> float:
         """Seconds from the start of a request to its upload: download and local steps."""
-        return self._down_seconds(task) + self._computing(task, client)
+        return self._down_seconds(task, client) + self._computing(task, client)
 
     def pilot_seconds(self, client: int) -> float:
         """Seconds of the pilots; 0 if clients send together, after the pilots of all of them."""
@@ -235,10 +236,17 @@ class Wireless(Delays):
             return float(self.network.transmit_power_w[client])
         return float(self.network.of([client]).sending_watts()[0])
 
-    def _down_seconds(self, task: int) -> float:
+    def _down_seconds(self, task: int, client: int) -> float:
+        rate = self.downlink_bps
+        if rate is None:
+            return 0.0
+        bps = rate[client] if isinstance(rate, ByKind) else rate
+        return float(self.traffic[task].whole_down / bps)
+
+    def _downs(self, task: int, clients: IntArray) -> float | FloatArray:
         if self.downlink_bps is None:
             return 0.0
-        return self.traffic[task].whole_down / self.downlink_bps
+        return self.traffic[task].whole_down / at_clients(self.downlink_bps, clients)
 
     def mean_seconds(self, task: int, clients: IntArray, shares: FloatArray) -> FloatArray:
         """Download, local steps, and an upload alone over the mean channel; see ``Delays``.
@@ -251,7 +259,7 @@ class Wireless(Delays):
         """
         cost = self.step_seconds[task]
         step = cost.of(clients) if isinstance(cost, StepSeconds) else cost[clients]
-        before = self._down_seconds(task) + self.steps[task].at(clients) * step
+        before = self._downs(task, clients) + self.steps[task].at(clients) * step
         network, traffic = self.network, self.traffic[task]
         lengths = shares * traffic.spec.size
         alone = network.regrouped(
@@ -291,7 +299,7 @@ class Wireless(Delays):
 
     def compute_joules(self, task: int, client: int, seconds: float, share: float = 1.0) -> float:
         """Energy of local steps and pilots in the first ``seconds`` of a request, with download."""
-        network, after = self.network, max(seconds - share * self._down_seconds(task), 0.0)
+        network, after = self.network, max(seconds - share * self._down_seconds(task, client), 0.0)
         busy = min(after, share * self._computing(task, client))
         pilots = min(after - busy, self.pilot_seconds(client))
         if self._watts is not None:

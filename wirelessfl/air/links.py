@@ -11,10 +11,12 @@ import numpy as np
 
 from channels import Access, ChannelDraw, Decision, Load, Network, Service
 from channels.arrays import BoolArray, FloatArray, IntArray
+from channels.by_client import ByKind
 from wirelessfl.air.compression import Compression
 from wirelessfl.air.failures import Failures
 from wirelessfl.air.uplinks import Uplink
 from wirelessfl.air.uplinks.uplink import Coherence
+from wirelessfl.base.errors import ConfigError
 from wirelessfl.training.steps import StepCounts
 
 
@@ -26,7 +28,8 @@ class Links:
         network: cells, clients, channels.
         uplink: how updates cross the air.
         coherence: coherence interval of the channel.
-        downlink_bps: rate from edge server to each client, in bit/s.
+        downlink_bps: rate from edge server to each client, in bit/s; by client on devices with
+            rates of their own.
         backhaul_bps: rate between edge server and cloud in each direction, in bit/s.
         failures: which uploads fail; None for none.
         access: serves rounds in place of the uplink's access, to check them before training.
@@ -36,11 +39,55 @@ class Links:
     network: Network
     uplink: Uplink
     coherence: Coherence = "round"
-    downlink_bps: float | None = None
+    downlink_bps: float | ByKind | None = None
     backhaul_bps: float | None = None
     failures: Failures | None = None
     access: Access | None = None
     pilot_symbols: int = 0
+
+
+def downlink_rates(
+    network: Network, uplink: Uplink, mbps: float | None, *, alone: bool = False
+) -> float | ByKind | None:
+    """Rates to the clients in bit/s: of their devices, configured, or those of the uplink.
+
+    Args:
+        network: the clients.
+        uplink: how updates cross the air.
+        mbps: the configured rate; None for that of devices or of the uplink.
+        alone: whether each client uploads as soon as it is ready.
+
+    Returns:
+        The rates; None or inf if the downlink takes no time.
+
+    Raises:
+        ConfigError: devices have rates, which another setting replaces or the uplink cannot use.
+    """
+    devices = network.devices
+    own = None if devices is None else devices.by_client("uplink_mbps")
+    if own is not None and (uplink.name != "fixed" or alone):
+        reason = (
+            f'uplink "{uplink.title}", whose rates follow from the radio: choose uplink "fixed"'
+        )
+        if uplink.name == "fixed":
+            reason = 'schedule "buffered", whose uploads have one rate: choose schedule "rounds"'
+        raise ConfigError(
+            f"the devices have uplink_mbps, which conflicts with {reason}, or leave it out."
+        )
+    column = None if devices is None else devices.by_client("downlink_mbps")
+    if column is None:
+        return 1e6 * mbps if mbps else uplink.downlink_bps
+    if mbps:
+        raise ConfigError(
+            f"downlink_mbps={mbps:g} conflicts with downlink_mbps of the devices: leave one out."
+        )
+    rest = np.inf if uplink.downlink_bps is None else uplink.downlink_bps
+    return ByKind(np.where(np.isnan(column.kinds), rest, 1e6 * column.kinds), column.of)
+
+
+def at_clients(bps: float | ByKind, clients: IntArray) -> float | FloatArray:
+    """Rates to some clients."""
+    return bps.at(clients) if isinstance(bps, ByKind) else bps
 
 
 PADDING = 0.1

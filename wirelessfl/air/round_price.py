@@ -12,7 +12,13 @@ from channels import Access, ChannelDraw, Load, Network
 from channels.arrays import BoolArray, FloatArray, IntArray
 from channels.streams import Stream
 from wirelessfl.air.delivery import before_failures
-from wirelessfl.air.links import AmongParticipants, Links, TrainingSettings, takes_part
+from wirelessfl.air.links import (
+    AmongParticipants,
+    Links,
+    TrainingSettings,
+    at_clients,
+    takes_part,
+)
 from wirelessfl.air.participants import Participants
 from wirelessfl.air.served import Served
 from wirelessfl.air.traffic import Traffic
@@ -217,7 +223,7 @@ class Pricing:
         """
         start, down = np.zeros(()), self.links.downlink_bps
         if down is not None:
-            start = self.traffic.down_bits(length) / down
+            start = self.traffic.down_bits(length) / at_clients(down, who.clients)
         edge_rounds, deadline = self.settings.edge_rounds, self.links.uplink.deadline_seconds
         # Submodels of nodes cross the backhaul; those of clients are parts of whole models.
         whole = np.full_like(length, self.spec.size)

@@ -10,6 +10,7 @@ import numpy as np
 
 from channels import ChannelDraw, Doppler, Load, Network
 from channels.arrays import FloatArray, IntArray
+from channels.by_client import ByKind
 from channels.moving import Moving
 from channels.streams import Stream
 from wirelessfl.air.batteries import Charges
@@ -355,7 +356,8 @@ class Planner:
 
     def broadcast_seconds(self) -> float:
         """Seconds to send the full model to all clients, outside of rounds."""
-        links = [self.links.downlink_bps]
+        down = self.links.downlink_bps
+        links = [float(down.whole().min()) if isinstance(down, ByKind) else down]
         if self.hierarchical:
             links.append(self.links.backhaul_bps)
         return sum(

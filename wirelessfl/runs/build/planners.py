@@ -13,7 +13,7 @@ from channels.arrays import FloatArray
 from channels.concurrency import cached_property
 from channels.streams import Stream
 from wirelessfl.air.batteries import EnergyLimits
-from wirelessfl.air.links import Links, TrainingSettings
+from wirelessfl.air.links import Links, TrainingSettings, downlink_rates
 from wirelessfl.air.recharge import NoRecharge
 from wirelessfl.algorithms.step_sizes import unchanged
 from wirelessfl.base.errors import ConfigError
@@ -289,14 +289,14 @@ def make_planner(config: Config, network: Network, model: Model) -> Planner:
     uplink, section, training = config.uplink, config.network, config.training
     failures = config.failures
     select = config.select
-    down, back = section.downlink_mbps, section.backhaul_mbps
+    back = section.backhaul_mbps
     return Planner(
         config.algorithm,
         Links(
             network,
             uplink,
             coherence=section.coherence or uplink.coherence,
-            downlink_bps=1e6 * down if down else uplink.downlink_bps,
+            downlink_bps=downlink_rates(network, uplink, section.downlink_mbps),
             backhaul_bps=back and 1e6 * back,
             failures=None if failures is None or failures.never else failures,
             pilot_symbols=section.pilot_symbols or 0,

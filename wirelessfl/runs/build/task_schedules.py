@@ -14,6 +14,7 @@ from channels.devices import STEP_CYCLES
 from channels.streams import Stream
 from solvers import allocate_requests
 from wirelessfl.air.delays import Delays, DelayScene, StepSeconds, TaskCosts
+from wirelessfl.air.links import downlink_rates
 from wirelessfl.air.traffic import Traffic
 from wirelessfl.config import Config
 from wirelessfl.engine.events import Scheduler
@@ -152,6 +153,7 @@ def build_delays(
     delays, uplink = config.delays, config.uplink
     assert delays is not None
     down, tasks = config.network.downlink_mbps, config.tasks.values()
+    rate = downlink_rates(network, uplink, down, alone=True)
     costs = [
         TaskCosts(
             task.dataset.name,
@@ -169,7 +171,6 @@ def build_delays(
             strict=True,
         )
     ]
-    rate = 1e6 * down if down else uplink.downlink_bps
     pilots = config.network.pilot_symbols or 0
     return delays.build(DelayScene(network, uplink, costs, rate, stream, pilots))
 

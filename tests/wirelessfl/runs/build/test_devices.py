@@ -168,6 +168,63 @@ def test_plans_and_designs_leave_out_what_decides_clocks():
     assert np.isfinite(design.objective)
 
 
+def unequal():
+    """Two rates up, and two down."""
+    up, down = ({"uplink_mbps": 4.0}, {"downlink_mbps": 2.0})
+    return [replace(TABLE[0], **up), replace(TABLE[1], **down)]
+
+
+def receiving():
+    return [replace(row, downlink_mbps=2.0) for row in TABLE]
+
+
+def test_rates_of_devices_up_and_down():
+    """Each direction has the device's rate, or that of the uplink."""
+    seconds, *_ = last_of(configured(devices=f"{__name__}:unequal", rounds=1))
+    bits = 32 * PARAMETERS
+    phone = STEPS * BATCH * 0.02 + bits / RATE + bits / 4e6
+    board = STEPS * BATCH * 0.1 + bits / 2e6 + bits / RATE
+    assert seconds == pytest.approx(max(phone, board), rel=1e-12)
+
+
+def test_the_capacities_of_fedscale_give_its_durations(tmp_path):
+    """FedScale: 3 x batch x steps x computation / 1000 s, and both sizes over communication."""
+    rows = ["client_id,computation,communication"]
+    rows += [f"{client},{20 + client},{500 + 100 * client}" for client in range(8)]
+    (tmp_path / "capacity.csv").write_text("\n".join(rows))
+    seconds, *_ = last_of(configured(devices=str(tmp_path / "capacity.csv"), rounds=1))
+    kbit = 32 * PARAMETERS / 1000
+    durations = [
+        3 * BATCH * STEPS * (20 + client) / 1000 + 2 * kbit / (500 + 100 * client)
+        for client in range(8)
+    ]
+    assert seconds == pytest.approx(max(durations), rel=1e-12)
+
+
+@pytest.mark.parametrize("algorithm", ["fedavg", "fedast"])
+def test_downloads_take_the_rates_of_devices(algorithm, tmp_path):
+    own = {"requests": 1, "buffer": 1, "rounds": 1} if algorithm == "fedast" else {"rounds": 1}
+    own |= {"uplink": "tdma", "rate_mbps": None, "snr_db": 200.0}  # uploads take microseconds
+    table, plain = (
+        last_of(configured(algorithm, devices=f"{__name__}:{name}", **own))[0]
+        for name in ("receiving", "table")
+    )
+    assert table - plain == pytest.approx(32 * PARAMETERS / 2e6, rel=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("name", "settings", "message"),
+    [
+        ("unequal", {"uplink": "tdma", "rate_mbps": None}, 'choose uplink "fixed"'),
+        ("unequal", {"algorithm": "fedbuff", "buffer": 2}, 'choose schedule "rounds"'),
+        ("receiving", {"downlink_mbps": 3.0}, "downlink_mbps=3 conflicts with"),
+    ],
+)
+def test_rates_that_do_not_fit(name, settings, message):
+    with pytest.raises(ConfigError, match=message):
+        wirelessfl.price(configured(devices=f"{__name__}:{name}", **settings))
+
+
 @pytest.mark.parametrize(
     "settings",
     [
