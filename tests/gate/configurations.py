@@ -142,6 +142,42 @@ PLACES = {
     "disc-tr36814": one("fedavg", layout="disc", path_loss="tr36814", uplink="aircomp"),
     "disc-umi": one("fedavg", layout="disc", path_loss="umi", line_of_sight="random"),
     "recorded": one("hfedavg", cells=2, files=given.channels, noise_figure_db=9.0),
+    "moving-jakes": one(
+        "fedavg", layout="disc", mobility="waypoint", speed_kmh=(30.0, 90.0),
+        speed_doppler="jakes", block_seconds=0.5,
+    ),
+    "moving-ar1": one(
+        "hfedavg", cells=2, layout="disc", mobility="waypoint", speed_doppler="ar1",
+        uplink="ofdma", reuse_factor=1, interferers="one",
+    ),
+    "moving-slowly": one(
+        "fedavg", layout="disc", path_loss="uma-av", mobility="waypoint", speed_doppler="none"
+    ),
+    "moving-trace": one(
+        "fedavg", layout="disc", mobility="trace", files=given.ways, doppler_hz=5.0,
+        doppler_model="ar1",
+    ),
+    "doppler-jakes": one("fedavg", doppler_hz=20.0, doppler_model="jakes", pilot_symbols=4),
+    "rates-mcs": one("hfedavg", cells=2, rates="mcs"),
+    "rates-shannon": one("fedavg", rates="shannon", interference_watts=1e-13),
+    "interferers-active": one(
+        "hfedavg", cells=3, layout="hexagonal", reuse_factor=1, interferers="active",
+        association="strongest",
+    ),
+    "association-placed": one("hfedavg", cells=2, layout="hexagonal", association="placed"),
+    "association-nearest": one("hfedavg", cells=2, layout="hexagonal", association="nearest"),
+    "association-fastest": one("hfedavg", cells=2, layout="hexagonal", association="fastest"),
+    **{
+        f"air-to-ground-{where}": one(
+            "fedavg", layout="disc", path_loss="air-to-ground", surroundings=where
+        )
+        for where in ("suburban", "urban", "dense-urban", "highrise")
+    },
+    "devices": one("fedavg", devices="mixed", uplink="fixed"),
+    "votes": one("fedavg", uplink="aircomp", convention="majority"),
+    "votes-late": one(
+        "hfedavg", cells=2, uplink="aircomp", convention="one-bit", time_offset=0.2
+    ),
     "own-network": one("hfedavg", network="tests.gate.given:network_of"),
 }  # fmt: skip
 

@@ -197,6 +197,15 @@ def positions(folder: Path) -> dict[str, Any]:
     return {"layout_file": file}
 
 
+def ways(folder: Path) -> dict[str, Any]:
+    """A file with the positions of eight clients in three rounds."""
+    lines = ["client,round,x_m,y_m"]
+    lines += [f"{c},{r},{20 + 9 * c + 30 * r},{15 * c - 40}" for c in range(8) for r in (1, 2, 4)]
+    file = folder / "ways.csv"
+    file.write_text("\n".join(lines) + "\n")
+    return {"positions": file}
+
+
 def channels(folder: Path) -> dict[str, Any]:
     """A file with four blocks of recorded channels of eight clients and two antennas."""
     parts = Stream(7, ("channels",)).generator().standard_normal((4, 8, 2, 2))

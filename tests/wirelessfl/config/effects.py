@@ -87,6 +87,7 @@ SECTIONS: dict[str, Callable[[Run], bool]] = {
     "sessions": lambda run: run["schedule"] == "rounds",
     "tested_labels": lambda run: run["sessions"] is not None,
     "server_momentum": lambda run: run["sessions"] is not None and run["algorithm"] in MEMORY,
+    "on_empty": lambda run: run["recharge"] is not None,  # with a battery
     "patience": lambda run: not run["sessions"],
     "client_joules": lambda run: run["schedule"] == "rounds",
     **dict.fromkeys(
@@ -102,7 +103,7 @@ SECTIONS: dict[str, Callable[[Run], bool]] = {
 }
 """Conditions under which flags of sections have an effect; all others always have one."""
 ALONE_WITHOUT_EFFECT = (
-    *("eval_first", "stop_at_target", "min_delta", "on_empty"),
+    *("eval_first", "stop_at_target", "min_delta"),
     *("availability_unit", "availability_period"),
     *("option", "floor", "fixed_buffer", "spread_updates", "period"),  # need several tasks
     *("shared_labels", "late", "history_keep", "coverage_of"),

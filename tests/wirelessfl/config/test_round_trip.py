@@ -134,6 +134,8 @@ def other_value(owner: type[Choice], name: str) -> Any:
         return next(value for value in get_args(kind) if value != default)
     if kind is bool:
         return not default
+    if isinstance(default, tuple):
+        return tuple(2 * value for value in default)
     if name.endswith("height_m"):
         return default * 1.25
     return default + 1 if kind is int else (default / 2 or 0.25)
