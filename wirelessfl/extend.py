@@ -84,6 +84,7 @@ Uplinks: how updates cross the air
     Failures          probability: uploads that fail
     Failing           probability: the same, with --on-failure
     Compression       compress, bits: of uploads and of the downlink
+    Recharge          joules: what batteries gain between two times
 
 Channels and time
     LayoutModel       build
@@ -178,6 +179,7 @@ from wirelessfl.air.radio import LayoutModel as LayoutModel
 from wirelessfl.air.radio import MobilityModel as MobilityModel
 from wirelessfl.air.radio import PathLossModel as PathLossModel
 from wirelessfl.air.radio import Placed as Placed
+from wirelessfl.air.recharge import Recharge as Recharge
 from wirelessfl.air.uplinks.tdma import Tdma as Tdma
 from wirelessfl.air.uplinks.uplink import Reception as Reception
 from wirelessfl.air.uplinks.uplink import Transmission as Transmission

@@ -151,7 +151,8 @@ ELEMENTWISE = {
     "distance_m", "gain", "noise_power_dbm bandwidth_hz", "optimize_beamformer scales",
     "optimize_widths_and_bands bandwidth_hz", "rate_bps bandwidth_hz",
     "select_clients bandwidth_hz", "optimize_mask_sizes seconds_per_unit", "power_dbm", "power_w",
-    "Simultaneous power", "snr", "snr_linear snr_db",
+    "Simultaneous power", "snr", "snr_linear snr_db", "water_filling bandwidth",
+    "water_filling gain_per_noise", "water_filling power",
 }  # fmt: skip
 """Arguments with any number of leading axes."""
 OWN_LENGTH = {

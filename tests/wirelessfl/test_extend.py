@@ -59,7 +59,7 @@ def test_every_kind_has_its_base_class_and_classes_are_those_of_other_public_mod
 
 def test_help_lists_every_name_and_nothing_else():
     lines = pydoc.plain(pydoc.render_doc(extend)).splitlines()
-    assert len(lines) <= 165
+    assert len(lines) <= 175
     page = (extend.__doc__ or "").partition("Algorithms: ")[2]
     entries = re.findall(r"^    (\S.*?)(?:  .*)?$", page, re.MULTILINE)
     listed = [name for entry in entries for name in entry.split(", ")]

@@ -193,8 +193,9 @@ class _Renamed(argparse.Action):
         option_string: str | None = None,
     ) -> None:
         """See ``argparse.Action``."""
-        Notes()(f"{option_string} is now --{self.dest.replace('_', '-')}.")
         setattr(namespace, self.dest, values)
+        note = f"{option_string} is now --{self.dest.replace('_', '-')}."
+        namespace.old_flags = [*getattr(namespace, "old_flags", ()), note]
 
 
 def _add(
@@ -245,6 +246,7 @@ def _tuples(words: str) -> list[tuple[str, ...]]:
 
 def given_flags(arguments: argparse.Namespace) -> dict[str, Any]:
     """The settings that the command line names, without the command's other arguments."""
+    Notes()(*getattr(arguments, "old_flags", ()))
     values = {name: getattr(arguments, name, None) for name in arguments.settings}
     return {name: value for name, value in values.items() if value is not None}
 

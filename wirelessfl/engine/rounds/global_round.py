@@ -150,14 +150,21 @@ class GlobalRound:
             self._reception.add(places, {name: value[rows] for name, value in payloads.items()})
 
     def end(
-        self, error: Mapping[str, float] = MappingProxyType({}), shards: Shards = ALONE
+        self,
+        error: Mapping[str, float] = MappingProxyType({}),
+        shards: Shards = ALONE,
+        reports: Sequence[str] = (),
     ) -> None:
         """End this edge round: each node merges what it has received.
 
         Args:
             error: compression error of what the nodes have sent, see ``sent``.
             shards: the processes that share the clients.
+            reports: numbers that the clients of all processes report.
         """
+        for name in reports if shards.count > 1 else ():
+            numbers = self._reported.setdefault(name, np.zeros(len(self.planned.clients)))
+            shards.sum(torch.from_numpy(numbers))
         heard = slice(None) if self._arrived is None else self._arrived
         reported = {name: numbers[heard] for name, numbers in self._reported.items()}
         weights = reported.pop(WEIGHT, None)
@@ -246,7 +253,7 @@ def train_edge_round(
                 global_round.add(rows[here] - start, some)
     steps_done.add(work.clients, local.steps.at(work.clients))
     for global_round, (_, error) in zip(rounds, sent, strict=True):
-        global_round.end(error, local.shards)
+        global_round.end(error, local.shards, local.reports)
 
 
 def _means(reported: Mapping[str, FloatArray], weights: FloatArray) -> dict[str, float]:

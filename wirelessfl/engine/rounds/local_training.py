@@ -199,6 +199,11 @@ class LocalTraining:
         feedback = self.compression is not None and self.compression.feedback
         return (*rule.client_state, RESIDUAL) if feedback else tuple(rule.client_state)
 
+    @property
+    def reports(self) -> tuple[str, ...]:
+        """Numbers that clients report because their changes are compressed."""
+        return () if self.compression is None else (REPORTED + UPLINK_ERROR,)
+
     def train(
         self,
         rule: ClientRule,

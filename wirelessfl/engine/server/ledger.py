@@ -244,7 +244,8 @@ class Ledger:
             of[f"times_{name}"][some] += 1
         for name, values in (("joules", joules), ("seconds", seconds)):
             if values is not None:
-                of[name][rows] += values
+                with np.errstate(over="ignore"):  # rows say that the sum is infinite
+                    of[name][rows] += values
                 of[f"last_{name}"][rows] = values
 
     def know(self, clients: IntArray, losses: FloatArray) -> None:
