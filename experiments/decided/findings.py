@@ -7,7 +7,7 @@ import statistics
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from experiments.decided import conventions, crossover, energy, oma, selection
+from experiments.decided import conventions, crossover, energy, oma, payloads, selection, votes
 from experiments.decided.uplinks import AIR, BEST, EQUAL, OPTIMAL, SLOTS
 from experiments.evidence import Evidence, by_seed, final
 from wirelessfl.results.archive import StoredRun
@@ -31,6 +31,8 @@ def numbers(hist: Evidence, ours: Evidence) -> dict[str, str]:
         **_participants(ours),
         **_deadlines(costs),
         **_map(places),
+        **_payloads(ours),
+        **_votes(ours),
     }
 
 
@@ -185,6 +187,63 @@ def _map(places: Sequence[crossover.Place]) -> dict[str, str]:
         "one bit, clients": str(max(p.clients for p in faster)),
         "one bit, SNR": f"{min(p.snr_db for p in faster):g}",
         "one bit, places": f"{len(faster)} of {bit.size}",
+    }
+
+
+def _payloads(ours: Evidence) -> dict[str, str]:
+    """What few bits save until the target, and the accuracy that they cost."""
+    results = ours.study("payloads")
+    cases = {payloads.label(case): case for case in results.where()}
+
+    def less_mib(name: str) -> str:
+        costs = (
+            {
+                run.seed: cost_to(run.rows, payloads.TARGET, payloads.TESTS).of("uplink_mib")
+                for run in results.of(cases[label])
+            }
+            for label in ("32 bits", name)
+        )
+        before, after = costs
+        return f"{_mean(before[seed].cost / after[seed].cost for seed in after):.0f}"
+
+    def lost(name: str, than: str = "32 bits") -> str:
+        ends = ({run.seed: final(run) for run in results.of(cases[one])} for one in (than, name))
+        return _points(difference("", *ends, 0.0))
+
+    return {
+        "payloads, 1 bit": less_mib("q = 1"),
+        "payloads, 8 bits": less_mib("q = 8"),
+        "payloads, lost with 1 bit": lost("q = 1"),
+        "payloads, lost with 1 %": lost("k = 0.01"),
+        "payloads, feedback": lost("k = 0.01", "k = 0.01, feedback"),
+        "payloads, lost with signs": lost("sign, feedback"),
+    }
+
+
+def _votes(ours: Evidence) -> dict[str, str]:
+    """Accuracy that signs lose against values, and how many votes are wrong."""
+    results = ours.study("votes")
+    rounds = conventions.last_round(results)
+
+    def lost(name: str, snr: float) -> float:
+        ends = [
+            statistics.mean(conventions.accuracies(results.of(case), rounds))
+            for one in ("physical", name)
+            for case in results.where(convention=one, snr_db=snr)
+        ]
+        return ends[0] - ends[1]
+
+    def wrong(name: str) -> str:
+        (case,) = results.where(convention=name, snr_db=-20.0)
+        return f"{100 * (votes.mean_of(results.of(case), 'air_error_votes') or 0):.0f}"
+
+    signs, high = ("one-bit", "majority"), [-10.0, 0.0, 10.0]
+    return {
+        "votes, most": f"{max(lost(name, snr) for name in signs for snr in high):.1f}",
+        "votes, wrong by energy": wrong("majority"),
+        "votes, wrong": wrong("one-bit"),
+        "votes, majority": f"{lost('majority', -20.0):.1f}",
+        "votes, one-bit": f"{lost('one-bit', -20.0):.1f}",
     }
 
 

@@ -67,15 +67,21 @@ def table(results: Results) -> str:
 
 
 def draw(results: Results) -> Figure:
-    """Accuracy against MiB and seconds; scaled signs are in the table."""
+    """Accuracy against MiB and seconds, of quantisation and of top-k; signs are in the table."""
     cases = [case for case in results.where() if case["uplink_compression"] != "sign"]
-    figure, axes = grid(2, height=3.0)
-    runs = {label(case): results.rows(case) for case in cases}
-    for panel, (field, text) in zip(axes, AXES, strict=True):
-        draw_curves(panel, runs, field, smooth=TESTS)
-        panel.set_xscale("log")
-        panel.set_xlabel(text)
+    figure, axes = grid(4, height=2.4)
+    rows = ("quantisation", axes[:2]), ("top-k", axes[2:])
+    for method, panels in rows:
+        shown = [case for case in cases if case["uplink_compression"] in ("none", method)]
+        runs = {label(case): results.rows(case) for case in shown}
+        for panel, (field, text) in zip(panels, AXES, strict=True):
+            draw_curves(panel, runs, field, smooth=TESTS, floor=0.4)
+            panel.set_xscale("log")
+            panel.set_xlabel(text)
+            panel.get_legend().set_loc("upper left")
     same_limits(axes)
+    for place in (0, 1):
+        same_limits(axes[place::2], x=True, y=False)
     shares = f"{cases[0]['clients_per_round']} of {cases[0]['clients']} clients per round"
-    legend(figure, axes, data_name(cases), seeds_text(results, cases), shares)
+    legend(figure, (), data_name(cases), seeds_text(results, cases), shares)
     return figure
