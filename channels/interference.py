@@ -140,6 +140,17 @@ class ActiveInterference(Interference):
     slots in which they send in turn. A cell of which no client takes part does not interfere. Its
     mean over participants that are drawn uniformly is that of :class:`Interference`.
 
+    >>> import numpy as np
+    >>> import channels
+    >>> heard = channels.ActiveInterference(
+    ...     gain=np.array([[1e-8, 1e-10], [2e-10, 1e-8]]),
+    ...     ends=np.array([1, 2]),
+    ...     band_of=np.array([0, 0]),
+    ...     transmit_power_w=np.array([0.1, 0.2]),
+    ... )
+    >>> (heard.watts_of(np.array([0]), np.ones((1, 2))) * 1e12).round(3).tolist()  # client 0 alone
+    [0.0, 10.0]
+
     Arguments are those of :class:`Interference`.
     """
 

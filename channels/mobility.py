@@ -52,6 +52,10 @@ class Mobility(ABC):
     """A rule by which clients move; a subclass is a frozen dataclass with its settings.
 
     Positions must depend only on the block and the client, so that any block can be drawn alone.
+
+    >>> import channels
+    >>> isinstance(channels.RandomWaypoint(speed_kmh=30.0), channels.Mobility)
+    True
     """
 
     @abstractmethod

@@ -39,7 +39,7 @@ def wrong_vote_probability(
 
     >>> import channels
     >>> probability = channels.wrong_vote_probability(3.0, 1.0, antennas=4)
-    >>> float(round(probability, 4))  # three clients against one, each as strong as the noise
+    >>> round(float(probability), 4)  # three clients against one, each as strong as the noise
     0.1733
 
     Args:
