@@ -74,7 +74,7 @@ EXPLAINED = {
         "allocation round_deadline energy_weight late order"
     ),
     "guides/decisions#a-cut-off-for-late-updates": "cutoff_seconds",
-    "guides/devices#energy-budgets": "client_joules",
+    "guides/devices-and-energy#energy-budgets": "client_joules",
     "guides/submodels#downlink-compression": "compression_bits compression_keep",
 }
 """Sections of pages that explain settings, by the keys of these."""
