@@ -111,8 +111,11 @@ class Delays(ABC):
         return None
 
     @returns(number())
-    def pilot_seconds(self, client: int) -> float:
-        """Seconds of a client's pilots before its upload, whatever the size of its submodel."""
+    def more_seconds(self, task: int, client: int, share: float = 1.0) -> float:
+        """Seconds before an upload that are not proportional to the size of the submodel.
+
+        They are those of pilots, and of scales and indices of a compressed download.
+        """
         return 0.0
 
     @returns(number())
@@ -219,10 +222,23 @@ class Wireless(Delays):
         """Seconds from the start of a request to its upload: download and local steps."""
         return self._down_seconds(task, client) + self._computing(task, client)
 
-    def pilot_seconds(self, client: int) -> float:
+    @cached_property
+    def _pilot_seconds(self) -> float:
         """Seconds of the pilots; 0 if clients send together, after the pilots of all of them."""
         together = self.uplink.gives == "sum"
         return 0.0 if together else self.pilot_symbols / self._bandwidth_hz
+
+    def more_seconds(self, task: int, client: int, share: float = 1.0) -> float:
+        """Seconds of pilots, and of scales and indices of the download; see ``Delays``."""
+        return self._pilot_seconds + self._more_down(task, client, share)
+
+    def _more_down(self, task: int, client: int, share: float) -> float:
+        """Seconds of a download besides the submodel's share of that of the whole model."""
+        traffic = self.traffic[task]
+        if traffic.down is None or share == 1.0:
+            return 0.0
+        whole = self._down_seconds(task, client)
+        return whole * (traffic.down_of(share) / traffic.whole_down - share)
 
     @cached_property
     def _watts(self) -> ByKind | None:
@@ -262,6 +278,10 @@ class Wireless(Delays):
         before = self._downs(task, clients) + self.steps[task].at(clients) * step
         network, traffic = self.network, self.traffic[task]
         lengths = shares * traffic.spec.size
+        more: float | FloatArray = 0.0
+        if traffic.down is not None:
+            parts = traffic.down_bits(lengths) / traffic.whole_down
+            more = self._downs(task, clients) * (parts - shares)
         alone = network.regrouped(
             clients, network.cell_of[clients], np.ones(len(clients), dtype=np.int64)
         )
@@ -270,7 +290,7 @@ class Wireless(Delays):
         load = Load(
             elements=traffic.payloads * lengths,
             jointly=np.full(shares.shape, traffic.payloads * traffic.spec.size),
-            start_seconds=shares * before,
+            start_seconds=shares * before + more,
             pilot_symbols=self.pilot_symbols,
             bits_per_element=traffic.bits_per_element(lengths),
         )
@@ -299,9 +319,10 @@ class Wireless(Delays):
 
     def compute_joules(self, task: int, client: int, seconds: float, share: float = 1.0) -> float:
         """Energy of local steps and pilots in the first ``seconds`` of a request, with download."""
-        network, after = self.network, max(seconds - share * self._down_seconds(task, client), 0.0)
+        network, down = self.network, share * self._down_seconds(task, client)
+        after = max(seconds - down - self._more_down(task, client, share), 0.0)
         busy = min(after, share * self._computing(task, client))
-        pilots = min(after - busy, self.pilot_seconds(client))
+        pilots = min(after - busy, self._pilot_seconds)
         if self._watts is not None:
             return float(busy * self._watts[client] + self.sending_watts(client) * pilots)
         cycles = busy * network.cpu_hz[client]

@@ -123,7 +123,7 @@ class Requests:
         client = self._client(number, task)
         part = share(client)
         seconds = part * self.delays.seconds(task, client, number)
-        seconds += self.delays.pilot_seconds(client)
+        seconds += self.delays.more_seconds(task, client, part)
         lost_after = self.drop_outs.lost_after(number, seconds)
         request = Request(number, task, client, version, self.clock.now, seconds, part, lost_after)
         self.out[number] = request

@@ -130,7 +130,7 @@ def round_times(
         pairs = list(zip(clients.tolist(), trainings.tolist(), strict=True))
         parts = zip(pairs, shares[task].tolist(), strict=True)
         took = [
-            part * delays.seconds(task, client, n) + delays.pilot_seconds(client)
+            part * delays.seconds(task, client, n) + delays.more_seconds(task, client, part)
             for (client, n), part in parts
         ]
         drops = [drop_outs.lost_after(n, s) for (_, n), s in zip(pairs, took, strict=True)]

@@ -1,6 +1,7 @@
 """Uploads that share a band: end times and joules equal those of a fluid-flow reference."""
 
 import math
+from dataclasses import replace
 from types import SimpleNamespace
 
 import numpy as np
@@ -9,7 +10,9 @@ import pytest
 from channels import Network, Rician
 from channels.streams import Stream
 from tests.wirelessfl.engine.schedules.buffered import Silent, traffic_of
+from wirelessfl.air.compression import Quantisation
 from wirelessfl.air.delays import Wireless
+from wirelessfl.air.traffic import Traffic
 from wirelessfl.air.uplinks.ofdma import Ofdma
 from wirelessfl.air.uplinks.tdma import Tdma
 from wirelessfl.engine.assignment import RandomAssignment
@@ -18,6 +21,7 @@ from wirelessfl.engine.schedules import Clock
 from wirelessfl.engine.tasks.requests import Requests
 from wirelessfl.engine.tasks.round_times import TaskRoundSettings
 from wirelessfl.engine.tasks.task_rounds import TaskRounds
+from wirelessfl.models.submodels import ParamSpec
 from wirelessfl.training.steps import StepCounts
 
 BAND_HZ, DOWN_BPS = 2e6, 4e7
@@ -308,3 +312,20 @@ def test_uploads_keep_the_direction_of_their_client():
     numbers = range(40)
     found = [[delays.received_snr(client, number) for client in range(3)] for number in numbers]
     np.testing.assert_allclose(found, network.draws(stream, numbers).gain, rtol=1e-6)
+
+
+def test_downloads_of_submodels_take_the_bits_that_are_counted():
+    """Scales and indices of a compressed download do not shrink with the submodel."""
+    network = Network.from_snr([0] * 2, cpu_hz=1e9, snr_db=0.0)
+    spec = ParamSpec({"w": (300,), "b": (6,)})
+    traffic = Traffic(1, 1, spec, down=Quantisation(2))
+    steps, seconds = [StepCounts(5)], [np.full(2, 0.1)]
+    delays = Wireless(network, Tdma(), steps, seconds, [traffic], 100.0, Stream(8))
+    for share, bits in ((1.0, 2 * 306 + 64), (0.25, 2 * 76 + 64)):
+        took = share * delays.seconds(0, 1, 0) + delays.more_seconds(0, 1, share)
+        assert took == pytest.approx(bits / 100 + share * 0.5)
+        watts = network.switched_capacitance[1] * 1e27
+        assert delays.compute_joules(0, 1, took, share) == pytest.approx(watts * share * 0.5)
+    alone = delays.mean_seconds(0, np.array([1]), np.array([0.25]))
+    without = replace(delays, downlink_bps=None).mean_seconds(0, np.array([1]), np.array([0.25]))
+    assert alone - without == pytest.approx((2 * 76 + 64) / 100)
