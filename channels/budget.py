@@ -242,22 +242,22 @@ def link_budget(
     network = network.network if isinstance(network, ChannelDraw) else network
     cells = network.cell_of
     size = None if bits is None else in_range("bits", bits, ("clients", network.clients), above=0)
-    noise, rise, given = dbm_to_watts(network.noise_dbm), None, None
+    noise, rise, stated_rise = dbm_to_watts(network.noise_dbm), None, None
     if network.interference_watts is not None:
-        given = 1 + mean_of(network.interference_watts, network.cells) / noise
-        noise = noise * given
+        stated_rise = 1 + mean_of(network.interference_watts, network.cells) / noise
+        noise = noise * stated_rise
     if network.interference is not None:
         rise = 1 + network.interference.mean_watts() / noise
     amplitude = 10 ** (network.path_gain_db / 20)
     h = np.repeat(amplitude[:, None], network.antennas, axis=1).astype(np.complex64)
-    draw = ChannelDraw(network, h, rise, given)
+    draw = ChannelDraw(network, h, rise, stated_rise)
     if block is not None:
-        draw, rise, given = block, block.noise_rise, block.given_rise
+        draw, rise, stated_rise = block, block.noise_rise, block.given_rise
     over = None  # I/N
     if rise is not None:
-        over = rise - 1 if given is None else rise * given - 1
-    elif given is not None:
-        over = given - 1
+        over = rise - 1 if stated_rise is None else rise * stated_rise - 1
+    elif stated_rise is not None:
+        over = stated_rise - 1
     # A load that is linear in its bits has the same rate for any number of them.
     load = Load(0.0, (np.ones(network.clients) if size is None else size) / BITS_PER_ELEMENT)
     served = {name: access.seconds(load, draw) for name, access in uplinks.items()}

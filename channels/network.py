@@ -128,18 +128,20 @@ class Network(PhysicalNetwork):
             stream: randomness of the channels.
             index: the block.
         """
-        noise, given = dbm_to_watts(self.noise_dbm), None
+        noise, stated_rise = dbm_to_watts(self.noise_dbm), None
         if self.interference_watts is not None:
-            given = np.asarray(1 + watts_in(self.interference_watts, index, self.cells) / noise)
-            noise = noise * given
+            stated_rise = np.asarray(
+                1 + watts_in(self.interference_watts, index, self.cells) / noise
+            )
+            noise = noise * stated_rise
         if self.interference is None:
-            return None, given
+            return None, stated_rise
         stream = stream.child("interference")
         if isinstance(self.interference, ActiveInterference):
             watts = self.interference.watts_of(self.numbers, self._cross_fading(stream, index))
         else:
             watts = self.interference.watts(stream, index)
-        return np.asarray(1 + watts / noise), given
+        return np.asarray(1 + watts / noise), stated_rise
 
     def _cross_fading(self, stream: Stream, index: int) -> FloatArray:
         """Power gains per antenna, of mean 1, of clients to the receivers of all cells."""

@@ -56,8 +56,8 @@ def _stepped(problem: CellShares, cell_of: IntArray, slowest: int, end: float) -
     if others.size:
         received = shares[None, others, slowest]
         here = problem.load(problem.join(rest[members, None], received), sizes[slowest])
-        given = shares[np.ix_(members, cell_of[others])]
-        there = problem.load(problem.join(rest[others], given), sizes[cell_of[others]])
+        moved = shares[np.ix_(members, cell_of[others])]
+        there = problem.load(problem.join(rest[others], moved), sizes[cell_of[others]])
         load = np.maximum(here, there)
         client, other = np.unravel_index(int(load.argmin()), load.shape)
         if load[client, other] < 1:

@@ -64,8 +64,8 @@ def downlink_rates(
         ConfigError: devices have rates, which another setting replaces or the uplink cannot use.
     """
     devices = network.devices
-    own = None if devices is None else devices.by_client("uplink_mbps")
-    if own is not None and (uplink.name != "fixed" or alone):
+    rates = None if devices is None else devices.by_client("uplink_mbps")
+    if rates is not None and (uplink.name != "fixed" or alone):
         reason = (
             f'uplink "{uplink.title}", whose rates follow from the radio: choose uplink "fixed"'
         )

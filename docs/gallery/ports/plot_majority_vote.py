@@ -2,7 +2,7 @@
 FEELwithSDRs: votes over the air without channel knowledge
 ==========================================================
 
-Can clients train over the air if nobody knows the channels? The settings are those of
+Can clients train over the air without channel estimates? The settings are those of
 alphansahin/Wireless-Federated-Learning-with-Non-coherent-Over-the-Air-Computation, on GitHub
 (Sahin, IEEE GLOBECOM Workshops 2022, arXiv:2209.09954): five radios vote on the sign of each
 gradient by the energy on two subcarriers. With equal labels, votes reach 90 % in about a quarter of

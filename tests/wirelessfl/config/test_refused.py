@@ -211,7 +211,7 @@ REFUSALS: list[tuple[str, dict[str, Any], str]] = [
     ("hist", {"uplink": "aircomp", "beamformer": "random", "beamformer_starts": 3},
      'beamformer_starts=3 conflicts with beamformer="random"'),
     *(("fedavg", MAJORITY | {name: 1},
-       f'{name}=1 conflicts with convention="majority", in which nobody needs to know the')
+       f'{name}=1 conflicts with convention="majority", which needs no channel estimates')
       for name in ("csi_error", "phase_error_deg", "beamformer_starts")),
     ("fedavg", MAJORITY | {"time_offset": 0.5},
      'time_offset=0.5 conflicts with convention="majority", whose energies are computed without'),

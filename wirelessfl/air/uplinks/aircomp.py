@@ -34,9 +34,7 @@ _BACKENDS: dict[str, Callable[[int | None], BeamformerBackend]] = {
 
 INVERTING = ("physical", "published", "one-bit")
 """Conventions in which clients invert their channels."""
-PHASED = beside(
-    "convention", *INVERTING, "mmse", because=", in which nobody needs to know the channels"
-)
+PHASED = beside("convention", *INVERTING, "mmse", because=", which needs no channel estimates")
 """Conventions in which phases matter."""
 
 

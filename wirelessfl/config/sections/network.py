@@ -49,7 +49,7 @@ SPEEDS = Suits(
 )
 ESTIMATES = Needs(
     lambda run, _: getattr(run.settings.uplink, "convention", None) != "majority",
-    'conflicts with convention="majority", in which nobody needs to know the channels: choose '
+    'conflicts with convention="majority", which needs no channel estimates: choose '
     'convention "physical"',
 )
 FEWER = Fits(

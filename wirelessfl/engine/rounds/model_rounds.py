@@ -147,8 +147,8 @@ class ModelRounds(OneModel):
         if len(plan.clients):
             losses = self.learner.learn(plan, entry.broadcast)
             if losses is not None:
-                known = ~np.isnan(losses)
-                self.ledger.know(plan.clients[known], losses[known])
+                reported = ~np.isnan(losses)
+                self.ledger.know(plan.clients[reported], losses[reported])
         self.merged_at, self.delay = self.clock.now, 0.0
         return entry.plan
 
@@ -173,8 +173,8 @@ class ModelRounds(OneModel):
                     losses=self.learner.losses,
                     now=self.clock.now,
                 )
-            except NoClientError as nobody:
-                self._wait(number, nobody)
+            except NoClientError as error:
+                self._wait(number, error)
                 continue
             self._waits = None
             seconds = float(plan.price.seconds.max()) + self.delay
@@ -219,17 +219,17 @@ class ModelRounds(OneModel):
             self._due.append(self._waits)
         return None
 
-    def _wait(self, number: int, nobody: NoClientError) -> None:
+    def _wait(self, number: int, error: NoClientError) -> None:
         """Plan the round when a client is charged or joins; if none ever is, the run ends."""
-        limits, self.ledger.charges = self.planner.participation.energy, nobody.charges
+        limits, self.ledger.charges = self.planner.participation.energy, error.charges
         self._waits, now = number, self.clock.now
         why = self.planner.exhausted(None, self.ledger, now)
-        when = np.inf if limits is None else limits.next_charged(nobody.charges, now)
+        when = np.inf if limits is None else limits.next_charged(error.charges, now)
         if when < np.inf:
             self.clock.at(when, Later())
         elif why is not None or self.availability is None or not self.availability.changes_later:
             if not self.ledger.rounds:
-                raise nobody
+                raise error
             self.ended = why or "no client is available any more"
             self.clock.after(0.0, Exhausted())
 
