@@ -137,8 +137,9 @@ class ActiveInterference(Interference):
 
     Of every other cell with the same band, it is the mean over those of its clients that are drawn
     together with the victims, at their mean gains times a fading of their own: the mean over the
-    slots in which they send in turn. A cell of which no client takes part does not interfere. Its
-    mean over participants that are drawn uniformly is that of :class:`Interference`.
+    slots in which they send in turn. A cell of which no client takes part does not interfere. Where
+    all cells have participants that are drawn uniformly, its mean is that of
+    :class:`Interference`.
 
     >>> import numpy as np
     >>> import channels

@@ -74,7 +74,12 @@ def budget_of(config: Config, upload_mib: float) -> tuple[Network, LinkBudget]:
             "channels.link_budget(network)."
         )
     network = build_network(config.network, Stream(config.run.seed), config)
-    Notes()(*implausible(config, network))
+    notes = Notes()
+    notes(*implausible(config, network))
+    if config.network.pilot_symbols:
+        notes("a link budget does not count the seconds and joules of pilots: see price.")
+    if config.mobility is not None and config.mobility.moves:
+        notes("clients move, and a link budget has their gains in the first block.")
     accesses = accesses_of(config.uplink)
     return network, link_budget(network, bits=upload_mib * BITS_PER_MIB, accesses=accesses)
 

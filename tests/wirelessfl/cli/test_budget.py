@@ -136,3 +136,15 @@ def test_help_lists_only_the_network(capsys):
         assert flag in text
     for flag in ("--lr", "--snr-db", "--dataset"):
         assert flag not in text
+
+
+@pytest.mark.parametrize(
+    ("flags", "note"),
+    [
+        ("--pilot-symbols 8", "does not count the seconds and joules of pilots"),
+        ("--mobility waypoint", "clients move, and a link budget has their gains in the first"),
+    ],
+)
+def test_what_a_budget_leaves_out_is_said(flags, note, capsys):
+    assert main(["budget", "--clients", "4", "--layout", "disc", *flags.split()]) == 0
+    assert note in capsys.readouterr().err
