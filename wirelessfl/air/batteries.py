@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -167,17 +167,27 @@ class EnergyLimits:
         some = charges.of_rows(charges.need <= self.full(charges.clients))
         some = some.of_rows(some.need > self.charge(some, now))
 
-        def charged(until: float) -> bool:
-            return bool((some.need <= self.charge(some, until)).any())
+        def later(then: Charges, until: float) -> Charges | None:
+            """Their charges later; None if one has enough."""
+            joules = self.charge(then, until)
+            if (then.need <= joules).any():
+                return None
+            return replace(then, joules=joules, at=np.full(len(joules), until))
 
-        step = 1e-6
-        while not charged(now + step):
-            step *= 2
-            if not len(some.clients) or step > FARTHEST:
+        # The search goes on from charges that do not suffice, as energy is added up in time.
+        low, high, before = now, now + 1e-6, some
+        while (then := later(before, high)) is not None:
+            if not len(some.clients) or high - now > FARTHEST:
                 return np.inf
-        low, high = now, now + step
+            low, high, before = high, now + 2 * (high - now), then
         while (middle := low + (high - low) / 2) not in (low, high):
-            low, high = (low, middle) if charged(middle) else (middle, high)
+            if (then := later(before, middle)) is None:
+                high = middle
+            else:
+                low, before = middle, then
+        gap = float(np.spacing(high))  # parts add up to the whole but for rounding
+        while later(some, high) is not None:
+            high, gap = high + gap, 2 * gap
         return high
 
     def row(self, clients: int, charges: Charges, now: float) -> dict[str, float]:

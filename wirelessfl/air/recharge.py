@@ -92,6 +92,8 @@ class ConstantRecharge(Recharge):
         return np.asarray(self.recharge_watts * (until - since))
 
 
+LONGEST = 50_000
+"""Most intervals of packets that are drawn at once: a wait of more is refused."""
 MEAN, MOST = 4.0, 40
 """Mean number of packets in an interval that is drawn at once, and the maximum: more have a
 probability below 1e-25."""
@@ -120,7 +122,13 @@ class Harvest(Recharge):
         if not len(clients):
             return total
         chances = _at_most()
-        for number in range(int(since.min() // length), int(until // length) + 1):
+        first, last = int(since.min() // length), int(until // length)
+        if last - first > LONGEST:
+            raise ConfigError(
+                f"clients wait for more than {MEAN * LONGEST:g} packets of packet_joules="
+                f"{self.packet_joules:g}: raise packet_joules, and lower packets_per_second."
+            )
+        for number in range(first, last + 1):
             some = np.flatnonzero((since < (number + 1) * length) & (since < until))
             draws = stream.uniforms(number, clients[some], 1 + 2 * MOST)
             packets = np.searchsorted(chances, draws[:, 0], side="right")[:, None]
@@ -188,7 +196,11 @@ def read_power(path: Path, period: float | None) -> tuple[FloatArray, FloatArray
     what = f"recharge_trace={path}"
     try:
         rows = [row for row in csv.reader(path.read_text(encoding="utf-8-sig").splitlines()) if row]
-        head = [name.strip() for name in rows[0]]
+        head = [name.strip() for name in rows[0]] if rows else []
+        if missing := [name for name in ("seconds", "watts") if name not in head]:
+            raise ValueError(f"there is no column {missing[0]}")
+        if len(rows) == 1:
+            raise ValueError("there are no lines below the header")
         columns = [head.index(name) for name in ("seconds", "watts")]
         table = np.array([[float(row[column]) for column in columns] for row in rows[1:]])
         times, watts = table.reshape(-1, 2).T

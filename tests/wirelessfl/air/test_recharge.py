@@ -72,7 +72,7 @@ def test_traces_that_are_no_traces_are_refused(tmp_path, power):
         ("seconds,watts\n1,x\n", "could not convert"),
         ("a,b\n1,2\n", "seconds"),
         ("seconds,watts\n2,1\n1,1\n", "increasing seconds"),
-        ("", "index"),
+        ("", "there is no column seconds"),
     ):
         power.with_name("bad.csv").write_text(text)
         with pytest.raises(ConfigError, match=why):
@@ -141,3 +141,10 @@ def test_the_first_charged_client_is_waited_for(name):
     assert never.next_charged(charges, 2.0) == np.inf
     stuck = Charges(np.arange(1), np.zeros(1), np.zeros(1), np.array([3.5]))
     assert limits.next_charged(stuck, 2.0) == np.inf
+
+
+def test_a_wait_for_too_many_packets_is_refused():
+    """Otherwise a run would draw them for hours."""
+    harvest = Harvest(packet_joules=1e-9)
+    with pytest.raises(ConfigError, match="wait for more than 200000 packets"):
+        harvest.joules(np.arange(2), np.zeros(2), 1e6, Stream(1))

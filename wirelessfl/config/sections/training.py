@@ -149,7 +149,7 @@ class TrainingSection(Section):
     )
     availability_trace: Annotated[Path | None, ROUNDS, WITHOUT_SESSIONS] = Field(
         None,
-        description="CSV file of when clients are available: client, begin, end (default: always)",
+        description="CSV file of when clients are available: client, join, leave (default: always)",
     )
     availability_unit: Annotated[Literal["seconds", "rounds"], beside("availability_trace")] = (
         Field("seconds", description="unit of the times of availability_trace")
