@@ -314,7 +314,7 @@ def test_the_solver_studies_run_and_draw(tmp_path, monkeypatch, capsys):
         for _, file, code in blocks(page)
         if file
     ]
-    assert len(found) == 16
+    assert len(found) == 17
     printed = {}
     with recorded(rendered=True) as figures:
         for file, code in found:
@@ -336,6 +336,7 @@ def test_the_solver_studies_run_and_draw(tmp_path, monkeypatch, capsys):
         assert re.search(rf"(?<![\d.]){share}[ ,]", stated), "the text has the shares of the study"
     assert len(printed["sizes_by_time_study.py"]) == 4, "one line per access"
     assert len(printed["access_study.py"]) == 6, "one line per access"
+    assert len(printed["cells_study.py"]) == 5, "one line per kind of bands or rule"
     assert sum("below equal shares" in line for lines in printed.values() for line in lines) == 3
     names = {"beamforming", "mask-sizes", "widths", "bands", "energy", "masks-and-bands"}
     assert set(figures) == names
