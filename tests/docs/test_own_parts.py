@@ -34,7 +34,7 @@ COMMANDS = {
     "own-data": 2,
     "own-channel": 3,
     "own-uplink": 2,
-    "payloads": 4,
+    "payloads": 5,
     "own-schedule": 2,
     "own-selection": 3,
     "own-failures": 1,

@@ -29,6 +29,7 @@ from wirelessfl.runs.kept import kept_folder
 
 GRID = PilotChoices(levels(*LOCAL_STEPS), levels(*EDGE_ROUNDS))
 SMALL = {"cells": 2, "clients": 4, "hidden": (6,), "batch_size": 8, "threads": 1}
+SMALL_CELL = {"clients": 4, "hidden": (6,), "batch_size": 8, "threads": 1}
 FEW = {"local_steps": [1, 3], "edge_rounds": [1, 2], "steps": 12}
 
 
@@ -178,6 +179,33 @@ def test_pilots_are_trained_once_and_fitted(tmp_path):
     assert [row["clients"] for row in again.rows()] == [4, 4, 4, 4, 2, 2, 4, 4]
     assert [row["largest"] for row in again.rows()] == [1] * 6 + [1.5] * 2
     assert [r.config.training.clients_per_round for r in again.results[3:6]] == [None, 2, 2]
+
+
+@pytest.mark.thorough
+def test_each_number_of_bits_has_pilots_of_its_own(tmp_path):
+    """A design trains those of both alternatives, with their compression, and reads them again."""
+    names = ("fedavg", "fedavg+uplink_compression=quantisation+uplink_compression_bits=1")
+    few = {
+        "local_steps": [2, 6, 20],
+        "pilots": 3,
+        "pilot_steps": 60,
+        "draws": 2,
+        "uplinks": ["tdma"],
+    }
+    study = {"among": names, "root": tmp_path, **few}
+    plain = Config.from_flags("fedavg", target=0.3, lr=0.1, bandwidth_hz=1e4, **SMALL_CELL)
+    best = wirelessfl.design(plain, **study).value
+    assert best.choice.family.algorithm == names[1]
+    assert best.config.uplink_compression.compression_bits == 1
+    kept = wirelessfl.load_all(tmp_path)
+    bits = [getattr(run.config.uplink_compression, "compression_bits", 32) for run in kept]
+    assert sorted(bits) == [1, 1, 1, 32, 32, 32]
+    again = wirelessfl.design(plain, **study).value
+    assert again.config == best.config
+    seconds = [[row["wall_seconds"] for row in run.rows] for run in kept]
+    assert [[row["wall_seconds"] for row in run.rows] for run in wirelessfl.load_all(tmp_path)] == (
+        seconds
+    ), "the kept pilots are read"
 
 
 @pytest.fixture
