@@ -66,6 +66,9 @@ Channels and fading:
     Fading            what a fading model has to define
     Rayleigh, Rician  built-in ones
     Doppler           one of them, correlated in time
+    DelayProfile      taps of a power-delay profile: channels that differ over the band
+    SelectiveFading   what such a fading model has to define
+    over_band         frequency responses to channels of a band
     correlate, correlation_root   correlation of antennas
     exponential_correlation       correlation matrix of neighbouring antennas
     Stream            named random numbers
@@ -135,6 +138,7 @@ from channels.aircomp import AirMean, aircomp_mean
 from channels.budget import LinkBudget, link_budget
 from channels.cells import even_cells
 from channels.decibels import dbm_to_watts, noise_power_dbm, watts_to_dbm
+from channels.delay_profile import DelayProfile
 from channels.device_files import DEVICES, read_devices
 from channels.devices import Device, Devices
 from channels.doppler import Doppler
@@ -142,9 +146,11 @@ from channels.fading import (
     Fading,
     Rayleigh,
     Rician,
+    SelectiveFading,
     correlate,
     correlation_root,
     exponential_correlation,
+    over_band,
     path_loss_db,
 )
 from channels.failures import outage_probability, packet_error_probability
@@ -205,6 +211,7 @@ __all__ = [
     "AirToGround",
     "ChannelDraw",
     "Decision",
+    "DelayProfile",
     "Device",
     "Devices",
     "Disc",
@@ -237,6 +244,7 @@ __all__ = [
     "Rician",
     "Ring",
     "Rma",
+    "SelectiveFading",
     "Service",
     "SharedBand",
     "Simultaneous",
@@ -266,6 +274,7 @@ __all__ = [
     "noise_power_dbm",
     "ofdma_seconds_per_bit",
     "outage_probability",
+    "over_band",
     "packet_error_probability",
     "path_loss_db",
     "placed_network",

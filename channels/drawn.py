@@ -15,6 +15,9 @@ from channels.physical import PhysicalNetwork
 from channels.summaries import ROWS, cells_of, html_table, span
 from channels.validation import RECEIVE_ARRAYS, as_array, shown
 
+MEAN_TOLERANCE = 1e-6
+"""Largest deviation of a spectrum's mean from 1, above the rounding of float32."""
+
 
 @dataclass(frozen=True, eq=False)
 class DrawnChannels:
@@ -25,6 +28,7 @@ class DrawnChannels:
     noise_rise: FloatArray | None = None
     given_rise: FloatArray | None = None
     changes_db: FloatArray | None = None
+    spectrum: FloatArray | None = None
 
     def __post_init__(self) -> None:
         if not isinstance(self.network, PhysicalNetwork):
@@ -49,6 +53,8 @@ class DrawnChannels:
                 rise = np.array(as_array(name, value), dtype=np.float64)
                 self._check_rise(name, rise)
                 object.__setattr__(self, name, rise)
+        if self.spectrum is not None:
+            object.__setattr__(self, "spectrum", _spectrum(self.spectrum, h.shape[:-1]))
 
     def __repr__(self) -> str:
         """One line."""
@@ -61,18 +67,20 @@ class DrawnChannels:
     def _repr_html_(self) -> str:
         """A table of the first clients in the first block, for notebooks.
 
-        The rate is Shannon's capacity of the cell's whole band.
+        The rate is Shannon's capacity of the cell's whole band, over its subcarriers.
         """
         network = self.network
         first = (0,) * (self.h.ndim - 2)
         snr = (self.snr * self.gain)[first][:ROWS]
         band = network.bandwidth_hz[network.cell_of[:ROWS]]
+        spectrum = np.ones(1) if self.spectrum is None else self.spectrum[first][:ROWS]
+        capacity = np.log2(1 + snr[:, None] * spectrum).mean(-1)
         with np.errstate(divide="ignore"):
             columns = {
                 "client": cells_of(network.numbers, "d"),
                 "cell": cells_of(network.cell_of, "d"),
                 "SNR [dB]": cells_of(10 * np.log10(snr), ".1f"),
-                "rate, whole band [Mbit/s]": cells_of(band * np.log2(1 + snr), ".4g", 1e6),
+                "rate, whole band [Mbit/s]": cells_of(band * capacity, ".4g", 1e6),
             }
         return html_table(repr(self)[1:-1], columns, network.clients)
 
@@ -123,15 +131,32 @@ class DrawnChannels:
     def snr_hz(self) -> FloatArray:
         """P g / N0 in Hz [..., clients]: the SNR in the cell's whole band times that band.
 
-        The SNR within a band b is snr_hz / b.
+        The SNR within a band b is snr_hz / b. With subcarriers it is their mean.
         """
         network = self.network
         return np.asarray(self.snr * self.gain * network.bandwidth_hz[network.cell_of])
 
     @property
     def gain_per_noise(self) -> FloatArray:
-        """G = g / N0 in Hz/W [..., clients]: the SNR at p watts within a band b is p G / b."""
+        """G = g / N0 in Hz/W [..., clients]: the SNR at p watts within a band b is p G / b.
+
+        Raises:
+            ValueError: the channels are not flat over the band.
+        """
+        self.check_flat("gain_per_noise")
         return self.snr_hz / self.network.transmit_power_w
+
+    def check_flat(self, what: str) -> None:
+        """Raise unless the channels are flat over the band.
+
+        Args:
+            what: what needs flat channels, as the subject of the message.
+
+        Raises:
+            ValueError: they have a spectrum.
+        """
+        if self.spectrum is not None:
+            raise ValueError(not_flat(what, self.spectrum.shape[-1]))
 
     def in_bands(self) -> Self:
         """These channels where all clients of a cell send at once, each in a band of its own.
@@ -149,9 +174,10 @@ class DrawnChannels:
     def block(self, number: int) -> Self:
         """One block of a draw of several; the last one if there are fewer."""
         at = min(number, len(self.h) - 1)
-        parts = (self.noise_rise, self.given_rise, self.changes_db)
-        rise, given, changes = (None if part is None else part[at] for part in parts)
-        return type(self)(self.network, self.h[at], rise, given, changes)
+        parts = (self.noise_rise, self.given_rise, self.changes_db, self.spectrum)
+        return type(self)(
+            self.network, self.h[at], *(None if part is None else part[at] for part in parts)
+        )
 
     def of(self, clients: ArrayLike) -> Self:
         """The channels of the given clients, see :meth:`Network.of`."""
@@ -160,4 +186,31 @@ class DrawnChannels:
             return self
         rows = np.searchsorted(self.network.numbers, network.numbers)
         changes = None if self.changes_db is None else self.changes_db[..., rows]
-        return replace(self, network=network, h=self.h.take(rows, axis=-2), changes_db=changes)
+        spectrum = None if self.spectrum is None else self.spectrum[..., rows, :]
+        h = self.h.take(rows, axis=-2)
+        return replace(self, network=network, h=h, changes_db=changes, spectrum=spectrum)
+
+
+def not_flat(what: str, subcarriers: int) -> str:
+    """The message that something needs channels that are flat over the band."""
+    return (
+        f"{what} needs channels that are flat over the band, and these differ over {subcarriers} "
+        "subcarriers: choose one subcarrier, or an access of equal slots or equal bands."
+    )
+
+
+def _spectrum(values: FloatArray, shape: tuple[int, ...]) -> FloatArray:
+    """Checked gains of subcarriers over their mean, [..., clients, subcarriers]."""
+    spectrum = np.array(as_array("spectrum", values), dtype=np.float64)
+    if spectrum.ndim != len(shape) + 1 or spectrum.shape[:-1] != shape or not spectrum.shape[-1]:
+        raise ValueError(
+            f"spectrum has shape {spectrum.shape}: give [..., clients, subcarriers], here "
+            f"{(*shape, 'K')}."
+        )
+    mean = spectrum.mean(-1)
+    if not ((spectrum >= 0).all() and (abs(mean - 1) <= MEAN_TOLERANCE).all()):
+        raise ValueError(
+            "spectrum has negative or non-finite gains, or means other than 1: give the gain of "
+            "each subcarrier over the mean of the band."
+        )
+    return spectrum

@@ -1,4 +1,4 @@
-"""Block fading, antenna correlation and path loss."""
+"""Block fading over antennas and subcarriers, antenna correlation and path loss."""
 
 from __future__ import annotations
 
@@ -64,6 +64,81 @@ class FadingByClient(Fading, Protocol):
         Args:
             root: L [antennas, antennas], a square root of the antenna correlation.
         """
+
+
+@runtime_checkable
+class SelectiveFading(Fading, Protocol):
+    """A fading model whose channels differ from subcarrier to subcarrier of the band.
+
+    >>> import channels
+    >>> isinstance(channels.DelayProfile(300e-9), channels.SelectiveFading)
+    True
+    """
+
+    @property
+    def subcarriers(self) -> int:
+        """K, number of subcarriers, into which the band is divided evenly; 1 for a flat band."""
+
+    def draw_band(
+        self,
+        stream: Stream,
+        index: int,
+        clients: IntArray,
+        root: ComplexArray,
+        bandwidth_hz: FloatArray,
+    ) -> tuple[ComplexArray, FloatArray]:
+        """Channels of block ``index`` over the whole band, see :func:`over_band`.
+
+        Args:
+            stream: source of randomness; equal streams and indices give equal channels.
+            index: the block, e.g. the global round.
+            clients: [clients], client indices.
+            root: L [antennas, antennas], a square root of the antenna correlation, R = L L^H.
+            bandwidth_hz: [clients], band of each client's cell.
+
+        Returns:
+            h [clients, antennas] complex64 with the mean power of the band, and the power of each
+            subcarrier over that mean, [clients, subcarriers].
+        """
+
+
+@checked(complex_valued=("responses",))
+def over_band(responses: ArrayLike) -> tuple[ComplexArray, FloatArray]:
+    """The channels of a band, and its spectrum, of frequency responses.
+
+    >>> import numpy as np
+    >>> import channels
+    >>> h, spectrum = channels.over_band(np.array([[[1.0, 3.0]], [[2.0j, 2.0j]]]))
+    >>> (abs(h) ** 2).round(3).tolist(), spectrum.round(3).tolist()
+    ([[5.0], [4.0]], [[0.2, 1.8], [1.0, 1.0]])
+
+    Args:
+        responses: [..., antennas, subcarriers] complex.
+
+    Returns:
+        h [..., antennas], the root of each antenna's mean power over the subcarriers, with the
+        phase of the middle one; and the power of each subcarrier, summed over the antennas, over
+        the mean of the subcarriers, [..., subcarriers].
+    """
+    responses = np.asarray(responses)
+    if responses.ndim < 2 or not responses.shape[-1]:
+        raise ValueError(
+            f"responses has shape {responses.shape}: give [..., antennas, subcarriers]."
+        )
+    power = responses.real.astype(np.float64) ** 2 + responses.imag.astype(np.float64) ** 2
+    mean = power.mean(-1)
+    middle = responses[..., responses.shape[-1] // 2].astype(np.complex128)
+    # A factor, and no new phase, so that equal subcarriers keep the bits of one.
+    size = np.abs(middle)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        h = np.where(size > 0, middle * (np.sqrt(mean) / size), np.sqrt(mean))
+    total, whole = power.sum(-2), mean.sum(-1)[..., None]
+    return h, np.divide(total, whole, out=np.ones(total.shape), where=whole > 0)
+
+
+def offsets(subcarriers: int) -> FloatArray:
+    """Frequencies of the middles of subcarriers, relative to the carrier, over the band."""
+    return np.asarray((np.arange(subcarriers) + 0.5) / subcarriers - 0.5)
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike
 
 from channels.arguments import checked
 from channels.arrays import BoolArray, FloatArray
-from channels.modulation import RateLaw, check_law, efficiency_at
+from channels.modulation import RateLaw, band_efficiency, check_law, efficiency_at
 from channels.network import ChannelDraw, Network
 from channels.validation import LEAST, MOST, common_shape
 
@@ -76,6 +76,8 @@ def tdma_seconds_per_bit(
     """Seconds of upload per bit under time division, n_j / R_i (HIST, second term of (17)).
 
     The n_j clients of a cell have equal time slots, in which they use the whole band at full power.
+    Over K subcarriers of gains g_k the rate is the sum of B / K log2(1 + SNR g_k), with equal power
+    on each.
 
     >>> import channels
     >>> network = channels.section_vi_c(cells=2, clients=4, stream=channels.Stream(1))
@@ -93,7 +95,7 @@ def tdma_seconds_per_bit(
         [..., clients]; inf where the channel is zero, 0 for inactive clients.
     """
     network, sends = draw.network, sending(draw.network, active, draw.h.shape[:-2])
-    rate = rate_bps(_band(network), draw.snr, draw.gain, law)
+    rate = _rate(_band(network), draw.snr, draw, law)
     return _seconds(_sharers(network, sends), rate, sends)
 
 
@@ -106,7 +108,9 @@ def ofdma_seconds_per_bit(
     Each of the n_j clients of a cell transmits continuously at full power in bandwidth B / n_j. Its
     SNR is n_j times as high as over the whole band: R_i = (B / n_j) log2(1 + n_j SNR ||h_i||^2).
     Where cells interfere, one client of each other cell sends at full power in each of these bands,
-    see :meth:`ChannelDraw.in_bands`.
+    see :meth:`ChannelDraw.in_bands`. Where the band has subcarriers, each client has every n_j-th
+    one (interleaved), so that its band samples the whole spectrum: R_i is the mean over the
+    subcarriers k of (B / n_j) log2(1 + n_j SNR g_k).
 
     Arguments, result and errors are those of :func:`tdma_seconds_per_bit`.
 
@@ -123,7 +127,7 @@ def ofdma_seconds_per_bit(
     if draw.noise_rise is not None:
         rise = draw.noise_rise[..., network.cell_of]
         snr = snr * rise / (1 + sharers * (rise - 1))
-    rate = rate_bps(_band(network) / sharers, sharers * snr, draw.gain, law)
+    rate = _rate(_band(network) / sharers, sharers * snr, draw, law)
     return _seconds(1.0, rate, sends)
 
 
@@ -200,8 +204,16 @@ def airtime_seconds_per_bit(
     if scheme != "tdma":
         raise ValueError(f'scheme is {scheme!r}: choose "tdma" or "ofdma".')
     network = draw.network
-    rate = rate_bps(_band(network), draw.snr, draw.gain, law)
+    rate = _rate(_band(network), draw.snr, draw, law)
     return _seconds(1.0, rate, sending(network, active, draw.h.shape[:-2]))
+
+
+def _rate(bandwidth_hz: FloatArray, snr: FloatArray, draw: ChannelDraw, law: RateLaw) -> FloatArray:
+    """Rate of each client in a band of its own, spread over the subcarriers, [..., clients]."""
+    if draw.spectrum is None:
+        return rate_bps(bandwidth_hz, snr, draw.gain, law)
+    by_subcarrier = (snr * draw.gain)[..., None] * draw.spectrum
+    return np.asarray(bandwidth_hz * band_efficiency(by_subcarrier, law))
 
 
 def _band(network: Network) -> FloatArray:

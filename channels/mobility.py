@@ -10,12 +10,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from os import PathLike
 from pathlib import Path
-from typing import Literal, Protocol
+from typing import Any, Literal, Protocol
 
 import numpy as np
 
 from channels.arguments import check_number
 from channels.arrays import FloatArray, IntArray
+from channels.delay_profile import DelayProfile
 from channels.doppler import MODELS, Doppler, Speeds
 from channels.fading import Fading
 from channels.layouts import Layout, Positions
@@ -172,7 +173,13 @@ class RandomWaypoint(Mobility):
         speeds = self.speeds(stream)
         shift_hz = speeds.high * carrier_ghz * 1e9 / LIGHT_M_PER_S
         several = None if speeds.low == speeds.high else speeds
-        return Doppler(fading, shift_hz, block_seconds, self.doppler, several)  # type: ignore[arg-type]
+
+        def shifted(taps: Any) -> Doppler:
+            return Doppler(taps, shift_hz, block_seconds, self.doppler, several)  # type: ignore[arg-type]
+
+        if isinstance(fading, DelayProfile):
+            return replace(fading, taps=shifted(fading.taps))
+        return shifted(fading)
 
     def speeds(self, stream: Stream) -> Speeds:
         """Speeds of the clients."""

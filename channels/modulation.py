@@ -72,3 +72,23 @@ def efficiency_at(snr: FloatArray, law: RateLaw) -> FloatArray:
     with np.errstate(divide="ignore", over="ignore"):
         repeats = np.where(entry > 0, 1.0, np.ceil(thresholds[0] / snr))
     return np.asarray((1 - BLOCK_ERROR) * EFFICIENCY[np.maximum(entry, 1) - 1] / repeats)
+
+
+def band_efficiency(snr: FloatArray, law: RateLaw) -> FloatArray:
+    """Efficiency of a band whose subcarriers have the SNRs ``snr`` [..., subcarriers].
+
+    Shannon's is the mean over the subcarriers. One modulation and coding holds for the whole band,
+    as in 5G NR: that of the SNR of a flat band with the same capacity, :func:`effective_snr`.
+    """
+    if law == "shannon":
+        return np.asarray((np.log1p(snr) / np.log(2)).mean(-1))
+    return efficiency_at(effective_snr(snr), law)
+
+
+def effective_snr(snr: FloatArray) -> FloatArray:
+    """SNR of a flat band with the mean capacity of the subcarriers, [...].
+
+    Args:
+        snr: [..., subcarriers].
+    """
+    return np.asarray(np.expm1(np.log1p(snr).mean(-1)))

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from channels.arrays import BoolArray, ComplexArray, FloatArray, IntArray
-from channels.doppler import Doppler
+from channels.delay_profile import independent
 from channels.fading import Fading
 from channels.layouts import Positions
 from channels.mobility import Motion
@@ -171,8 +171,7 @@ class Moving:
         Args:
             blocks: number of blocks.
         """
-        fading = self.fading.independent if isinstance(self.fading, Doppler) else self.fading
-        return Moving(fading, self.links, blocks)
+        return Moving(independent(self.fading), self.links, blocks)
 
     def changes_db(self, blocks: Sequence[int], clients: IntArray) -> FloatArray:
         """Mean gain in each block over that in block 0, [blocks, clients], in dB."""

@@ -12,8 +12,8 @@ from numpy.typing import ArrayLike, NDArray
 from channels.arguments import checked
 from channels.arrays import ComplexArray, FloatArray, IntArray
 from channels.decibels import dbm_to_watts
-from channels.drawn import DrawnChannels
-from channels.fading import FadingByClient, correlation_root
+from channels.drawn import DrawnChannels, not_flat
+from channels.fading import Fading, FadingByClient, SelectiveFading, correlation_root
 from channels.interference import ActiveInterference, watts_in
 from channels.moving import Moving, amplitudes
 from channels.network_values import DEFAULT_DBM, DEFAULT_POWER_W
@@ -87,22 +87,59 @@ class Network(PhysicalNetwork):
         """
         if clients is not None:
             return self.of(clients).draw(stream, index)
-        (h,), changes_db = self._channels(stream, [index])
+        (h,), changes_db, spectra = self._channels(stream, [index])
         changes_db = None if changes_db is None else changes_db[0]
-        return ChannelDraw(self, h, *self.rises(stream, index), changes_db)
+        spectrum = None if spectra is None else spectra[0]
+        return ChannelDraw(self, h, *self.rises(stream, index), changes_db, spectrum)
 
     def _channels(
         self, stream: Stream, blocks: list[int]
-    ) -> tuple[list[ComplexArray], FloatArray | None]:
-        """Channels [clients, antennas] of each block, and changes of mean gains since block 0."""
-        fading, numbers = self.fading, self.numbers
-        if not isinstance(fading, Moving):
-            h = [fading.draw(stream, index, numbers, self._root) for index in blocks]
-            return [channels * self._amplitude for channels in h], None
-        changes_db = fading.changes_db(blocks, numbers)
-        h = [fading.fading.draw(stream, index, numbers, self._root) for index in blocks]
-        factors = amplitudes(changes_db)
-        return [a * self._amplitude * b for a, b in zip(h, factors, strict=True)], changes_db
+    ) -> tuple[list[ComplexArray], FloatArray | None, list[FloatArray] | None]:
+        """Channels [clients, antennas], changes of mean gains since block 0, and spectra."""
+        fading, changes_db = self.fading, None
+        drawn = [self._faded(stream, index) for index in blocks]
+        h = [channels * self._amplitude for channels, _ in drawn]
+        if isinstance(fading, Moving):
+            changes_db = fading.changes_db(blocks, self.numbers)
+            h = [a * b for a, b in zip(h, amplitudes(changes_db), strict=True)]
+        spectra = [spectrum for _, spectrum in drawn if spectrum is not None]
+        return h, changes_db, spectra or None
+
+    def _faded(self, stream: Stream, index: int) -> tuple[ComplexArray, FloatArray | None]:
+        """Small-scale channels [clients, antennas] of a block, and their spectrum."""
+        fading, selective = self._small_scale, self._selective
+        if selective is None:
+            return fading.draw(stream, index, self.numbers, self._root), None
+        bandwidth_hz = self.bandwidth_hz[self.cell_of]
+        return selective.draw_band(stream, index, self.numbers, self._root, bandwidth_hz)
+
+    @property
+    def _small_scale(self) -> Fading:
+        return self.fading.fading if isinstance(self.fading, Moving) else self.fading
+
+    @cached_property
+    def _selective(self) -> SelectiveFading | None:
+        """The fading, if channels differ over the band."""
+        fading = self._small_scale
+        selective = isinstance(fading, SelectiveFading) and fading.subcarriers > 1
+        return fading if selective else None  # type: ignore[return-value]
+
+    @property
+    def subcarriers(self) -> int:
+        """Number of subcarriers of a band; 1 if channels are flat over the band."""
+        return 1 if self._selective is None else self._selective.subcarriers
+
+    def check_flat(self, what: str) -> None:
+        """Raise unless channels are flat over the band.
+
+        Args:
+            what: what needs flat channels, as the subject of the message.
+
+        Raises:
+            ValueError: they differ over subcarriers.
+        """
+        if self.subcarriers > 1:
+            raise ValueError(not_flat(what, self.subcarriers))
 
     def positions_m(self, blocks: Iterable[int], clients: ArrayLike | None = None) -> FloatArray:
         """Positions of the clients in some blocks, [blocks, clients, 2], in metres.
@@ -146,7 +183,7 @@ class Network(PhysicalNetwork):
     def _cross_fading(self, stream: Stream, index: int) -> FloatArray:
         """Power gains per antenna, of mean 1, of clients to the receivers of all cells."""
         rows = [
-            self._gains(stream.child("cell", cell), index, self.numbers) / self.antennas
+            _powers(self._faded(stream.child("cell", cell), index)[0]) / self.antennas
             for cell in range(self.cells)
         ]
         return np.stack(rows, axis=1)
@@ -198,9 +235,9 @@ class Network(PhysicalNetwork):
         return float(self._gains(stream, number, np.array([row]))[0])
 
     def _gains(self, stream: Stream, index: int, rows: IntArray) -> FloatArray:
-        """||h||^2 [rows] of small-scale channels."""
-        h = self.fading.draw(stream, index, rows, self._root).astype(np.complex128)
-        return np.asarray((h.real**2 + h.imag**2).sum(axis=-1))
+        """||h||^2 [rows] of small-scale channels of single uploads."""
+        self.check_flat("an upload that shares the band with others at any time")
+        return _powers(self.fading.draw(stream, index, rows, self._root))
 
     @checked()
     def draws(
@@ -223,11 +260,18 @@ class Network(PhysicalNetwork):
         blocks = [*indices]
         if not blocks:
             return ChannelDraw(self, np.empty((0, self.clients, self.antennas), np.complex64))
-        h, changes_db = self._channels(stream, blocks)
+        h, changes_db, spectra = self._channels(stream, blocks)
         by_block = zip(*(self.rises(stream, index) for index in blocks), strict=True)
         rises = [[rise for rise in some if rise is not None] for some in by_block]
         noise, given = (np.stack(some) if some else None for some in rises)
-        return ChannelDraw(self, np.stack(h), noise, given, changes_db)
+        spectrum = None if spectra is None else np.stack(spectra)
+        return ChannelDraw(self, np.stack(h), noise, given, changes_db, spectrum)
+
+
+def _powers(h: ComplexArray) -> FloatArray:
+    """||h||^2 [...] of channels [..., antennas]."""
+    wide = h.astype(np.complex128)
+    return np.asarray((wide.real**2 + wide.imag**2).sum(axis=-1))
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -251,6 +295,8 @@ class ChannelDraw(DrawnChannels):
             noise of ``noise_rise`` includes these watts. None without them.
         changes_db: [..., clients], change of the mean gain since block 0, in dB; None if clients
             stand still.
+        spectrum: [..., clients, subcarriers], gain of each of K subcarriers of equal width over
+            ||h||^2, which is their mean; None if channels are flat over the band.
     """
 
     network: Network

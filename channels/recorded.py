@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike
 
 from channels.arrays import ComplexArray, FloatArray, IntArray
 from channels.decibels import LARGEST_DB
+from channels.fading import over_band
 from channels.matlab import read_mat
 from channels.npz import read_npz
 from channels.streams import Stream
@@ -39,8 +40,10 @@ class Recorded:
     (2, 2)
 
     Args:
-        h: [blocks, clients, antennas] complex, received over transmitted amplitude. A client has
-            one transmit antenna; the antennas are those of its edge server.
+        h: [blocks, clients, antennas] complex, received over transmitted amplitude, or [blocks,
+            clients, subcarriers, antennas] with the responses at the middles of subcarriers of
+            equal width, which together are the band of the network. A client has one transmit
+            antenna; the antennas are those of its edge server.
 
     Raises:
         ValueError: the shape is wrong, or a channel is not finite, is zero, or has an implausible
@@ -48,16 +51,20 @@ class Recorded:
     """
 
     h: ComplexArray
-    """[blocks, clients, antennas] complex64, scaled to mean power 1 per client and antenna."""
+    """[blocks, clients, antennas] complex64, scaled to mean power 1 per client and antenna; with
+    subcarriers, see :func:`channels.over_band`."""
+    spectrum: FloatArray | None
+    """[blocks, clients, subcarriers], gain of each over the mean; None for a flat band."""
     gain_db: FloatArray
     """[clients], mean channel gain per antenna, in dB."""
 
     def __init__(self, h: ArrayLike) -> None:
         channels = as_array("h", h)
-        if channels.ndim != 3 or not channels.size:
+        if channels.ndim not in (3, 4) or not channels.size:
             raise ValueError(
-                f"h has shape {channels.shape}: give [blocks, clients, antennas], at least one "
-                f"each.{' ' + RECEIVE_ARRAYS if channels.ndim > 3 else ''}"
+                f"h has shape {channels.shape}: give [blocks, clients, antennas] or [blocks, "
+                "clients, subcarriers, antennas], at least one each."
+                f"{' ' + RECEIVE_ARRAYS if channels.ndim > 4 else ''}"
             )
         if channels.dtype.kind != "c":
             raise ValueError(
@@ -69,8 +76,14 @@ class Recorded:
             place = _place(bad)
             raise ValueError(
                 f"h{place} is {channels[bad].flat[0]}: give finite channels [blocks, clients, "
-                "antennas]."
+                "antennas] or [blocks, clients, subcarriers, antennas]."
             )
+        self.spectrum = None
+        if channels.ndim == 4:
+            responses = np.swapaxes(channels, 2, 3)
+            flat = responses.shape[3] == 1
+            channels, spectrum = (responses[..., 0], None) if flat else over_band(responses)
+            self.spectrum = spectrum
         zero = ~channels.any(axis=-1)
         if zero.any():
             block, client = np.argwhere(zero)[0].tolist()
@@ -83,15 +96,17 @@ class Recorded:
         self.gain_db = 10 * np.log10(power)
         _check_gains(self.gain_db)
         self.h = (wide / np.sqrt(power)[:, None]).astype(np.complex64)
-        for array in (self.h, self.gain_db):
-            array.setflags(write=False)
+        for array in (self.h, self.gain_db, self.spectrum):
+            if array is not None:
+                array.setflags(write=False)
 
     @classmethod
     def of_gains(cls, gain: ArrayLike) -> Recorded:
         """Channels of one antenna with these power gains, whose phases are 0.
 
         Args:
-            gain: [blocks, clients], received over transmitted power, > 0.
+            gain: [blocks, clients] or [blocks, clients, subcarriers], received over transmitted
+                power, > 0.
 
         Raises:
             ValueError: the shape is wrong, or a gain is not finite, not positive, or implausible.
@@ -110,7 +125,8 @@ class Recorded:
         """Channels of one antenna with these power gains in dB, whose phases are 0.
 
         Args:
-            gain_db: [blocks, clients], in dB, within [-300, 0]; minus the path loss.
+            gain_db: [blocks, clients] or [blocks, clients, subcarriers], in dB, within [-300, 0];
+                minus the path loss.
 
         Raises:
             ValueError: the shape is wrong, or a gain is not finite or implausible.
@@ -136,8 +152,10 @@ class Recorded:
         Files of MATLAB's format v7.3 need h5py (``pip install 'wirelessfl[matlab]'``). Axes are
         those of MATLAB's ``size(h)``.
 
-        - ``h`` [blocks, clients, antennas] complex; without the last axis for one antenna;
-        - ``gain`` [blocks, clients], ratios of power, or ``gain_db``, in dB: one antenna.
+        - ``h`` [blocks, clients, antennas] complex, without the last axis for one antenna, or
+          [blocks, clients, subcarriers, antennas];
+        - ``gain`` [blocks, clients], ratios of power, or ``gain_db``, in dB: one antenna. With
+          subcarriers they are the last axis.
 
         Raises:
             ValueError: the file cannot be read, or its channels are wrong; the message names it.
@@ -150,7 +168,8 @@ class Recorded:
             more = ["..."] if len(arrays) > LONGEST_LIST else []
             raise ValueError(
                 f"{file} has the arrays {', '.join([*names, *more]) or '(none)'}: save one of h "
-                "[blocks, clients, antennas], gain [blocks, clients] or gain_db [blocks, clients]."
+                "[blocks, clients, antennas], gain [blocks, clients] or gain_db [blocks, clients]; "
+                "subcarriers are the axis after the clients."
             )
         try:
             values = arrays[stored[0]]
@@ -184,6 +203,11 @@ class Recorded:
         return int(self.h.shape[2])
 
     @property
+    def subcarriers(self) -> int:
+        """Number of subcarriers; 1 for a flat band."""
+        return 1 if self.spectrum is None else self.spectrum.shape[2]
+
+    @property
     def links(self) -> dict[str, Any]:
         """Arguments of a :class:`channels.Network` with these channels."""
         return {"gain_db": self.gain_db, "antennas": self.antennas, "fading": self}
@@ -204,6 +228,20 @@ class Recorded:
             )
         return np.asarray(self.h[index % self.blocks][clients])
 
+    def draw_band(
+        self,
+        stream: Stream,
+        index: int,
+        clients: IntArray,
+        root: ComplexArray,
+        bandwidth_hz: FloatArray,
+    ) -> tuple[ComplexArray, FloatArray]:
+        """See :class:`channels.SelectiveFading`; the recorded subcarriers are those of any band."""
+        h = self.draw(stream, index, clients, root)
+        if self.spectrum is None:
+            return h, np.ones((len(clients), 1))
+        return h, np.asarray(self.spectrum[index % self.blocks][clients])
+
     def gain_by_client(self, root: ComplexArray) -> bool:
         """See :class:`channels.fading.FadingByClient`: each client has its own recording."""
         return True
@@ -223,7 +261,10 @@ class Recorded:
             )
 
     def __repr__(self) -> str:
-        return f"Recorded({self.blocks} blocks, {self.clients} clients, {self.antennas} antennas)"
+        by = "" if self.spectrum is None else f"{self.subcarriers} subcarriers, "
+        return (
+            f"Recorded({self.blocks} blocks, {self.clients} clients, {by}{self.antennas} antennas)"
+        )
 
 
 def _check_gains(gain_db: FloatArray) -> None:
@@ -239,10 +280,10 @@ def _check_gains(gain_db: FloatArray) -> None:
 
 def _gains(name: str, values: ArrayLike) -> FloatArray:
     array = as_array(name, values)
-    if array.ndim != 2 or not array.size or array.dtype.kind not in "biuf":
+    if array.ndim not in (2, 3) or not array.size or array.dtype.kind not in "biuf":
         raise ValueError(
             f"{name} has shape {array.shape} and dtype {array.dtype}: give real numbers "
-            "[blocks, clients]."
+            "[blocks, clients] or [blocks, clients, subcarriers]."
         )
     real = array.astype(np.float64)
     bad = ~np.isfinite(real)

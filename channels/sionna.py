@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike
 from channels.arguments import checked
 from channels.arrays import BoolArray, ComplexArray, FloatArray, IntArray
 from channels.decibels import LARGEST_DB
+from channels.fading import offsets, over_band
 from channels.interference import Interference
 from channels.layouts.layout import checked_reuse
 from channels.network import DEFAULT_DBM, Network
@@ -17,7 +18,7 @@ from channels.notes import Notes
 from channels.placed import sorted_by_cell
 from channels.placement import Placement
 from channels.recorded import LARGEST_GAIN_DB, Recorded
-from channels.validation import as_array, checked_rows, in_range, whole_number
+from channels.validation import as_array, checked_rows, in_range, number_of, whole_number
 
 Direction = Literal["uplink", "downlink"]
 IMPULSES = "[batch, rx, rx_ant, tx, tx_ant, paths, time]"
@@ -47,6 +48,7 @@ def from_sionna(
     frequency_hz: float = 0.0,
     subcarrier: int | None = None,
     mean_power: bool = False,
+    subcarriers: int | None = None,
     bandwidth_hz: ArrayLike = 9e6,
     path_loss_db: ArrayLike | None = None,
     cell_of: ArrayLike | None = None,
@@ -65,7 +67,8 @@ def from_sionna(
     :class:`Recorded`, in this order: block t + T b of batch b and step t. A block lasts as long as
     the network's coherence, e.g. a round, so leave out steps of the same few milliseconds.
 
-    The band is flat, with one of these channels per block, client and antenna:
+    With ``subcarriers`` channels differ over the band, see :class:`ChannelDraw`. Otherwise it is
+    flat, with one of these channels per block, client and antenna:
 
     - by default, the response at one frequency: sum_p a_p exp(-2 pi i f tau_p) at the offset
       ``frequency_hz`` from the carrier, or that of one ``subcarrier`` of ``h``;
@@ -101,7 +104,10 @@ def from_sionna(
         frequency_hz: with ``a``, offset from the carrier in hertz.
         subcarrier: with ``h``, index of the subcarrier; None for the middle one, at the carrier.
         mean_power: whether the gain is the mean power of the band.
-        bandwidth_hz: B [cells], > 0; one number with ``a`` and ``mean_power``.
+        subcarriers: number of parts of equal width of the band, with the response in the middle of
+            each: with ``a`` over ``bandwidth_hz`` around ``frequency_hz``; with ``h`` a divisor of
+            the number of its subcarriers. None for a flat band.
+        bandwidth_hz: B [cells], > 0; one number with ``a`` and ``mean_power`` or ``subcarriers``.
         path_loss_db: [clients], loss of normalised channels, within [0, 300] dB; None if the
             channels have it.
         cell_of: [clients], receiver (downlink: transmitter) of each client.
@@ -124,17 +130,33 @@ def from_sionna(
         raise ValueError(f"direction is {direction!r}: give 'uplink' or 'downlink'.")
     if (h is None) == (a is None):
         raise ValueError("give impulse responses a (and tau), or frequency responses h: not both.")
+    if subcarriers is not None and (mean_power or subcarrier is not None):
+        name = "mean_power" if mean_power else "subcarrier"
+        raise ValueError(f"{name} makes the band flat, and subcarriers is set: omit one of them.")
     if h is not None:
         if tau is not None or frequency_hz != 0:
             name = "frequency_hz" if tau is None else "tau"
             raise ValueError(f"{name} belongs to impulse responses a: omit it with h.")
-        response = _of_subcarriers(_complex("h", h, RESPONSES), subcarrier, bool(mean_power))
+        by_subcarrier = _complex("h", h, RESPONSES)
+        if subcarriers is None:
+            response = _of_subcarriers(by_subcarrier, subcarrier, bool(mean_power))
+        else:
+            response = _evenly(by_subcarrier, subcarriers)
     else:
         if subcarrier is not None:
             raise ValueError("subcarrier belongs to h: give frequency_hz with a and tau.")
-        band = in_range("bandwidth_hz", bandwidth_hz, ("", 1), above=0)[0] if mean_power else None
-        response = _of_paths(_complex("a", a, IMPULSES), tau, frequency_hz, band)
-    every = _by_client(response, direction)
+        wide = mean_power or subcarriers is not None
+        band = in_range("bandwidth_hz", bandwidth_hz, ("", 1), above=0)[0] if wide else None
+        paths = _complex("a", a, IMPULSES)
+        if subcarriers is None or band is None:
+            response = _of_paths(paths, tau, frequency_hz, band)
+        else:
+            places = frequency_hz + band * offsets(number_of("subcarriers", subcarriers))
+            at = [_of_paths(paths, tau, place, None) for place in places.tolist()]
+            response = np.stack(at, axis=-1)
+    every, bands = _by_client(response, direction), None
+    if subcarriers is not None:
+        bands, every = every, over_band(every)[0]
     cells, clients = every.shape[1:3]
     cell = _cells(every, cell_of)
     rows = np.arange(clients)
@@ -163,11 +185,12 @@ def from_sionna(
         ends = np.searchsorted(cell[order], np.arange(cells), side="right")
         interference = Interference(heard, ends, np.arange(cells) % checked_reuse(reuse_factor))
     noted = normalised and path_loss_db is None
+    recorded = links if bands is None else np.swapaxes(bands[:, cell, rows], 2, 3)
     network = Network(
         cell[order],
         gain_db=np.minimum(gain_db, 0.0)[order] if noted else gain_db[order],
         antennas=links.shape[2],
-        fading=Recorded((links * usual)[:, order]),
+        fading=Recorded((recorded * usual)[:, order]),
         bandwidth_hz=bandwidth_hz,
         interference=interference,
         placement=None if noted else placement,
@@ -212,6 +235,15 @@ def _of_subcarriers(h: ComplexArray, subcarrier: int | None, mean_power: bool) -
     if not mean_power:
         return h[..., place]
     return _with_phase((h.real**2 + h.imag**2).mean(-1), h[..., place])
+
+
+def _evenly(h: ComplexArray, subcarriers: int) -> ComplexArray:
+    """Evenly spaced subcarriers [..., subcarriers] of h."""
+    count, number = h.shape[-1], number_of("subcarriers", subcarriers)
+    if count % number:
+        raise ValueError(f"subcarriers is {number}: h has {count}, give a divisor of that number.")
+    step = count // number
+    return h[..., step // 2 :: step]
 
 
 def _of_paths(
@@ -272,11 +304,9 @@ def _with_phase(power: FloatArray, phase_of: ComplexArray) -> ComplexArray:
 
 
 def _by_client(response: ComplexArray, direction: Direction) -> ComplexArray:
-    """Channels [blocks, cells, clients, antennas of a cell], from [batch, rx, ..., time]."""
-    if direction == "uplink":
-        ends = response.transpose(0, 5, 1, 3, 2, 4)
-    else:
-        ends = response.transpose(0, 5, 3, 1, 4, 2)
+    """Channels [blocks, cells, clients, antennas of a cell, ...], from [batch, ..., time, ...]."""
+    order = (0, 5, 1, 3, 2, 4) if direction == "uplink" else (0, 5, 3, 1, 4, 2)
+    ends = response.transpose(*order, *range(6, response.ndim))
     blocks, (cells, clients) = ends.shape[0] * ends.shape[1], ends.shape[2:4]
     if cells > clients:
         axis, other = ("tx", "downlink") if direction == "uplink" else ("rx", "uplink")
@@ -284,14 +314,14 @@ def _by_client(response: ComplexArray, direction: Direction) -> ComplexArray:
             f"direction is {direction!r}, so that {clients} {axis} are the clients of {cells} "
             f"cells: give direction={other!r}, or more clients."
         )
-    client_antennas = ends.shape[-1]
+    client_antennas = ends.shape[5]
     if client_antennas > 1:
         axis = "tx_ant" if direction == "uplink" else "rx_ant"
         raise ValueError(
             f"clients have {client_antennas} antennas ({axis}), and a client of a network has one: "
             "give one of them, as an axis of length 1."
         )
-    return ends[..., 0].reshape(blocks, *ends.shape[2:5])
+    return ends[:, :, :, :, :, 0].reshape(blocks, *ends.shape[2:5], *ends.shape[6:])
 
 
 def _cells(every: ComplexArray, cell_of: ArrayLike | None) -> IntArray:

@@ -11,6 +11,7 @@ from typing import IO, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from channels.delay_profile import DelayProfile
 from channels.devices import Device, Devices
 from channels.doppler import Doppler
 from channels.fading import Fading, Rayleigh, Rician
@@ -92,9 +93,10 @@ def why_not_stored(network: Network) -> str:
     """
     if network.clients > LARGEST:
         return f"it has {network.clients} clients, and files have at most {LARGEST}"
-    if isinstance(network.fading, Moving) or getattr(network.fading, "speeds", None) is not None:
+    taps = getattr(network.fading, "taps", network.fading)
+    if isinstance(network.fading, Moving) or getattr(taps, "speeds", None) is not None:
         return "its clients move"
-    if type(network.fading) not in (Rayleigh, Rician, Doppler, Recorded):
+    if type(network.fading) not in (Rayleigh, Rician, Doppler, DelayProfile, Recorded):
         kind = type(network.fading)
         return f"its fading model {kind.__module__}.{kind.__qualname__} is not one of channels"
     if callable(network.interference_watts):
@@ -119,6 +121,8 @@ def network_arrays(network: Network) -> Arrays:
             settings[name] = _fading_settings(value)
             if isinstance(value, Recorded):
                 arrays |= {"fading.h": value.h, "fading.gain_db": value.gain_db}
+                if value.spectrum is not None:
+                    arrays["fading.spectrum"] = value.spectrum
         elif name == "devices":
             if value is not None:  # files of networks with clocks stay as they were
                 arrays["devices.of"] = value.of
@@ -193,6 +197,8 @@ def _devices_settings(devices: Devices) -> dict[str, Any]:
 def _fading_settings(fading: Fading) -> dict[str, Any]:
     if isinstance(fading, Doppler):
         return {"name": "doppler", **vars(fading), "fading": _fading_settings(fading.fading)}
+    if isinstance(fading, DelayProfile):
+        return {"name": "delay-profile", **vars(fading), "taps": _fading_settings(fading.taps)}
     if isinstance(fading, Rician):
         return {"name": "rician", "k_factor_db": float(fading.k_factor_db)}
     return {"name": "recorded" if isinstance(fading, Recorded) else "rayleigh"}
@@ -207,8 +213,12 @@ def _fading(settings: dict[str, Any], arrays: Arrays) -> Fading:
     if settings["name"] == "doppler":
         values = {name: value for name, value in settings.items() if name != "name"}
         return Doppler(**values | {"fading": _fading(settings["fading"], arrays)})
+    if settings["name"] == "delay-profile":
+        values = {name: value for name, value in settings.items() if name != "name"}
+        return DelayProfile(**values | {"taps": _fading(settings["taps"], arrays)})
     recorded = object.__new__(Recorded)  # its channels are normalised already
     recorded.h, recorded.gain_db = arrays["fading.h"], arrays["fading.gain_db"]
+    recorded.spectrum = arrays.get("fading.spectrum")
     return recorded
 
 

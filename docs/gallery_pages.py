@@ -15,6 +15,7 @@ ORDER = [
     "snr_map",
     "aerial_cell",
     "rates",
+    "delay_spread",
     "bands_timeline",
     "energy_deadline",
     "devices",

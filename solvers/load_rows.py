@@ -76,6 +76,7 @@ def takes_load(solve: Callable[P, R]) -> TakesLoad[P, R]:
 def load_arrays(names: list[str], load: Load, draw: ChannelDraw) -> dict[str, Any]:
     """The arguments that a load and a draw give to a solver with parameters of these names."""
     load.check_fits(draw)
+    draw.check_flat("this solver")
     draw = draw.in_bands()
     names_of_seconds = ("after_seconds", "start_seconds", "pilot_symbols")
     unused = {name: getattr(load, name).any() for name in names_of_seconds}
@@ -132,6 +133,7 @@ def channel_rows(draw: ChannelDraw) -> ComplexArray:
 
 def heard_bits(load: Load, draw: ChannelDraw) -> tuple[FloatArray, BoolArray]:
     """Bits of clients that can send, and which clients have bits and rate 0, [..., clients]."""
+    draw.check_flat("a decision on bands")
     snr_hz = draw.snr_hz
     bits = np.broadcast_to(load.bits, np.broadcast_shapes(load.bits.shape, snr_hz.shape))
     stuck = (bits > 0) & (snr_hz == 0)

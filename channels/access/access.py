@@ -38,6 +38,8 @@ class Access(ABC):
 
     coupled: ClassVar[bool] = False
     """Whether a client's seconds depend on how much the other clients of its cell do."""
+    flat: ClassVar[bool] = False
+    """Whether it needs channels that are flat over the band."""
     costly: ClassVar[bool] = False
     """Whether :meth:`serve` costs much more time than :meth:`seconds`."""
 

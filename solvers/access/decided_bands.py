@@ -18,6 +18,7 @@ class DecidedBands(Access):
     """Base class of accesses that divide the band of a cell as suits its clients."""
 
     coupled = True
+    flat = True
 
     def soonest(self, load: Load, draw: ChannelDraw, counts: IntArray) -> BoolArray:
         """See :class:`channels.Access`; those that end soonest at full power and speed."""

@@ -56,6 +56,7 @@ class OverTheAir(Access):
     """
 
     costly = True
+    flat = True
 
     times: Simultaneous = field(default_factory=Simultaneous)
     convention: AirConvention = "published"
@@ -70,6 +71,7 @@ class OverTheAir(Access):
         Raises:
             ValueError: a cell has more clients than ``mmse`` can serve.
         """
+        draw.check_flat("a sum over the air")
         most = int(draw.network.cell_sizes.max(initial=0))
         if self.convention == "mmse" and most > MOST_ALIGNED:
             raise ValueError(

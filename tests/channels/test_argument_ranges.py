@@ -13,7 +13,7 @@ REMEDY = r"\b([Gg]ive|choose|check|must be|needs|[Ss]ort|patterns of)\b"
 ANY_SIGN = {
     "a", "antenna_gain_db", "base_stations_m", "beamformer", "clients_m", "exponent",
     "frequency_hz", "gain_db", "h", "k_factor_db", "path_gain_db", "power_dbm", "precoders",
-    "receive", "reference_db", "rho", "root", "seed", "snr_db", "tau", "updates",
+    "receive", "reference_db", "responses", "rho", "root", "seed", "snr_db", "tau", "updates",
     "waterfall_db", "white", "align_transmitters seed",
 }  # fmt: skip
 """Arguments that may be -1, at least in some functions; all others are at least 0."""
@@ -28,7 +28,7 @@ POSITIVE = {
     "optimize_rounds local_steps", *(f"{name} bandwidth_hz" for name in GOOD if name != "rate_bps"),
 }  # fmt: skip
 """Arguments that are above 0, in all functions or in one."""
-UNCHECKED = {"correlate root", "correlate white", "snr_linear snr_db"}
+UNCHECKED = {"correlate root", "correlate white", "over_band responses", "snr_linear snr_db"}
 """Arguments that are converted without a check of their values."""
 INFINITE = {"time_limit_seconds", "rounds", "seconds_per_bit", "upload_seconds", *UNCHECKED}
 """Arguments that may be infinite."""
@@ -149,6 +149,7 @@ ELEMENTWISE = {
     "align_transmitters weights", "allocate_bands_in_time bandwidth_hz",
     "allocate_bandwidth bandwidth_hz", "allocate_energy bandwidth_hz", "deadline_seconds",
     "distance_m", "gain", "noise_power_dbm bandwidth_hz", "optimize_beamformer scales",
+    "over_band responses",
     "optimize_widths_and_bands bandwidth_hz", "rate_bps bandwidth_hz",
     "select_clients bandwidth_hz", "optimize_mask_sizes seconds_per_unit", "power_dbm", "power_w",
     "Simultaneous power", "snr", "snr_linear snr_db", "water_filling bandwidth",
@@ -159,6 +160,7 @@ OWN_LENGTH = {
     "align_transmitters h", "allocate_requests weights", "bits_per_unit", "cell_of",
     "cycles_per_unit", "distance_m", "from_sionna a", "gain", "gain_per_noise",
     "optimize_beamformer h", "optimize_masks_and_bands snr_hz", "optimize_widths_by_time neurons",
+    "over_band responses",
     "seconds_per_unit", "snr", "Simultaneous power", "updates",
 }  # fmt: skip
 """Arguments whose last axis is free, or of one entry in GOOD."""

@@ -23,6 +23,7 @@ COMPLEX = {
     "precoders",
     "white",
     "root",
+    "responses",
     "rho",
     "antenna_correlation",
 }

@@ -97,7 +97,7 @@ def changed(place, value):
         ({"gain": np.full((3, 4), -93.0)}, r"gain\[0, 0\] is -93: .* in dB belong in gain_db"),
         ({"gain": np.full((3, 4), 93.0)}, "mean gain of client 0 is 19.68 dB"),
         ({"gain": complex_channels()[..., 0]}, "gain has shape .* complex128: give real"),
-        ({"gain": np.full((3, 4, 2), 1e-9)}, r"gain has shape \(3, 4, 2\)"),
+        ({"gain": np.full((3, 4, 2, 1), 1e-9)}, r"gain has shape \(3, 4, 2, 1\)"),
         ({"gain": np.full((3, 4), np.inf)}, r"gain\[0, 0\] is inf: give finite"),
         ({"gain_db": np.full((3, 4), 1e-9)}, r"gain_db\[0, 0\] is 1e-09: give dB within"),
         ({"gain_db": np.full((3, 4), -0.1)}, "gain_db is -0.1 and similar, which look like ratios"),
@@ -164,7 +164,7 @@ def test_receive_arrays_are_refused_or_noted():
     ):
         Network([0] * 6, cpu_hz=1e9, **Recorded(h).links)
     with pytest.raises(ValueError, match=refused):
-        Recorded(h[None])
+        Recorded(h[None, None])
     network = Network([0] * 6, cpu_hz=1e9, gain_db=-90.0, antennas=4)
     with pytest.raises(ValueError, match=rf"must be \(6, 4\), clients and antennas\. {refused}"):
         ChannelDraw(network, h)

@@ -121,6 +121,15 @@ def of_uploads(drawn):
     )
 
 
+def of_delay_spread(drawn):
+    """The mean rate stays within 2 %, its 5 % quantile triples, and a round takes half the time."""
+    means = [rate.mean() for rate in drawn["rates"]]
+    low = [np.quantile(rate, 0.05) for rate in drawn["rates"]]
+    rounds = [np.median(seconds) for seconds in drawn["seconds"]]
+    same = max(means) < 1.02 * min(means)
+    return same and low[-1] > 3 * low[0] and rounds[-1] < 0.5 * rounds[0]
+
+
 def of_aerial(drawn):
     """The least loss is at the published elevations; high buildings want a low edge server."""
     heights = drawn["heights"]
@@ -166,6 +175,7 @@ def of_oort(drawn):
 
 CLAIMS = {
     "aerial_cell": of_aerial,
+    "delay_spread": of_delay_spread,
     "bands_timeline": of_timeline,
     "energy_deadline": of_energy,
     "devices": lambda d: np.isclose(d["seconds"], d["cost"]("raspberry-pi-4")[0]),

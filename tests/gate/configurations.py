@@ -158,6 +158,16 @@ PLACES = {
         doppler_model="ar1",
     ),
     "doppler-jakes": one("fedavg", doppler_hz=20.0, doppler_model="jakes", pilot_symbols=4),
+    "delay-exponential": one(
+        "hfedavg", how="resumed", cells=2, delay_spread_ns=300.0, delay_profile="exponential",
+        subcarriers=8, doppler_hz=5.0, rates="mcs",
+    ),
+    **{
+        f"delay-tdl-{letter}": one(
+            "fedavg", delay_spread_ns=100.0, delay_profile=f"tdl-{letter}", uplink=uplink
+        )
+        for letter, uplink in zip("abc", ("ofdma", "tdma", "ofdma"), strict=True)
+    },
     "rates-mcs": one("hfedavg", cells=2, rates="mcs"),
     "rates-shannon": one("fedavg", rates="shannon", interference_watts=1e-13),
     "interferers-active": one(

@@ -54,6 +54,7 @@ MOVES = {
     "doppler_hz": 0.5,
     "doppler_model": "ar1",
 }
+SELECTIVE = {"delay_spread_ns": 100.0, "delay_profile": "tdl-a", "subcarriers": 4}
 FIELDS = ("algorithm", "schedule", "uplink", "assigner")
 ASSIGNERS = ("covered", "partition")
 """An assigner for clients, and one for cells."""
@@ -84,7 +85,8 @@ class Combination:
         deadline: seconds that limit the submodels of clients; None for those of capacities.
         pilots: whether clients send pilots and hear interference in watts, with a radio channel.
         votes: convention of ``aircomp`` in which clients send signs; None for sums.
-        moves: whether clients move, where uploads have common blocks of a radio channel.
+        moves: whether clients move, where uploads have common blocks of a radio channel, which
+            differs over the band where rates are sums over it.
         devices: devices of the clients; None for clocks. Every combination works with each.
     """
 
@@ -131,7 +133,13 @@ class Combination:
             **({"interference_watts": 1e-13} if self._interfered else {}),
             **VOTES.get(self.votes, {}),
             **(MOVES if self.moves and self.uplink != "fixed" and blocks else {}),
+            **(SELECTIVE if self.moves and self._sums_bands and blocks else {}),
         )
+
+    @property
+    def _sums_bands(self) -> bool:
+        """Whether rates are sums over the band, in rounds."""
+        return self.uplink in ("tdma", "ofdma") and self.schedule != "simultaneous"
 
     @property
     def _interfered(self) -> bool:

@@ -21,6 +21,7 @@ from wirelessfl.air.durations import (
     Wireless,
     client_speeds,
 )
+from wirelessfl.air.links import check_flat
 from wirelessfl.air.traffic import Traffic
 from wirelessfl.air.uplinks import Uplink
 from wirelessfl.base.errors import ConfigError
@@ -177,7 +178,12 @@ class WirelessDelays(DelayModel):
     name = "wireless"
 
     def build(self, scene: DelayScene) -> Delays:
-        """Create durations from the network's CPU speeds and channels."""
+        """Create durations from the network's CPU speeds and channels.
+
+        Raises:
+            ConfigError: channels differ over the band.
+        """
+        check_flat(scene.network, scene.uplink, alone=True)
         return Wireless(
             scene.network,
             scene.uplink,

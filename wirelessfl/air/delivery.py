@@ -8,6 +8,7 @@ import numpy as np
 
 from channels import Access, ChannelDraw, Decision, Load, Network, Service
 from channels.arrays import BoolArray, FloatArray, IntArray
+from channels.modulation import effective_snr
 from channels.streams import Stream
 from wirelessfl.air.failures import Failures
 from wirelessfl.air.links import takes_part
@@ -240,7 +241,8 @@ def _own_snr(service: Service, draws: ChannelDraw) -> FloatArray:
     received = heard.snr_hz * (powers / network.transmit_power_w)
     # A client without a band sends nothing.
     received, bands = np.broadcast_arrays(received, bands)
-    return np.divide(received, bands, out=np.zeros(bands.shape), where=bands > 0)
+    snr = np.divide(received, bands, out=np.zeros(bands.shape), where=bands > 0)
+    return snr if draws.spectrum is None else effective_snr(snr[..., None] * draws.spectrum)
 
 
 def _until_success(chance: FloatArray, uniform: FloatArray) -> FloatArray:

@@ -33,6 +33,8 @@ class Failures(Choice, ABC):
 
     never: ClassVar[bool] = False
     """Whether all uploads arrive."""
+    flat: ClassVar[bool] = False
+    """Whether it needs channels that are flat over the band."""
 
     @property
     def repeats(self) -> bool:
@@ -51,7 +53,8 @@ class Failures(Choice, ABC):
         """Probability that an upload fails.
 
         Args:
-            snr: [..., clients], received SNR of each client at its power in its part of the band.
+            snr: [..., clients], received SNR of each client at its power in its part of the band;
+                with subcarriers, that of a flat channel of the same capacity.
             draws: channels of the clients, as the server knows them.
 
         Returns:
@@ -126,6 +129,7 @@ class Outage(Failing):
     """
 
     name = "outage"
+    flat = True
 
     csi_error: Annotated[
         float,

@@ -45,6 +45,9 @@ class Links:
     access: Access | None = None
     pilot_symbols: int = 0
 
+    def __post_init__(self) -> None:
+        check_flat(self.network, self.uplink, self.failures)
+
 
 def downlink_rates(
     network: Network, uplink: Uplink, mbps: float | None, *, alone: bool = False
@@ -83,6 +86,37 @@ def downlink_rates(
         )
     rest = np.inf if uplink.downlink_bps is None else uplink.downlink_bps
     return ByKind(np.where(np.isnan(column.kinds), rest, 1e6 * column.kinds), column.of)
+
+
+def check_flat(
+    network: Network, uplink: Uplink, failures: Failures | None = None, *, alone: bool = False
+) -> None:
+    """Refuse channels that differ over the band where one gain has to describe them.
+
+    Args:
+        network: the clients.
+        uplink: how updates cross the air.
+        failures: which uploads fail; None for none.
+        alone: whether each client uploads as soon as it is ready, beside others.
+
+    Raises:
+        ConfigError: they do.
+    """
+    if network.subcarriers == 1:
+        return
+    reason = None
+    if alone:
+        reason = "uploads that start at any time need", 'choose schedule "rounds"'
+    elif uplink.access.flat:
+        remedy = 'choose uplink "tdma", or "ofdma" with allocation "equal" and no other decision'
+        reason = f'uplink "{uplink.title}" as set needs', remedy
+    elif failures is not None and failures.flat:
+        reason = f'failures "{failures.title}" needs', 'choose failures "waterfall" or "none"'
+    if reason is not None:
+        raise ConfigError(
+            f"{reason[0]} channels that are flat over the band, and those of the network differ "
+            f"over {network.subcarriers} subcarriers: {reason[1]}, or one subcarrier."
+        )
 
 
 def at_clients(bps: float | ByKind, clients: IntArray) -> float | FloatArray:

@@ -62,6 +62,7 @@ def budget_of(config: Config, upload_mib: float) -> tuple[Network, LinkBudget]:
     from channels import link_budget
     from channels.notes import Notes
     from channels.streams import Stream
+    from wirelessfl.air.links import check_flat
     from wirelessfl.base.wording import shown
     from wirelessfl.runs.build.network import build_network
     from wirelessfl.runs.build.plausible import implausible
@@ -74,12 +75,18 @@ def budget_of(config: Config, upload_mib: float) -> tuple[Network, LinkBudget]:
             "channels.link_budget(network)."
         )
     network = build_network(config.network, Stream(config.run.seed), config)
+    check_flat(network, config.uplink)
     notes = Notes()
     notes(*implausible(config, network))
     if config.network.pilot_symbols:
         notes("a link budget does not count the seconds and joules of pilots: see price.")
     if config.mobility is not None and config.mobility.moves:
         notes("clients move, and a link budget has their gains in the first block.")
+    if network.subcarriers > 1:
+        notes(
+            f"a link budget has the mean gain in each of the {network.subcarriers} subcarriers; "
+            "that of a channel draw sums the rates of their own gains."
+        )
     accesses = accesses_of(config.uplink)
     return network, link_budget(network, bits=upload_mib * BITS_PER_MIB, accesses=accesses)
 

@@ -63,6 +63,7 @@ SECTIONS: dict[str, Callable[[Run], bool]] = {
     "noise_dbm_per_hz": placed,
     "channel": over_the_air,
     "pilot_symbols": over_the_air,
+    "delay_spread_ns": over_the_air,
     "coherence": lambda run: cells(run) and over_the_air(run),
     **dict.fromkeys(
         ("doppler_hz", "interference_watts"),
@@ -109,7 +110,7 @@ ALONE_WITHOUT_EFFECT = (
     *("shared_labels", "late", "history_keep", "coverage_of"),
     *("size_cap", "mask_shares", "deadline"),
     *("elements_per_symbol", "correlation", "unbiased_sum"),
-    *("doppler_model", "interferers"),
+    *("doppler_model", "delay_profile", "subcarriers", "interferers"),
 )
 """Flags that need a value of another flag, which none of the runs has."""
 FIELDS: dict[str, Callable[[Run], bool]] = {

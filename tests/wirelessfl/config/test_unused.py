@@ -22,7 +22,7 @@ VALUES = {
     "reuse_factor": 3, "interferers": "active", "association": "nearest",
     "interference_watts": 1e-13, "shadowing_db": 4.0, "layout_file": "positions.csv",
     "coherence": "round",
-    "doppler_hz": 5.0, "devices": "mixed", "positions": "walk.csv",
+    "doppler_hz": 5.0, "delay_spread_ns": 100.0, "devices": "mixed", "positions": "walk.csv",
     "step_seconds": 0.1, "cycles_per_flop": 0.1, "path_gain_db": (-3.0, 3.0), "busy_clients": 5,
     "downlink_mbps": 5.0, "backhaul_mbps": 5.0, "edge_rounds": 2, "max_seconds": 9.0,
     "clients_per_round": 30, "client_joules": 2.5, "battery_joules": 2.5,

@@ -13,6 +13,8 @@ from channels.decibels import (
     LARGEST_POWER_W,
     THERMAL_DBM_PER_HZ,
 )
+from channels.delay_profile import LARGEST_SUBCARRIERS, Profile
+from channels.delay_profile import LONGEST_SECONDS as LONGEST_DELAY_SECONDS
 from channels.doppler import LARGEST_HZ, LONGEST_SECONDS
 from wirelessfl.air.radio import COMMON_BLOCKS
 from wirelessfl.air.uplinks.uplink import Coherence
@@ -179,6 +181,21 @@ class NetworkSection(Section):
         gt=0,
         le=LONGEST_SECONDS,
         description="seconds from one channel block, a round or edge round, to the next",
+    )
+    delay_spread_ns: Annotated[float | None, BUILT, RADIO, DRAWN] = Field(
+        None,
+        gt=0,
+        le=1e9 * LONGEST_DELAY_SECONDS,
+        description="delay spread (rms) of the fading, ns (default: flat over the band)",
+    )
+    delay_profile: Annotated[Profile, BUILT, RADIO, DRAWN, beside("delay_spread_ns")] = Field(
+        "exponential", description="power-delay profile: exponential, or one of 3GPP TR 38.901"
+    )
+    subcarriers: Annotated[int, BUILT, RADIO, DRAWN, beside("delay_spread_ns")] = Field(
+        64,
+        ge=1,
+        le=LARGEST_SUBCARRIERS,
+        description="number of parts of the band with channels of their own; 1: flat",
     )
     pilot_symbols: Annotated[int | None, RADIO, ESTIMATES] = Field(
         None,

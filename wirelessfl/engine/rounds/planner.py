@@ -8,9 +8,10 @@ from functools import cached_property
 
 import numpy as np
 
-from channels import ChannelDraw, Doppler, Load, Network
+from channels import ChannelDraw, Load, Network
 from channels.arrays import FloatArray, IntArray
 from channels.by_client import ByKind
+from channels.delay_profile import independent
 from channels.moving import Moving
 from channels.streams import Stream
 from wirelessfl.air.batteries import Charges
@@ -88,8 +89,8 @@ class Planner:
             blocks: number of blocks over which the positions of moving clients are spread.
         """
         links, fading = self.links, self.network.fading
-        if isinstance(fading, Doppler | Moving):
-            sampled = fading.independent if isinstance(fading, Doppler) else fading.sampled(blocks)
+        sampled = fading.sampled(blocks) if isinstance(fading, Moving) else independent(fading)
+        if sampled is not fading:
             links = replace(links, network=replace(self.network, fading=sampled))
         return replace(self, links=links, stream=stream, run_stream=self._run_stream)
 

@@ -109,6 +109,10 @@ def _linked(
         fading = channels.Doppler(
             fading, settings.doppler_hz, settings.block_seconds, settings.doppler_model
         )
+    if settings.delay_spread_ns is not None:
+        fading = channels.DelayProfile(
+            1e-9 * settings.delay_spread_ns, settings.delay_profile, settings.subcarriers, fading
+        )
     common |= {
         "antennas": settings.antennas,
         "fading": fading,

@@ -21,8 +21,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import torch
 
-from channels import Doppler, Network
+from channels import Network
 from channels.concurrency import parsing
+from channels.delay_profile import independent
 from channels.moving import Moving
 from channels.streams import Stream
 from wirelessfl.algorithms import LOCAL
@@ -155,12 +156,14 @@ def network_hash(network: Network, stream: Stream) -> str:
     if network.devices is not None:
         plain += [network.devices.of, network.devices.table]
     some, stream = network.numbers[:DRAWN], stream.child("fingerprint")
-    blocks = range(2 if isinstance(network.fading, Doppler | Moving) else 1)
+    fading = network.fading
+    blocks = range(2 if isinstance(fading, Moving) or independent(fading) is not fading else 1)
     draws = [network.draw(stream, block, some) for block in blocks]
     watts = network.interference_watts
     if watts is not None:
         plain += [draw.given_rise for draw in draws] if callable(watts) else [watts]
-    return digest(*plain, *(draw.h for draw in draws))
+    spectra = [draw.spectrum for draw in draws if draw.spectrum is not None]
+    return digest(*plain, *(draw.h for draw in draws), *spectra)
 
 
 def _array(tensor: torch.Tensor) -> np.ndarray:

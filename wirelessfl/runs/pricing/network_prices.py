@@ -184,7 +184,7 @@ def _priced(
     first = entries[0]
     config = first.config
     together = config.regime.common_rounds and not any(dependences(config))
-    together = together and first.network.devices is None
+    together = together and first.network.devices is None and first.network.subcarriers == 1
     if not (together and type(checked_access(config.uplink)) in CELL_BY_CELL):
         rows_of_networks = [
             _alone(entry, number, rounds, objects, joules=joules)

@@ -67,7 +67,10 @@ REPLACED = {
     "network": f"{__name__}:named",
 }
 """A value of each setting of [network] that a network replaces; the default if there is one."""
-MOVING = ("doppler_hz", "doppler_model", "block_seconds", "pilot_symbols")
+MOVING = (
+    *("doppler_hz", "doppler_model", "block_seconds", "pilot_symbols"),
+    *("delay_spread_ns", "delay_profile", "subcarriers"),
+)
 """Those that need one another, and rounds."""
 
 
