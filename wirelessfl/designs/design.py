@@ -272,7 +272,7 @@ def design(
     notes(*implausible(settings, first))
     space = Space.of(base, local_steps, edge_rounds, clients, first.clients)
     air = air_way(settings, first) if AIR in names else None
-    considered = ways(names, goal, air, clocks=first.devices is None)
+    considered = ways(names, goal, first, air)
     search = Search(goal, space, considered, count)
     snr_db = _air_snr_db(air_snr_db, air, curve)
     trained: dict[str, Pilots] = {}

@@ -15,6 +15,7 @@ import numpy as np
 
 from channels import Network
 from channels.links import snr_linear
+from wirelessfl.air.links import check_flat
 from wirelessfl.air.radio import Placed
 from wirelessfl.air.uplinks import UPLINKS, Uplink
 from wirelessfl.air.uplinks.aircomp import AirComp
@@ -92,10 +93,15 @@ ALL = (
 )
 
 
-def ways(
-    names: Sequence[str], goal: Goal, air: Way | None = None, *, clocks: bool = True
-) -> list[Way]:
-    """The uplinks to consider; without ``clocks``, none that decides those of the clients."""
+def ways(names: Sequence[str], goal: Goal, network: Network, air: Way | None = None) -> list[Way]:
+    """The uplinks to consider over a network.
+
+    None decides clocks where the clients have devices, and none decides bands where channels differ
+    over the band.
+
+    Raises:
+        ConfigError: an uplink is unknown, or is over the air and needs a flat band.
+    """
     choices = (*UPLINKS_IN_ROUNDS, AIR)
     for name in names:
         if name not in choices:
@@ -109,8 +115,11 @@ def ways(
     if goal.target is not None and goal.max_seconds is not None and goal.saves_energy:
         chosen += [DEADLINE] if "ofdma" in names else []
     if air is not None and AIR in names:
+        check_flat(network, air.uplink)
         chosen.append(air)
-    return [way for way in chosen if clocks or not way.decides]
+    if network.subcarriers > 1:
+        chosen = [way for way in chosen if not (way.decides or way.uplink.access.flat)]
+    return [way for way in chosen if network.devices is None or not way.decides]
 
 
 def air_way(settings: Config, network: Network) -> Way:

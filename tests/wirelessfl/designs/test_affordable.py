@@ -36,7 +36,9 @@ def costs(uplink, steps, edges, count=4):
 def test_they_have_somewhat_more_rounds_than_the_cheapest_uplink_allows(limit):
     goal = Goal.of(None, None, limit.get("max_seconds"), limit.get("max_client_joules"))
     planner = planner_without_data(config("hfedavg"))
-    rounds = affordable_rounds(planner, goal, ways(["tdma", "ofdma"], goal), [None])
+    rounds = affordable_rounds(
+        planner, goal, ways(["tdma", "ofdma"], goal, planner.network), [None]
+    )
     for steps, edges in ((1, 1), (8, 3)):
         each = np.array([costs(uplink, steps, edges) for uplink in UPLINKS])
         needed = next(iter(limit.values())) / each[:, int("max_client_joules" in limit)].min()
@@ -48,7 +50,7 @@ def test_they_have_somewhat_more_rounds_than_the_cheapest_uplink_allows(limit):
 def test_no_limit_applies_to_pilots_with_a_target():
     planner = planner_without_data(config("hfedavg"))
     goal = Goal.of(0.5, None, 2.0, None)
-    assert affordable_rounds(planner, goal, ways(["tdma"], goal), [None]) is None
+    assert affordable_rounds(planner, goal, ways(["tdma"], goal, planner.network), [None]) is None
 
 
 def test_pilots_have_at_most_these_rounds_and_at_least_five():
