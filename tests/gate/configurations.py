@@ -512,6 +512,14 @@ SCHEDULES = {
     "buffered-stale": one(
         "scaffold", "resumed", **ASYNCHRONOUS, max_staleness=1, update_weights="version"
     ),
+    "buffered-available": one(
+        "scaffold", "resumed", **ASYNCHRONOUS, files=given.shifts, availability_period=2.0,
+        busy_clients=2,
+    ),
+    "cells-available": one(
+        "hist", "resumed", **SLOW_CELLS, cells=4, buffer=2, files=given.shifts,
+        availability_unit="rounds", availability_period=2.0,
+    ),
     "buffered-fadamgc-air": one("fadamgc", "resumed", **ASYNCHRONOUS, **OVER_THE_AIR),
     "buffered-ram-fed": one(
         "ram-fed", "resumed", **ASYNCHRONOUS, **WIDE, masks="covered", busy_clients=4

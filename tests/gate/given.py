@@ -181,6 +181,16 @@ def available(folder: Path) -> dict[str, Any]:
     return {"availability_trace": file}
 
 
+def shifts(folder: Path) -> dict[str, Any]:
+    """A file with the times, in seconds or updates, at which eight clients are available."""
+    stays = [(client, 0.2 * client, 1.6 - 0.1 * client) for client in range(6)]
+    stays += [(6, 1.3, 2.0), (7, 0.0, 0.3), (7, 0.9, 2.0)]
+    file = folder / "shifts.csv"
+    lines = ["client,begin,end", *(",".join(map(str, stay)) for stay in stays)]
+    file.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    return {"availability_trace": file}
+
+
 def power(folder: Path) -> dict[str, Any]:
     """A file with the power of sources that recharge batteries."""
     file = folder / "power.csv"

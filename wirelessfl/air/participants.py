@@ -31,7 +31,7 @@ class RankedClients(Protocol):
 
 
 class PresentClients:
-    """The present clients of a server. A departure takes the same time for any number of clients.
+    """The present clients of a server. A change takes the same time for any number of clients.
 
     Args:
         mask: [clients] boolean, clients that are present.
@@ -55,13 +55,20 @@ class PresentClients:
     def __contains__(self, client: int) -> bool:
         return bool(self._mask[client])
 
+    def add(self, client: int) -> None:
+        """Add a client that is not present."""
+        self._change(client, 1)
+
     def remove(self, client: int) -> None:
         """Remove a client that is present."""
+        self._change(client, -1)
+
+    def _change(self, client: int, by: int) -> None:
         if not self._mask.flags.writeable:
             self._mask = self._mask.copy()
-        self._mask[client] = False
-        self._counts[client // BLOCK] -= 1
-        self._number -= 1
+        self._mask[client] = by > 0
+        self._counts[client // BLOCK] += by
+        self._number += by
 
     def below(self, bounds: ArrayLike) -> IntArray:
         """Number of present clients whose number is below each of ``bounds``, [bounds]."""
@@ -115,6 +122,25 @@ class ConsecutiveClients:
     def at(self, ranks: IntArray) -> IntArray:
         """The clients with the given ranks."""
         return self.first + ranks
+
+
+@dataclass(frozen=True, eq=False)
+class ListedClients:
+    """A few clients.
+
+    Args:
+        numbers: [listed], their numbers, sorted.
+    """
+
+    numbers: IntArray
+
+    def below(self, bounds: ArrayLike) -> IntArray:
+        """Number of these clients whose number is below each of ``bounds``, [bounds]."""
+        return np.asarray(np.searchsorted(self.numbers, bounds))
+
+    def at(self, ranks: IntArray) -> IntArray:
+        """The clients with the given ranks."""
+        return self.numbers[ranks]
 
 
 def some(size: int, count: int, stream: Stream) -> IntArray:

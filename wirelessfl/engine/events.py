@@ -68,15 +68,17 @@ class Transmitted:
 
 @dataclass(frozen=True)
 class Lost:
-    """There is no update: a client dropped out of a request, or missed the cut-off.
+    """There is no update: a client dropped out of a request, has left, or missed the cut-off.
 
     Args:
         task: task of the request.
-        late: number of the request that missed the cut-off; None if the client dropped out.
+        late: number of the request that missed the cut-off; None if none has.
+        left: number of the request whose client has left; None if none has.
     """
 
     task: int
     late: int | None = None
+    left: int | None = None
 
 
 @dataclass(frozen=True)
@@ -122,7 +124,10 @@ class Tick:
 
 @dataclass(frozen=True)
 class Exhausted:
-    """No client has energy left for a further round, or in sessions none that is present."""
+    """No client takes part any more: none has energy left, or none is available.
+
+    In sessions, none that is present has energy left.
+    """
 
 
 @dataclass(frozen=True)

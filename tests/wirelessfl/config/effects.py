@@ -91,9 +91,11 @@ SECTIONS: dict[str, Callable[[Run], bool]] = {
     "on_empty": lambda run: run["recharge"] is not None,  # with a battery
     "patience": lambda run: not run["sessions"],
     "client_joules": lambda run: run["schedule"] == "rounds",
-    **dict.fromkeys(
-        ("battery_joules", "availability_trace"),
-        lambda run: run["schedule"] == "rounds" and not run["sessions"],
+    "battery_joules": lambda run: run["schedule"] == "rounds" and not run["sessions"],
+    "availability_trace": lambda run: (
+        not run["sessions"]
+        and run["schedule"] != "simultaneous"
+        and not (tasks(run) and run["uplink"] == "aircomp")
     ),
     "cutoff_seconds": lambda run: run["uplink"] != "aircomp",
     "error_feedback": lambda run: run["uplink_compression"] is not None,

@@ -9,6 +9,7 @@ import signal
 import pytest
 
 import wirelessfl
+from tests.gate import given
 from tests.gate.configurations import (
     ARRIVALS,
     ASYNCHRONOUS,
@@ -97,6 +98,13 @@ MORE = {
         "fedast", **BUFFERED | {"rounds": 12, "eval_every": 1}, **EXPONENTIAL, drop_out=0.2,
         uplink_compression="sign", error_feedback=True,
     ),
+    "requests until nobody is available": one(
+        "fedavg", **ASYNCHRONOUS | {"rounds": 99, "eval_every": 1, "step_seconds": 0.02},
+        **EXPONENTIAL, files=given.shifts,
+    ),
+    "cells until nobody is available": one(
+        "hist", **SLOW_CELLS, cells=4, buffer=2, files=given.shifts, availability_unit="rounds"
+    ),
     "cut-off": one("fedavg", path_gain_db=(-20.0, 10.0), cutoff_seconds=0.04),
     "cut-off of tasks": one(
         "scaffold", **BUFFERED, schedule="buffered", downlink_compression="quantisation",
@@ -114,7 +122,9 @@ HAPPENS = {
     "battery-constant": "empty",
     "battery-harvest": "empty",
     "arrivals-seconds": "dropped",
+    "buffered-available": "lost",
     "buffered-scaffold": "lost",
+    "requests until nobody is available": "lost",
     "cells-hfedavg": "staleness_max",
     "clients of sessions on disk": "dropped",
     "cut-off": "late",

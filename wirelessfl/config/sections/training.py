@@ -89,6 +89,22 @@ WITHOUT_SESSIONS = Needs(
 )
 
 
+FOR_AVAILABLE = (
+    WITHOUT_SESSIONS,
+    Needs(
+        lambda run, _: run.schedule.work != "task rounds",
+        'conflicts with schedule "{run.schedule.title}", which draws available clients for each '
+        'round: set availability, or choose schedule "rounds" or "buffered"',
+    ),
+    Needs(
+        lambda run, _: run.schedule.work == "rounds" or run.local or run.uplink.gives != "sum",
+        'conflicts with uplink "{run.uplink.title}" under schedule "{run.schedule.title}", whose '
+        'clients wait for each other to send: choose uplink "tdma", "ofdma" or "fixed"',
+    ),
+)
+"""What a trace of available clients needs."""
+
+
 @frozen
 class TrainingSection(Section):
     """Numbers of rounds and local steps, batch size, sampled clients and their weights."""
@@ -147,7 +163,7 @@ class TrainingSection(Section):
     error_feedback: Annotated[bool, COMPRESSED] = Field(
         False, description="clients add what compression left out of an upload to their next one"
     )
-    availability_trace: Annotated[Path | None, ROUNDS, WITHOUT_SESSIONS] = Field(
+    availability_trace: Annotated[Path | None, FOR_AVAILABLE] = Field(
         None,
         description="CSV file of when clients are available: client, join, leave (default: always)",
     )

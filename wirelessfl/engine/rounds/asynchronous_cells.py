@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 import torch
 
-from wirelessfl.air.participants import ConsecutiveClients
+from channels.arrays import IntArray
+from wirelessfl.air.participants import ConsecutiveClients, ListedClients, PresentClients
 from wirelessfl.air.plan import Plan
 from wirelessfl.engine.events import (
     Aggregate,
@@ -17,6 +18,7 @@ from wirelessfl.engine.events import (
     Cancel,
     Decision,
     Event,
+    Exhausted,
     Report,
     Returned,
 )
@@ -26,12 +28,14 @@ from wirelessfl.engine.rounds.planner import Planner
 from wirelessfl.engine.schedules import Clock
 from wirelessfl.engine.server.learner import Learner
 from wirelessfl.engine.server.ledger import Ledger
+from wirelessfl.engine.sessions.attendance import Churn, PresenceChanged
 from wirelessfl.models.submodels import ParamSpec, Submodels
 from wirelessfl.training.rules import State
 
 PREFIX = "cells."
 """Prefix of the names of these tensors in a checkpoint."""
 INDEX = f"{PREFIX}index"
+MEMBERS = f"{PREFIX}members."
 STATUS = ("version", "staleness_mean", "staleness_max", "updates")
 """Fields of rows: merges, staleness since the previous row, and number of finished cell rounds."""
 
@@ -49,19 +53,29 @@ class AsynchronousCells(OneModel):
     and only these cells receive the new model. Channels, batches, noise and client masks depend on
     the cell's round number; step sizes depend on the version of the received model. A cell's result
     depends only on its round number, received model and submodel, so training is deferred until the
-    merge, and the clients of its cells train together. All clients of a cell participate.
+    merge, and the clients of its cells train together. All available clients of a cell participate:
+    a cell without any waits for the first, and a client that leaves before the end of its cell's
+    round has used time and energy, and its update is dropped.
 
     Args:
         planner: plans the rounds of a cell and their durations.
         learner: trains the rounds, and contains the server.
         clock: virtual clock.
         ledger: costs of the rounds.
+        availability: when clients are available; None for always.
     """
 
     starts_again = False
 
-    def __init__(self, planner: Planner, learner: Learner, clock: Clock, ledger: Ledger) -> None:
-        super().__init__(planner, learner, clock, ledger)
+    def __init__(
+        self,
+        planner: Planner,
+        learner: Learner,
+        clock: Clock,
+        ledger: Ledger,
+        availability: Churn | None = None,
+    ) -> None:
+        super().__init__(planner, learner, clock, ledger, availability)
         cells = planner.network.cells
         self.parts: Submodels = planner.plan(0).submodels
         """Submodel of each cell in its current or next round."""
@@ -71,6 +85,11 @@ class AsynchronousCells(OneModel):
         """Version of the model that each busy cell received, by cell."""
         self._models: dict[int, State] = {}
         self._asked = 0
+        self.members: dict[int, IntArray] = {}
+        """Clients of each busy cell, if they are not always available."""
+        self.left: dict[int, list[int]] = {}
+        """Those that have left during the round of their cell, by cell."""
+        self._ends: dict[int, float] = {}
 
     def carry_out(self, decision: Decision) -> None:
         """Issue work to cells, merge finished cells, or discard all work at the end of the run."""
@@ -82,32 +101,72 @@ class AsynchronousCells(OneModel):
             case Cancel():
                 self.sent, self._models, self._asked = {}, {}, 0
 
+    def happened(self, what: Any) -> Event | None:
+        """Process an entry of the clock: note the clients that have left."""
+        if type(what) is not PresenceChanged:
+            event: Event = what
+            return event
+        assert self.availability is not None, "clients are not always available"
+        for change in self.availability.new_changes():
+            cell = int(self.planner.network.cell_of[change.client])
+            takes_part = not change.joins and cell in self.sent
+            if takes_part and self.clock.now < self._ends[cell]:
+                self.left.setdefault(cell, []).append(change.client)
+        return None
+
     def settle(self) -> None:
         """Send the cloud's model to the cells without work, after all events at this time."""
         if not self._asked:
             return
         free = [cell for cell in range(len(self.rounds_done)) if cell not in self.sent]
         assert len(free) == self._asked, "the schedule issues work to all merged cells"
-        self._asked = 0
         server = self.learner.server
-        self._models[server.version] = server.cloud
+        if self.availability is not None:
+            free = self._attended(free)
+        self._asked -= len(free)
+        if free:
+            self._models[server.version] = server.cloud
         for cell in free:
             self.sent[cell] = server.version
             seconds = float(self.plan(cell).price.seconds[cell])
+            self._ends[cell] = self.clock.now + seconds
             self.clock.after(seconds, Returned(cell, 0, server.version))
+        if self._asked:
+            self._wait()
+
+    def _attended(self, cells: Sequence[int]) -> list[int]:
+        """The cells that have available clients, which take part."""
+        assert self.availability is not None, "clients are not always available"
+        present, attended = PresentClients(self.availability.present), []
+        for cell in cells:
+            whole = self._whole(cell)
+            first, last = present.below([whole.first, whole.first + whole.count])
+            if last > first:
+                self.members[cell] = present.at(np.arange(first, last))
+                attended.append(cell)
+        return attended
+
+    def _wait(self) -> None:
+        """Let cells wait for clients; if the next merge never comes, the run ends."""
+        assert self.availability is not None, "clients are not always available"
+        busy = any(self._ends[cell] > self.clock.now for cell in self.sent)
+        if not (busy or self.availability.changes_later or self.ended is not None):
+            self.ended = "too few cells have clients that are available"
+            self.clock.after(0.0, Exhausted())
 
     def plan(self, cell: int) -> Plan:
         """Plan a cell's current round, which depends only on the cell's work and the settings."""
+        members = self.members.get(cell)
         return replace(
             self.planner.plan(
                 self.rounds_done[cell],
-                self._clients(cell),
+                self._whole(cell) if members is None else ListedClients(members),
                 self.parts.only([cell]),
             ),
             lr_share=self.planner.lr_share(self.sent[cell]),
         )
 
-    def _clients(self, cell: int) -> ConsecutiveClients:
+    def _whole(self, cell: int) -> ConsecutiveClients:
         network = self.planner.network
         first = int(network.cell_starts[cell])
         return ConsecutiveClients(first, int(network.cell_sizes[cell]))
@@ -118,18 +177,24 @@ class AsynchronousCells(OneModel):
         for cell in cells:
             self.rounds_done[cell] += 1
             del self.sent[cell]
+            self.left.pop(cell, None)
+            self.members.pop(cell, None)
+        if self.availability is not None:
+            self.availability.round_started(self.learner.server.version - 1, 0.0)
         versions = set(self.sent.values())
         self._models = {version: m for version, m in self._models.items() if version in versions}
         self.parts = self.planner.redealt(self.learner.server.version, self.parts, cells)
 
     def _train(self, cells: Sequence[int]) -> None:
         server = self.learner.server
-        issued = [(self.plan(cell), self._models[self.sent[cell]]) for cell in cells]
-        for plan, _ in issued:
+        plans = {cell: self._ended(cell) for cell in cells}
+        for plan in plans.values():
             self.ledger.count(plan)
-        if not self.learner.trains:
+        cells = [cell for cell in cells if len(plans[cell].clients)]
+        if not (self.learner.trains and cells):
             server.version += 1
             return
+        issued = [(plans[cell], self._models[self.sent[cell]]) for cell in cells]
         rounds = self.learner.train(issued)
         # Merged nodes get the cloud's state plus their change; the others keep the cloud's state.
         nodes = server.at_nodes(self.parts)
@@ -145,6 +210,11 @@ class AsynchronousCells(OneModel):
         self.learner.metrics = {
             name: sum(row[name] for row in metrics) / len(metrics) for name in metrics[0]
         }
+
+    def _ended(self, cell: int) -> Plan:
+        """Plan of a cell's round at its end, without the clients that have left."""
+        plan, left = self.plan(cell), self.left.get(cell)
+        return plan if left is None else plan.without(np.array(left))
 
     def under_way(self) -> Mapping[int, Plan]:
         """Plans of the rounds in progress, by cell."""
@@ -168,18 +238,30 @@ class AsynchronousCells(OneModel):
             for name, value in model.items()
         }
         index = {} if self.parts.index is None else {INDEX: self.parts.index}
-        return {**super().tensors(), **models, **index}
+        members = {f"{MEMBERS}{cell}": torch.from_numpy(w) for cell, w in self.members.items()}
+        return {**super().tensors(), **models, **index, **members}
 
     def snapshot(self) -> dict[str, Any]:
         """Work of the cells, clock entries, and neurons of the submodels."""
         return {
             **super().snapshot(),
             "now": self.clock.now,
-            "future": [[seconds, *_stored(event)] for seconds, event in self.clock.queued()],
+            "future": [
+                [seconds, *_stored(event)]
+                for seconds, event in self.clock.queued()
+                if type(event) not in (PresenceChanged, Exhausted)
+            ],
             "rounds_done": self.rounds_done,
             "sent": list(self.sent.items()),
+            **({} if self.availability is None else self._attendance()),
             "parts": _stored_parts(self.parts),
         }
+
+    def _attendance(self) -> dict[str, Any]:
+        """Cells that wait, ends of the rounds of busy cells, and clients that have left them."""
+        ends = [[cell, self._ends[cell]] for cell in self.sent]
+        left = [[cell, *clients] for cell, clients in self.left.items()]
+        return {"asked": self._asked, "ends": ends, "left": left}
 
     def restore(self, tensors: Mapping[str, torch.Tensor], state: Mapping[str, Any]) -> None:
         """Continue from a checkpoint, after learner, schedule and clock."""
@@ -202,6 +284,13 @@ class AsynchronousCells(OneModel):
             for seconds, kind, *numbers in state["future"]
         ]
         self.clock.requeue(state["now"], future)
+        if self.availability is not None:
+            self._asked, self._ends = state["asked"], dict(state["ends"])
+            self.left = {cell: clients for cell, *clients in state["left"]}
+            self.members = {cell: tensors[f"{MEMBERS}{cell}"].numpy() for cell in self.sent}
+            self.availability.start()
+            if self._asked:
+                self._wait()
 
 
 def _stored(event: Event) -> list[Any]:

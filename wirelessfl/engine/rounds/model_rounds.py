@@ -33,11 +33,25 @@ class OneModel(Handler):
         learner: trains and merges, and contains the server.
         clock: virtual clock.
         ledger: costs of the rounds.
+        availability: when clients are available; None for always.
     """
 
-    def __init__(self, planner: Planner, learner: Learner, clock: Clock, ledger: Ledger) -> None:
+    def __init__(
+        self,
+        planner: Planner,
+        learner: Learner,
+        clock: Clock,
+        ledger: Ledger,
+        availability: Churn | None = None,
+    ) -> None:
         super().__init__([learner])
         self.planner, self.learner, self.clock, self.ledger = planner, learner, clock, ledger
+        self.availability = availability
+
+    def start(self) -> None:
+        """Put the next change of the available clients on the clock."""
+        if self.availability is not None:
+            self.availability.start()
 
     def under_way(self) -> Mapping[int, Plan]:
         """Plans of the rounds in progress of single cells, by cell: none."""
@@ -48,23 +62,33 @@ class OneModel(Handler):
         return RowFields({"round": report.round}, self.costs(), {})
 
     def costs(self) -> dict[str, Any]:
-        """Running totals, the energy of the client that uses most, and charges of batteries."""
+        """Running totals, the energy of the client that uses most, and charges of batteries.
+
+        Also the number of available clients, if they are not always.
+        """
         limits, clients = self.planner.participation.energy, self.planner.network.clients
         charges = {} if limits is None else limits.row(clients, self.ledger.charges, self.clock.now)
-        return self.ledger.row() | charges
+        available, presence = self.availability, dict[str, int]()
+        if available is not None:
+            presence["available"] = int(available.present.sum())
+        return self.ledger.row() | charges | presence
 
     def tensors(self) -> dict[str, Tensor]:
         """Costs of the clients, for a checkpoint."""
         return self.ledger.tensors()
 
     def snapshot(self) -> dict[str, Any]:
-        """Running totals."""
-        return {"totals": self.ledger.totals.row()}
+        """Running totals, and changes of availability."""
+        available = self.availability
+        presence = {} if available is None else {"availability": available.snapshot()}
+        return {"totals": self.ledger.totals.row(), **presence}
 
     def restore(self, tensors: Mapping[str, Tensor], state: Mapping[str, Any]) -> None:
         """Continue from a checkpoint, after learner, schedule and clock."""
         self.ledger.totals = Totals(**state["totals"])
         self.ledger.restore(tensors)
+        if self.availability is not None:
+            self.availability.restore(state["availability"])
 
 
 @dataclass(frozen=True)
@@ -113,8 +137,8 @@ class ModelRounds(OneModel):
         *,
         trial: bool = False,
     ) -> None:
-        super().__init__(planner, learner, clock, ledger)
-        self.redesigns, self.availability, self.trial = redesigns, availability, trial
+        super().__init__(planner, learner, clock, ledger, availability)
+        self.redesigns, self.trial = redesigns, trial
         self.present: RankedClients | None = None
         """Clients that are present; None for all."""
         if availability is not None:
@@ -185,11 +209,6 @@ class ModelRounds(OneModel):
             if self.availability is not None:
                 self.availability.round_started(number, seconds)
         return started
-
-    def start(self) -> None:
-        """Put the next change of the available clients on the clock."""
-        if self.availability is not None:
-            self.availability.start()
 
     def _departed(self, number: int) -> list[int]:
         """Clients that have left before the end of the round, whose updates are dropped."""
@@ -262,19 +281,11 @@ class ModelRounds(OneModel):
             }
         return RowFields(head, self.costs(), {})
 
-    def costs(self) -> dict[str, Any]:
-        """As for all models, and the number of available clients, if they are not always."""
-        if self.availability is None:
-            return super().costs()
-        return super().costs() | {"available": int(self.availability.present.sum())}
-
     def snapshot(self) -> dict[str, Any]:
-        """Time of the last merge, decisions of redesigns, and changes of availability."""
+        """Time of the last merge, and decisions of redesigns."""
         decided: dict[str, Any] = {}
         if self.redesigns is not None:
             decided["decisions"] = self.redesigns.snapshot()
-        if self.availability is not None:
-            decided["availability"] = self.availability.snapshot()
         return {**super().snapshot(), "merged_at": self.merged_at, **decided}
 
     def restore(self, tensors: Mapping[str, Tensor], state: Mapping[str, Any]) -> None:
@@ -282,7 +293,6 @@ class ModelRounds(OneModel):
         super().restore(tensors, state)
         self.merged_at = state["merged_at"]
         if self.availability is not None:
-            self.availability.restore(state["availability"])
             self.present = PresentClients(self.availability.present)
         if self.redesigns is not None:
             self.redesigns.restore(state["decisions"])

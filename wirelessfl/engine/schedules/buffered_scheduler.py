@@ -19,6 +19,7 @@ from wirelessfl.engine.events import (
     Decision,
     Drop,
     Event,
+    Exhausted,
     Lost,
     Measure,
     Measured,
@@ -138,6 +139,9 @@ class BufferedScheduler:
             case Tick(number):
                 running = [self._report(i) for i, task in enumerate(self.tasks) if not task.ended]
                 return [*running, Wake(number + 1), Save()]
+            case Exhausted():
+                news = [self._report(i) for i, task in enumerate(self.tasks) if task.merged]
+                return [*news, Stop()]
             case Deadline():
                 return [
                     *(self._report(i) for i, task in enumerate(self.tasks) if not task.ended),

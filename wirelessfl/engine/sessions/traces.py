@@ -86,6 +86,11 @@ class Trace:
             joins += [Change(self.period, client, joins=True) for client in starts - stays]
         return sorted(joins + leaves, key=lambda c: (c.time, c.joins, c.client))
 
+    @property
+    def departures(self) -> bool:
+        """Whether a client ever leaves."""
+        return not all(change.joins for change in self._changes)
+
     def initial(self) -> BoolArray:
         """Clients present at time 0, [clients] boolean."""
         present = np.zeros(self.clients, dtype=np.bool_)

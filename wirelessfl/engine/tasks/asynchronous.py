@@ -13,6 +13,7 @@ from wirelessfl.engine.events import (
     Decision,
     Drop,
     Event,
+    Exhausted,
     Lost,
     Measure,
     Measured,
@@ -30,7 +31,7 @@ if TYPE_CHECKING:
 
 LATE_IN_A_ROW, LATE_PER_CLIENT = 1000, 20
 """A run ends with an error if more updates in a row than both this number, and this many per
-client, miss the cut-off: no aggregation would follow."""
+client, miss the cut-off or are those of clients that leave: no aggregation would follow."""
 
 
 class Asynchronous(TaskHandler):
@@ -58,8 +59,12 @@ class Asynchronous(TaskHandler):
     def happened(self, what: Any) -> Event | None:
         """Process an entry of the clock, and note the updates that have returned."""
         event = self.requests.happened(what)
-        if type(event) is Lost and event.late is not None:
-            self._gave_up(event.task, event.late)
+        if type(event) is Lost:
+            if event.late is not None:
+                self.ledger.late[event.task] += 1
+                self._gave_up(event.task, event.late)
+            elif event.left is not None:
+                self._gave_up(event.task, event.left)
         elif type(event) is Returned:
             self._late_in_a_row = 0
             self.ledger.returned[event.task] += 1
@@ -71,14 +76,17 @@ class Asynchronous(TaskHandler):
         return event
 
     def _gave_up(self, task: int, number: int) -> None:
-        self.ledger.late[task] += 1
         self.learners[task].gave_up(number)
         self._late_in_a_row += 1
         if self._late_in_a_row > max(LATE_IN_A_ROW, LATE_PER_CLIENT * self.requests.clients):
+            count, cutoff = self._late_in_a_row, self.requests.cutoff
             raise TrainingError(
-                f"cutoff_seconds={self.requests.cutoff:g}: the last {self._late_in_a_row} updates "
-                "missed it, so that no aggregation follows. Raise cutoff_seconds, or lower "
-                "local_steps."
+                f"the clients of the last {count} requests left before their updates had arrived"
+                f"{'' if cutoff is None else ' or missed the cut-off'}, so that no aggregation "
+                "follows. Give longer stays in availability_trace, or lower local_steps."
+                if self.requests.availability is not None
+                else f"cutoff_seconds={cutoff:g}: the last {count} updates missed it, so that no "
+                "aggregation follows. Raise cutoff_seconds, or lower local_steps."
             )
 
     def carry_out(self, decision: Decision) -> Event | None:
@@ -90,6 +98,8 @@ class Asynchronous(TaskHandler):
                 self.requests.transmit(task, numbers)
             case Aggregate(task, numbers, staleness):
                 self.ledger.merges[task] += 1
+                if self.requests.availability is not None:  # the end of an update, as of a round
+                    self.requests.availability.round_started(sum(self.ledger.merges) - 1, 0.0)
                 transmissions = self.requests.transmissions
                 draw = None if transmissions is None else transmissions.draw
                 self.learners[task].merge_updates(numbers, staleness, draw=draw)
@@ -114,9 +124,13 @@ class Asynchronous(TaskHandler):
     def settle(self) -> None:
         """Issue requests with the current models, after all events at this time.
 
-        If the channel is free, the first waiting transmission starts.
+        If the channel is free, the first waiting transmission starts. Without an available client,
+        requests wait for the first.
         """
         down = self.ledger.down
+        if self.requests.present is not None and not len(self.requests.present):
+            self._wait()
+            return
         for ask in self._asked:
             task = ask.task
             learner, version = self.learners[task], self.ledger.merges[task]
@@ -130,6 +144,25 @@ class Asynchronous(TaskHandler):
         if transmissions is not None and (due := transmissions.due) is not None:
             load = self.learners[due.task].air_load(due.requests)
             transmissions.begin(self.ledger.merges[due.task], load)
+
+    def _wait(self) -> None:
+        """Let requests wait for a client; if none ever joins, the run ends."""
+        availability = self.requests.availability
+        assert availability is not None
+        lasting = self.requests.out or availability.changes_later
+        if self._asked and not lasting and self.ended is None:
+            self.ended = "no client is available any more"
+            self.requests.clock.after(0.0, Exhausted())
+
+    def start(self) -> None:
+        """Put the next change of the available clients on the clock."""
+        if self.requests.availability is not None:
+            self.requests.availability.start()
+
+    def costs(self) -> dict[str, Any]:
+        """As for all tasks, and the number of available clients, if they are not always."""
+        present = self.requests.present
+        return super().costs() | ({} if present is None else {"available": len(present)})
 
     def under_way(self, now: float) -> list[Span]:
         """Spans of the work in progress, for a timeline that ends at ``now``."""
@@ -145,9 +178,17 @@ class Asynchronous(TaskHandler):
 
     def snapshot(self) -> dict[str, Any]:
         """State as plain numbers and lists, after all events at the current time."""
-        return {"requests": self.requests.snapshot(), **self.ledger.snapshot()}
+        asked = [[ask.task, ask.count] for ask in self._asked]
+        return {
+            "requests": self.requests.snapshot(),
+            **self.ledger.snapshot(),
+            **({} if self.requests.availability is None else {"asked": asked}),
+        }
 
     def restore(self, tensors: Mapping[str, Tensor], state: Mapping[str, Any]) -> None:
         """Continue from a snapshot; the learners restore their own state."""
         self.requests.restore(state["requests"])
+        self._asked = [Ask(*ask) for ask in state.get("asked", ())]
         self.ledger.restore(tensors, state)
+        if self._asked:
+            self._wait()

@@ -8,8 +8,11 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
+import numpy as np
+
 from channels.indexed import Draws, uniform
 from channels.streams import Stream
+from wirelessfl.air.participants import PresentClients
 from wirelessfl.base.errors import ConfigError
 from wirelessfl.engine.tasks.request import Request
 
@@ -35,13 +38,22 @@ class BusyClients:
         self._requests: Counter[tuple[int, int]] = Counter()
         """Number of requests by task and client."""
 
-    def choose(self, place: float, task: int) -> int:
-        """Choose the client for a request of ``task`` by ``place``, a uniform draw in [0, 1)."""
+    def choose(self, place: float, task: int, present: PresentClients | None = None) -> int:
+        """Choose the client for a request of ``task``.
+
+        Args:
+            place: uniform draw in [0, 1).
+            task: task of the request.
+            present: clients that are available, unless idle clients go first; None for all.
+        """
         if len(self.all) >= self.limit:
             busy = self._without(task) or self.all if self.idle_first else self.all
-            return busy[int(place * len(busy))]
+            if present is not None:
+                busy = [client for client in busy if client in present]
+            if busy:
+                return busy[int(place * len(busy))]
         if not self.idle_first:
-            return int(place * self.clients)
+            return at_place(place, self.clients, present)
         busy = self._sorted
         rank = int(place * (self.clients - len(busy)))  # index among the idle clients, sorted
         return rank + bisect_right(range(len(busy)), rank, key=lambda i: busy[i] - i)
@@ -82,6 +94,13 @@ class BusyClients:
         self._index = {client: index for index, client in enumerate(self.all)}
         self._sorted = sorted(self.all)
         self._requests = Counter((request.task, request.client) for request in requests)
+
+
+def at_place(place: float, clients: int, present: PresentClients | None) -> int:
+    """The client at ``place``, a draw in [0, 1), among those present, or among all."""
+    if present is None:
+        return int(place * clients)
+    return int(present.at(np.array([int(place * len(present))]))[0])
 
 
 def busy_at_once(requests: Sequence[int], clients: int, busy_clients: int | None) -> int:

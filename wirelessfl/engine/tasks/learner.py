@@ -59,7 +59,7 @@ class TaskLearner(Learner):
         evaluation: what the model is evaluated on; None if it is not evaluated.
         stream: random stream of the task.
         compression: compression of the model that clients receive; None for no compression.
-        gives_up: whether requests may be dropped because they miss a cut-off.
+        gives_up: whether requests may be dropped: they miss a cut-off, or their clients leave.
         lr_share: maps the version of the received model to a factor of the rule's step size.
         spread_updates: V, number of latest updates whose spread is measured; None to measure none.
         by_version: whether an update's weight in a merge is 1 / |A| instead of 1 / b, with the
@@ -193,7 +193,7 @@ class TaskLearner(Learner):
             self.deferred.came_back(number)
 
     def gave_up(self, number: int) -> None:
-        """Drop a request whose update has missed the cut-off; its client's state is unchanged."""
+        """Drop a request whose update does not arrive in time; its client's state is unchanged."""
         if number not in self.issued:  # its client would have dropped out
             return
         client, _ = self.issued.pop(number)

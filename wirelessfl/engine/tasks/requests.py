@@ -11,12 +11,14 @@ from typing import Any, NamedTuple
 from channels.indexed import uniform
 from channels.streams import Stream
 from wirelessfl.air.delays import Delays
+from wirelessfl.air.participants import PresentClients
 from wirelessfl.air.traffic import Traffic
-from wirelessfl.engine.events import Event, Lost, Ready, Returned, Transmitted
+from wirelessfl.engine.events import Event, Exhausted, Lost, Ready, Returned, Transmitted
 from wirelessfl.engine.loop import restored_event, stored_event
 from wirelessfl.engine.schedules import Clock
 from wirelessfl.engine.server.ledger import TaskLedger
-from wirelessfl.engine.tasks.clients import BusyClients, DropOuts
+from wirelessfl.engine.sessions.attendance import Churn, PresenceChanged
+from wirelessfl.engine.tasks.clients import BusyClients, DropOuts, at_place
 from wirelessfl.engine.tasks.handler import Records, Span
 from wirelessfl.engine.tasks.request import Request
 from wirelessfl.engine.tasks.uploads import (
@@ -32,6 +34,12 @@ class ClientDone(NamedTuple):
     """A client has finished its local steps, or has dropped out."""
 
     request: Request
+
+
+class Departed(NamedTuple):
+    """A client that has left drops a request."""
+
+    client: int
 
 
 class CutOff(NamedTuple):
@@ -69,6 +77,9 @@ class Requests:
             clients. The distribution is the same if only a random fraction of the clients,
             independent of the past, accepts requests.
         transmissions: simultaneous transmissions; None if each client uploads when it is ready.
+        availability: when clients are available; requests go to those that are. A client that
+            leaves drops its requests; an update that arrives exactly then is in time. Without
+            simultaneous transmissions. None for always.
         traffic: [tasks], bits of uploads, for the ledger; None if it does not count them.
         records: optional lists that receive finished spans.
     """
@@ -86,12 +97,17 @@ class Requests:
         cutoff: float | None = None,
         choose: Callable[[int], int] | None = None,
         transmissions: Transmissions | None = None,
+        availability: Churn | None = None,
         traffic: Sequence[Traffic] | None = None,
         records: Records | None = None,
     ) -> None:
         self.clock, self.delays, self.clients = clock, delays, clients
         self.records, self.transmissions, self.cutoff = records, transmissions, cutoff
-        self._traffic = traffic
+        self._traffic, self.availability = traffic, availability
+        self.present: PresentClients | None = None
+        """Clients that are available; None for all."""
+        if availability is not None:
+            self.present = PresentClients(availability.present)
         self.busy: BusyClients | None = None
         if busy_clients is not None or transmissions is not None:
             at_once = transmissions is not None
@@ -143,7 +159,9 @@ class Requests:
         if self.choose is not None:
             return self.choose(number)
         place = self._places[number]
-        return int(place * self.clients) if self.busy is None else self.busy.choose(place, task)
+        if self.busy is None:
+            return at_place(place, self.clients, self.present)
+        return self.busy.choose(place, task, self.present)
 
     def _begin(self, request: Request) -> None:
         request.begun = self.clock.now
@@ -172,6 +190,11 @@ class Requests:
             return self._transmitted(what)
         if type(what) is CutOff:
             return self._cut_off(what.number)
+        if type(what) is PresenceChanged:
+            self._look()
+            return None
+        if type(what) is Departed:
+            return self._departed(what.client)
         event: Event = what
         return event
 
@@ -212,6 +235,10 @@ class Requests:
         request = self.out.get(number)
         if request is None:
             return None
+        self._drop(request)
+        return Lost(request.task, number)
+
+    def _drop(self, request: Request) -> None:
         request.dropped = True
         queue = self.queues[request.client]
         if queue[0] is request:
@@ -219,7 +246,30 @@ class Requests:
         else:
             queue.remove(request)
             self._forget(request)
-        return Lost(request.task, number)
+
+    def _look(self) -> None:
+        """Update the available clients; those that have left drop their requests."""
+        availability, present = self.availability, self.present
+        assert availability is not None
+        assert present is not None
+        for change in availability.new_changes():
+            if change.joins:
+                present.add(change.client)
+            else:
+                present.remove(change.client)
+                # Updates that arrive now are in time.
+                self.clock.at(math.nextafter(self.clock.now, math.inf), Departed(change.client))
+
+    def _departed(self, client: int) -> Event | None:
+        """Drop the last request of a client that has left, and then the others."""
+        queue = self.queues.get(client)
+        if queue is None:
+            return None
+        request = queue[-1]
+        if len(queue) > 1:
+            self.clock.after(0.0, Departed(client))
+        self._drop(request)
+        return Lost(request.task, left=request.number)
 
     def _stop(self, request: Request) -> None:
         """Let the client of a dropped request stop its training or upload."""
@@ -285,6 +335,10 @@ class Requests:
                 case CutOff(number):
                     if number in self.out:
                         future.append([seconds, "cut-off", number])
+                case Departed(client):
+                    future.append([seconds, "departed", client])
+                case PresenceChanged() | Exhausted():
+                    pass  # they follow from the rest
                 case Uploaded(change):
                     future.append([seconds, "uploaded", change])
                 case TransmissionOver(number):
@@ -300,6 +354,7 @@ class Requests:
             "busy": [] if self.busy is None else self.busy.all,
             **({"band": None} if self.uploads is None else self.uploads.snapshot()),
             "air": None if self.transmissions is None else self.transmissions.snapshot(),
+            **({} if self.availability is None else {"available": self.availability.snapshot()}),
         }
 
     def restore(self, state: dict[str, Any]) -> None:
@@ -317,6 +372,7 @@ class Requests:
             "trained": lambda number: ClientDone(self.out[number]),
             "uploaded": Uploaded,
             "cut-off": CutOff,
+            "departed": Departed,
             "transmission": TransmissionOver,
         }
         future = [
@@ -324,3 +380,7 @@ class Requests:
             for at, kind, *of in state["future"]
         ]
         self.clock.requeue(state["now"], future)
+        if self.availability is not None:
+            self.availability.restore(state["available"])
+            self.present = PresentClients(self.availability.present)
+            self.availability.start()

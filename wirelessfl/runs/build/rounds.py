@@ -20,7 +20,7 @@ from wirelessfl.engine.rounds.redesign import Redesign, Redesigns
 from wirelessfl.engine.schedules import Clock, Rounds, Scope
 from wirelessfl.engine.server.learner import Learner
 from wirelessfl.engine.sessions.attendance import Churn
-from wirelessfl.engine.sessions.traces import read_trace
+from wirelessfl.engine.sessions.traces import Trace, read_trace
 from wirelessfl.runs.build.given import GivenObjects
 from wirelessfl.runs.build.network import build_network
 from wirelessfl.runs.build.planners import Untrained, UntrainedModel, make_planner
@@ -45,12 +45,12 @@ def build_rounds(
             parts.clock,
             parts.ledger,
             redesigns,
-            availability_of(config, parts.network.clients, parts.clock),
+            availability_of(config, parts),
         ),
     )
 
 
-def availability_of(config: Config, clients: int, clock: Clock) -> Churn | None:
+def availability_trace(config: Config, clients: int) -> Trace | None:
     """When clients are available; None for always.
 
     Raises:
@@ -59,8 +59,15 @@ def availability_of(config: Config, clients: int, clock: Clock) -> Churn | None:
     training = config.training
     if training.availability_trace is None:
         return None
-    trace = read_trace(training.availability_trace, clients, training.availability_period)
-    return Churn(trace, training.availability_unit, training.rounds, clock)
+    return read_trace(training.availability_trace, clients, training.availability_period)
+
+
+def availability_of(config: Config, parts: ModelParts) -> Churn | None:
+    """Which clients are available in the course of a run; None for all."""
+    trace, training = availability_trace(config, parts.network.clients), config.training
+    if trace is None:
+        return None
+    return Churn(trace, training.availability_unit, training.rounds, parts.clock)
 
 
 def check_redesign(config: Config, redesign: Redesign) -> None:
@@ -198,5 +205,11 @@ def build_cells(
     scope = _scope(config, untrained, parts.network.cells)
     return parts.setup(
         config.schedule.scheduler([config.schedule], scope),
-        AsynchronousCells(parts.planner, parts.learner, parts.clock, parts.ledger),
+        AsynchronousCells(
+            parts.planner,
+            parts.learner,
+            parts.clock,
+            parts.ledger,
+            availability_of(config, parts),
+        ),
     )

@@ -19,6 +19,8 @@ from wirelessfl.air.traffic import Traffic
 from wirelessfl.config import Config
 from wirelessfl.engine.events import Scheduler
 from wirelessfl.engine.schedules import Clock, Scope
+from wirelessfl.engine.sessions.attendance import Churn
+from wirelessfl.engine.sessions.traces import Trace
 from wirelessfl.engine.tasks.asynchronous import Asynchronous
 from wirelessfl.engine.tasks.clients import busy_at_once
 from wirelessfl.engine.tasks.handler import TaskHandler
@@ -48,6 +50,7 @@ def build_times(
     learners: Sequence[TaskLearner],
     stream: Stream,
     untrained: Untrained | None = None,
+    trace: Trace | None = None,
 ) -> Times:
     """Build clock, schedule and handler of a run of tasks.
 
@@ -58,6 +61,7 @@ def build_times(
         learners: the learner of each task.
         stream: the run's randomness.
         untrained: how a run is built that is not trained; None to train it.
+        trace: when clients are available; None for always.
     """
     clock, settings, tasks = Clock(), config.network, list(config.tasks.values())
     schedule, every = config.schedule, config.evaluation.eval_every
@@ -81,6 +85,9 @@ def build_times(
             senders=busy,
         ),
     )
+    availability = None
+    if trace is not None:
+        availability = Churn(trace, config.training.availability_unit, rounds[0], clock)
     if asks:
         requests = Requests(
             clock,
@@ -92,6 +99,7 @@ def build_times(
             drop_out=settings.drop_out,
             cutoff=config.training.cutoff_seconds,
             transmissions=None if uploads is None else Transmissions(clock, uploads),
+            availability=availability,
             traffic=[learner.traffic for learner in learners],
             records=records,
         )

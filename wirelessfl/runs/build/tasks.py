@@ -23,6 +23,7 @@ from wirelessfl.runs.build.given import GivenObjects
 from wirelessfl.runs.build.network import build_network
 from wirelessfl.runs.build.planners import Model, Untrained, UntrainedModel
 from wirelessfl.runs.build.plausible import implausible
+from wirelessfl.runs.build.rounds import availability_trace
 from wirelessfl.runs.build.samples import Loaded
 from wirelessfl.runs.build.setups import Goal, Limits, Setup
 from wirelessfl.runs.build.task_schedules import build_delays, build_times, task_stream
@@ -74,6 +75,8 @@ def build_tasks(
         network = costs[0].on(network)
     delays = build_delays(config, network, traffic, stream, costs, steps)
     work = "a request" if config.schedule.work == "requests" else "a round"
+    trace = availability_trace(config, network.clients)
+    departures = trace is not None and trace.departures
     learners = [
         _learner(
             name,
@@ -83,13 +86,14 @@ def build_tasks(
             RequestSeconds(delays, number, config.named("delays"), f"task {name}", work),
             of_task,
             stream,
+            departures=departures,
         )
         for number, ((name, (task, of_task)), model) in enumerate(
             zip(tasks.items(), models, strict=True)
         )
     ]
     names = list(config.tasks)
-    times = build_times(config, network, delays, learners, stream, untrained)
+    times = build_times(config, network, delays, learners, stream, untrained, trace)
     return Setup(
         config=config if untrained is not None else _stored(config, models, learners),
         stream=stream,
@@ -166,6 +170,8 @@ def _learner(
     seconds: RequestSeconds,
     stream: Stream,
     run_stream: Stream,
+    *,
+    departures: bool,
 ) -> TaskLearner:
     rule, star = task.rule, np.broadcast_to(np.int64(0), network.clients)
     submodels = RequestSubmodels(
@@ -208,7 +214,7 @@ def _learner(
         stream,
         uplink_compression=task.uplink_compression,
         compression=task.downlink_compression,
-        gives_up=task.training.cutoff_seconds is not None,
+        gives_up=departures or task.training.cutoff_seconds is not None,
         lr_share=unchanged if trained is None else task.lr_schedule.shares(task.training.rounds),
         spread_updates=task.schedule.measured,
         by_version=task.schedule.by_version,

@@ -102,7 +102,7 @@ def priced(
     follow(setup, report, None if rounds is not None else config.training.max_seconds)
     ended = None
     if isinstance(handler, TaskHandler):
-        seconds = _since_before(rows)
+        seconds, ended = _since_before(rows), handler.ended
     elif len(seconds) < (config.total_rounds if rounds is None else rounds):
         ended = handler.ended
     prices = Prices(rows, np.array(seconds).reshape(-1, cells), ended)
@@ -132,7 +132,8 @@ def _node_seconds(plans: Sequence[Plan], cells: int, *, apart: bool) -> FloatArr
         return plan.price.seconds
     seconds = np.full(cells, np.nan)
     for plan in plans:
-        seconds[plan.node[0]] = plan.price.seconds[plan.node[0]]
+        cell = plan.draws.network.cell_of[0]  # that of all its clients, who may have left
+        seconds[cell] = plan.price.seconds[cell]
     return seconds
 
 

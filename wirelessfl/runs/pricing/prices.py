@@ -36,7 +36,7 @@ class Prices:
         node_seconds: [rounds, nodes], duration of each round at each edge server, or at the server
             of a star; the slowest decides. With asynchronous cells, that of the cells that are
             merged, and NaN for the others. Of tasks, since the task's round or merge before.
-        ended: why the run ends before its last round: no client has energy left.
+        ended: why the run ends before its last round: no client has energy left, or is available.
     """
 
     rows: list[dict[str, Any]]

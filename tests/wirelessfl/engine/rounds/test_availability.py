@@ -16,19 +16,6 @@ FLAGS = {"network": True, "uplink": "fixed", "rate_mbps": 1e9, "local_steps": 3,
 """A round takes 0.1 s."""
 
 
-@pytest.fixture
-def stays(tmp_path):
-    """Factory of a file from rows of client, begin and end."""
-
-    def make(*rows):
-        file = tmp_path / "stays.csv"
-        lines = [",".join(map(str, row)) for row in rows]
-        file.write_text("\n".join(["client,begin,end", *lines]) + "\n")
-        return file
-
-    return make
-
-
 def members(run):
     """Participants of each round, and those whose updates arrived."""
     log = wirelessfl.read_client_log(run.directory)
@@ -120,6 +107,49 @@ def test_cycles_make_clients_available_again(config, toy, stays):
     assert run.rows[-1]["sim_seconds"] == pytest.approx(1.2, abs=0.01)
 
 
+def test_asynchronous_cells_by_hand(config, toy, stays):
+    """A cell waits for its first client; who leaves during its cell's round is dropped.
+
+    Rounds take 0.1 s in cell 0 and 0.25 s in cell 1, and the cloud merges each at its end.
+    """
+    network = Network.from_snr(
+        [0, 0, 1, 1], cpu_hz=[1e9, 1e9, 4e8, 4e8], snr_db=20.0, cycles_per_step=1e8 / 3
+    )
+    file = stays((0, 0, ""), (1, 0, 0.15), (2, 0.12, ""), (3, 0.3, ""))
+    flags = FLAGS | {"schedule": "buffered", "buffer": 1, "edge_rounds": 1, "eval_every": 1}
+    settings = config("hfedavg", **flags, rounds=8, availability_trace=file)
+    run = wirelessfl.run(settings, data=toy, network=network)
+    assert [row["sim_seconds"] for row in run.rows] == pytest.approx(
+        [0, 0.1, 0.2, 0.3, 0.37, 0.4, 0.5, 0.6, 0.62], rel=1e-3
+    )
+    assert [row["available"] for row in run.rows] == [2, 2, 2, 3, 3, 3, 3, 3, 3]
+    log = wirelessfl.read_client_log(run.directory)
+    rounds = [
+        {*zip(log["client"][rows].tolist(), log["arrived"][rows].tolist(), strict=True)}
+        for rows in (log["entry"] == entry for entry in range(1, 9))
+    ]
+    assert rounds == [
+        {(0, 1), (1, 1)}, {(0, 1), (1, 0)}, {(0, 1)}, {(2, 1)}, {(0, 1)}, {(0, 1)}, {(0, 1)},
+        {(2, 1), (3, 1)},
+    ]  # fmt: skip
+    price = wirelessfl.price(settings, data=toy, network=network)
+    for row, priced in zip(run.rows, price.rows, strict=True):
+        assert priced.items() <= row.items()
+
+
+def test_a_cell_whose_clients_have_all_left_changes_nothing(config, toy, stays):
+    """Its round ends without updates, and then too few cells are left for a merge."""
+    network = Network.from_snr([0, 1], cpu_hz=1e9, snr_db=20.0, cycles_per_step=1e8 / 3)
+    file = stays((0, 0, 0.05), (1, 0, 0.07))
+    flags = FLAGS | {"schedule": "buffered", "buffer": 2, "edge_rounds": 1, "eval_every": 1}
+    settings = config("hfedavg", **flags, rounds=3, availability_trace=file)
+    run = wirelessfl.run(settings, data=toy, network=network)
+    assert run.rows[0]["loss"] == run.rows[1]["loss"]
+    assert run.rows[1]["joules"] > 0
+    assert len(run.rows) == 2
+    assert run.ended.endswith("too few cells have clients that are available")
+
+
 def test_all_clients_always_available_change_nothing(config, toy, stays, bare):
     flags = {"clients_per_round": 3, "rounds": 4}
     plain = wirelessfl.run(config("fedavg", **flags), data=toy)
@@ -135,6 +165,14 @@ def test_all_clients_always_available_change_nothing(config, toy, stays, bare):
         ({"availability_unit": "rounds"}, "needs availability_trace: set it"),
         ({"availability_trace": "stays.csv", "sessions": 2}, "conflicts with sessions"),
         ({"availability_trace": "none.csv"}, "cannot be read"),
+        (
+            {"availability_trace": "stays.csv", "schedule": "simultaneous"},
+            'schedule "simultaneous", which draws available clients',
+        ),
+        (
+            {"availability_trace": "stays.csv", "schedule": "buffered", "uplink": "aircomp"},
+            'uplink "aircomp" under schedule "buffered", whose clients wait',
+        ),
     ],
 )
 def test_traces_that_do_not_fit_are_refused(config, toy, flags, text):
