@@ -125,6 +125,26 @@ class ClientsByCell:
         """Client indices [clients]: 0, 1, ...; in a sub-network, indices in the whole network."""
         return np.arange(self.clients) if self.part is None else self.part
 
+    @cached_property
+    def _order(self) -> IntArray | None:
+        """Places of the clients in the order of their numbers; None if that is their order."""
+        if self.part is None or (np.diff(self.part) > 0).all():
+            return None
+        return self.part.argsort()
+
+    def places(self, numbers: IntArray) -> IntArray:
+        """Place of each of the clients with these numbers, [numbers].
+
+        For the number of a client that is not in this network, the place is one of another client,
+        or that after the last.
+        """
+        if self.part is None:
+            return numbers
+        if self._order is None:
+            return np.searchsorted(self.part, numbers)
+        at = np.searchsorted(self.part, numbers, sorter=self._order)
+        return np.append(self._order, self.clients)[at]
+
     def over_cells(self, ufunc: np.ufunc, values: FloatArray) -> FloatArray:
         """Reduce ``values`` over the clients of each cell.
 

@@ -184,7 +184,7 @@ class DrawnChannels:
         network = self.network.of(clients)
         if network is self.network:
             return self
-        rows = np.searchsorted(self.network.numbers, network.numbers)
+        rows = self.network.places(network.numbers)
         changes = None if self.changes_db is None else self.changes_db[..., rows]
         spectrum = None if self.spectrum is None else self.spectrum[..., rows, :]
         h = self.h.take(rows, axis=-2)

@@ -41,7 +41,7 @@ class Motion(Protocol):
         """Those in block 0."""
 
     def positions_m(self, blocks: Sequence[int], clients: IntArray) -> FloatArray:
-        """Positions [blocks, clients, 2] in metres.
+        """Positions [blocks, clients, 2], or 3 with heights if ``where`` has them, in metres.
 
         Args:
             blocks: indices of the blocks.
@@ -199,16 +199,16 @@ class _Ways:
     shortest_m: float
 
     def positions_m(self, blocks: Sequence[int], clients: IntArray) -> FloatArray:
-        """See :class:`Motion`."""
-        positions = np.empty((len(blocks), len(clients), 2))
+        """See :class:`Motion`; heights stay."""
+        positions = np.repeat(self.where.clients_m[clients][None], len(blocks), axis=0)
         for start in range(0, len(clients), AT_ONCE):
             some = slice(start, start + AT_ONCE)
-            positions[:, some] = self._positions(blocks, clients[some])
+            positions[:, some, :2] = self._positions(blocks, clients[some])
         return positions
 
     def _positions(self, blocks: Sequence[int], clients: IntArray) -> FloatArray:
-        start = self.where.clients_m[clients][:, None]
-        station = self.where.base_stations_m[self.where.cell_of[clients]][:, None]
+        start = self.where.clients_m[clients][:, None, :2]
+        station = self.where.base_stations_m[self.where.cell_of[clients]][:, None, :2]
         rows = (clients[:, None] * LEGS + np.arange(1, LEGS)).ravel()
         offsets = self.layout.offsets(rows, self.stream.child("waypoints"), self.shortest_m)
         points = station + offsets.reshape(len(clients), LEGS - 1, 2)
@@ -229,13 +229,14 @@ class _Ways:
 
 @dataclass(frozen=True)
 class PositionTrace(Mobility):
-    r"""Positions from a CSV file with the columns ``client``, ``round`` or ``seconds``, x_m, y_m.
+    r"""Positions from a CSV file: columns ``client``, ``round`` or ``seconds``, x_m, y_m, any z_m.
 
     ``client`` is the place of a client, from 0, in the order of the layout. ``round`` is the number
     of the block, from 1: the global round, or the edge round where each has a block. Block i, from
     0, is at i times ``block_seconds``. Between two rows a client walks straight at constant speed;
     before its first row it is where this row says, and after its last row it stays. Clients without
-    a row stand where the layout has them. All clients keep their cell.
+    a row stand where the layout has them. Heights ``z_m`` replace those of the path loss; without
+    this column clients keep the height that the layout or the path loss gives them.
 
     >>> from pathlib import Path
     >>> import numpy as np
@@ -276,13 +277,22 @@ class PositionTrace(Mobility):
                 f"{self.path}: two rows are of one client and time, at {points[row].tolist()} and "
                 f"{points[row + 1].tolist()} m. Remove one."
             )
-        rows = _Rows(where, client, time, points)
         some, first = np.unique(client), where.clients_m.copy()
+        if points.shape[1] > first.shape[1]:
+            if len(some) < len(first):
+                lacks = int(np.setdiff1d(np.arange(len(first)), some)[0])
+                number = lacks if where.given_as is None else int(where.given_as[lacks])
+                raise ValueError(
+                    f"{self.path}: it has z_m, and client {number} has no row and no height: give "
+                    "it a row, or positions of the layout with heights."
+                )
+            first = np.column_stack([first, np.zeros(len(first))])
+        rows = _Rows(replace(where, clients_m=first), client, time, points)
         first[some] = rows.positions_m([0], some)[0]
         return replace(rows, where=replace(where, clients_m=first))
 
     def _read(self, clients: int, block_seconds: float) -> tuple[IntArray, FloatArray, FloatArray]:
-        """Client [rows], block [rows] and position [rows, 2] of each row."""
+        """Client [rows], block [rows] and position [rows, 2 or 3] of each row."""
         try:
             with Path(os.path.expanduser(self.path)).open(encoding="utf-8-sig", newline="") as file:
                 reader = csv.reader(file, skipinitialspace=True)
@@ -298,15 +308,11 @@ class PositionTrace(Mobility):
                 f"{self.path}: the columns are {', '.join(header) or 'none'}. Give client, x_m, "
                 "y_m and one of round and seconds."
             )
-        if "z_m" in header:
-            raise ValueError(
-                f"{self.path}: clients have the height of the path loss, client_height_m. Remove "
-                "the column z_m."
-            )
-        columns = [(name, header.index(name)) for name in ("client", times[0], "x_m", "y_m")]
+        metres = [name for name in ("x_m", "y_m", "z_m") if name in header]
+        columns = [(name, header.index(name)) for name in ("client", times[0], *metres)]
         values = np.array(
             [[self._number(line, row, *column) for column in columns] for line, row in lines]
-        ).reshape(len(lines), 4)
+        ).reshape(len(lines), len(columns))
         self._check(lines, values, clients, times[0])
         time = values[:, 1] - 1 if times[0] == "round" else values[:, 1] / block_seconds
         return values[:, 0].astype(np.int64), time, values[:, 2:]
@@ -348,6 +354,13 @@ class _Rows:
     time: FloatArray
     """[rows], in blocks, increasing for each client."""
     points: FloatArray
+    """[rows, 2 or 3], in metres."""
+
+    @property
+    def heights_m(self) -> list[float]:
+        """Lowest and highest ``z_m``; none without the column."""
+        heights = self.points[:, 2:]
+        return [float(heights.min()), float(heights.max())] if heights.size else []
 
     def positions_m(self, blocks: Sequence[int], clients: IntArray) -> FloatArray:
         """See :class:`Motion`."""
@@ -356,7 +369,7 @@ class _Rows:
         begins, ends = (np.searchsorted(self.client, clients, side) for side in ("left", "right"))
         for place in np.flatnonzero(ends > begins).tolist():
             rows = slice(begins[place], ends[place])
-            for axis in (0, 1):
+            for axis in range(self.points.shape[1]):
                 positions[:, place, axis] = np.interp(at, self.time[rows], self.points[rows, axis])
         return positions
 

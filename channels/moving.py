@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from types import EllipsisType
 
 import numpy as np
 
@@ -30,7 +31,7 @@ class MovingLinks:
     sight where a uniform field is below the model's probability at that distance; this field is the
     distribution function of a Gaussian one with the correlation distance of lines of sight (Section
     7.6.3). The fields of the links are independent. In block 0 they have the values that a network
-    without motion has.
+    without motion has. Heights in the positions replace those of the path loss in each block.
 
     Args:
         where: positions in block 0.
@@ -48,31 +49,57 @@ class MovingLinks:
     drawn_as: IntArray | None = None
 
     def changes_db(
-        self, blocks: Sequence[int], clients: IntArray, cell: int | None = None
+        self, blocks: Sequence[int], clients: IntArray, cells: int | IntArray | None = None
     ) -> FloatArray:
         """Gain of each link in each block over that in block 0, [blocks, clients], in dB.
 
         Args:
             blocks: indices of the blocks.
             clients: [clients], client indices.
-            cell: the base station; None for that of each client.
+            cells: the base station of all links, or of each, [clients]; None for that of the cell
+                of each client in block 0.
         """
-        start, cells = self.where.clients_m[clients], self.where.cell_of[clients]
+        start = self.where.clients_m[clients]
         moves = self.positions_m(blocks, clients) - start
-        if self.drawn_as is not None:
-            clients = self.drawn_as[clients]
-        if cell is not None:
-            return self._changes(cell, clients, start, moves)
-        changes = np.empty(moves.shape[:-1])
-        for number in np.unique(cells).tolist():
-            rows = np.flatnonzero(cells == number)
-            changes[:, rows] = self._changes(number, clients[rows], start[rows], moves[:, rows])
+        cells = np.broadcast_to(self.where.cell_of[clients] if cells is None else cells, len(start))
+        rows_of, changes = self._drawn_as(clients), np.empty(moves.shape[:-1])
+        for cell in np.unique(cells).tolist():
+            rows = np.flatnonzero(cells == cell)
+            changes[:, rows] = self._changes(cell, rows_of[rows], start[rows], moves[:, rows])
         return changes
 
+    def strongest(self, block: int, clients: IntArray) -> IntArray:
+        """Base station of the largest mean gain of each client [clients] in a block.
+
+        Of equal ones, it is the first.
+        """
+        start, rows = self.where.clients_m[clients], self._drawn_as(clients)
+        moves = self.positions_m([block], clients) - start
+        best, cells = np.full(len(start), np.inf), np.zeros(len(start), dtype=np.int64)
+        for cell in range(len(self.where.base_stations_m)):
+            (losses_db,) = np.add(*self._losses(cell, rows, start, moves))
+            nearer = losses_db < best
+            best[nearer], cells[nearer] = losses_db[nearer], cell
+        return cells
+
+    def losses_db(self, clients: IntArray, cells: IntArray) -> tuple[FloatArray, FloatArray]:
+        """Path loss and shadowing in block 0 of links to the base stations ``cells``, [clients]."""
+        start, rows_of = self.where.clients_m[clients], self._drawn_as(clients)
+        loss_db, shadowing_db = np.empty(len(start)), np.empty(len(start))
+        for cell in np.unique(cells).tolist():
+            rows = np.flatnonzero(cells == cell)
+            here = start[rows]
+            (loss_db[rows],), (shadowing_db[rows],) = self._losses(
+                cell, rows_of[rows], here, np.zeros((1, *here.shape))
+            )
+        return loss_db, shadowing_db
+
     def positions_m(self, blocks: Sequence[int], clients: IntArray) -> FloatArray:
-        """Positions in each block, [blocks, clients, 2], in metres."""
-        rows = clients if self.drawn_as is None else self.drawn_as[clients]
-        return self.motion.positions_m(blocks, rows)
+        """Positions in each block, [blocks, clients, 2], or 3 with heights, in metres."""
+        return self.motion.positions_m(blocks, self._drawn_as(clients))
+
+    def _drawn_as(self, clients: IntArray) -> IntArray:
+        return clients if self.drawn_as is None else self.drawn_as[clients]
 
     def _changes(
         self, cell: int, clients: IntArray, start: FloatArray, moves: FloatArray
@@ -80,42 +107,57 @@ class MovingLinks:
         still: BoolArray = np.asarray(~moves.any(-1))
         if still.all():
             return np.zeros(still.shape)
-        home = np.ones((1, len(clients)), dtype=np.bool_)
-        first = self._losses(cell, clients, start, np.zeros((1, *start.shape)), home)
-        return np.where(still, 0.0, first - self._losses(cell, clients, start, moves, still))
+        first = np.add(*self._losses(cell, clients, start, np.zeros((1, *start.shape))))
+        return np.where(still, 0.0, first - np.add(*self._losses(cell, clients, start, moves)))
 
     def _losses(
-        self, cell: int, clients: IntArray, start: FloatArray, moves: FloatArray, still: BoolArray
-    ) -> FloatArray:
+        self, cell: int, clients: IntArray, start: FloatArray, moves: FloatArray
+    ) -> tuple[FloatArray, FloatArray]:
         """Path loss and shadowing [blocks, clients] to a base station, in dB."""
-        model = self.path_loss
-        apart = start + moves - self.where.base_stations_m[cell]
-        distance = np.hypot(apart[..., 0], apart[..., 1]).clip(*model.range_m)
-        sight = self._sight(cell, clients, distance, moves, still)
-        stream = self.stream.child("shadowing")
-        normal = stream.normals(cell, clients, 1)[:, 0].astype(np.float64)
-        reach = model.shadowing_distance_m(sight)
-        shadowing = _field(stream, cell, clients, normal, moves / reach[..., None])
-        return model.loss_db(distance, sight) + model.shadowing_std_db(distance, sight) * shadowing
-
-    def _sight(
-        self,
-        cell: int,
-        clients: IntArray,
-        distance_m: FloatArray,
-        moves: FloatArray,
-        still: BoolArray,
-    ) -> BoolArray:
-        """Lines of sight [blocks, clients]."""
         from scipy.special import ndtr, ndtri  # SciPy loads slowly
 
+        model, station, points = self.path_loss, self.where.base_stations_m[cell], start + moves
+        ground, apart = moves[..., :2], points[..., :2] - station[:2]
+        distance_m = np.hypot(apart[..., 0], apart[..., 1])
+        models = [*at_heights(model, station, points)]
         stream = self.stream.child("line-of-sight")
         uniform = stream.uniforms(cell, clients, 1)[:, 0]
         normal = ndtri(np.maximum(uniform, 2.0**-54))
-        field = ndtr(_field(stream, cell, clients, normal, moves / self.path_loss.sight_distance_m))
-        return np.asarray(
-            np.where(still, uniform, field) < self.path_loss.los_probability(distance_m)
-        )
+        field = ndtr(_field(stream, cell, clients, normal, ground / model.sight_distance_m))
+        field = np.where(ground.any(-1), field, uniform)
+        sight = np.empty(distance_m.shape, dtype=np.bool_)
+        for at_height, some in models:
+            distance_m[some] = distance_m[some].clip(*at_height.range_m)
+            sight[some] = field[some] < at_height.los_probability(distance_m[some])
+        stream = self.stream.child("shadowing")
+        normal = stream.normals(cell, clients, 1)[:, 0].astype(np.float64)
+        reach = model.shadowing_distance_m(sight)
+        shadowing = _field(stream, cell, clients, normal, ground / reach[..., None])
+        loss = np.empty(distance_m.shape)
+        for at_height, some in models:
+            link = distance_m[some], sight[some]
+            shadowing[some] *= at_height.shadowing_std_db(*link)
+            loss[some] = at_height.loss_db(*link)
+        return loss, shadowing
+
+
+def at_heights(
+    path_loss: PathLoss, station_m: FloatArray, points_m: FloatArray
+) -> Iterator[tuple[PathLoss, BoolArray | EllipsisType]]:
+    """A path loss at the heights of a base station and of clients, and the clients of each.
+
+    Args:
+        path_loss: the model, whose heights hold where positions have none.
+        station_m: position of the base station, [2 or 3].
+        points_m: positions of clients, [..., 2 or 3].
+    """
+    high = float(station_m[2]) if len(station_m) > 2 else None
+    if points_m.shape[-1] == 2:
+        yield path_loss.at_heights(high, None), ...
+        return
+    heights_m = points_m[..., 2]
+    for height in np.unique(heights_m).tolist():
+        yield path_loss.at_heights(high, height), heights_m == height
 
 
 def _field(
@@ -159,11 +201,13 @@ class Moving:
         links: mean gains.
         blocks: None to have the blocks in their order; otherwise block i is one of so many first
             ones, spread evenly, as for a sample of them.
+        handover: whether the base station with the largest mean gain serves a client.
     """
 
     fading: Fading
     links: MovingLinks
     blocks: int | None = None
+    handover: bool = False
 
     def sampled(self, blocks: int) -> Moving:
         """Channels whose blocks are independent, and whose positions are spread over some blocks.
@@ -171,14 +215,21 @@ class Moving:
         Args:
             blocks: number of blocks.
         """
-        return Moving(independent(self.fading), self.links, blocks)
+        return replace(self, fading=independent(self.fading), blocks=blocks)
 
-    def changes_db(self, blocks: Sequence[int], clients: IntArray) -> FloatArray:
-        """Mean gain in each block over that in block 0, [blocks, clients], in dB."""
-        return self.links.changes_db(self._spread(blocks), clients)
+    def changes_db(
+        self, blocks: Sequence[int], clients: IntArray, cells: IntArray | None = None
+    ) -> FloatArray:
+        """See :meth:`MovingLinks.changes_db`."""
+        return self.links.changes_db(self._spread(blocks), clients, cells)
+
+    def strongest(self, block: int, clients: IntArray) -> IntArray:
+        """See :meth:`MovingLinks.strongest`."""
+        (block,) = self._spread([block])
+        return self.links.strongest(block, clients)
 
     def positions_m(self, blocks: Sequence[int], clients: IntArray) -> FloatArray:
-        """Positions in each block, [blocks, clients, 2], in metres."""
+        """See :meth:`MovingLinks.positions_m`."""
         return self.links.positions_m(self._spread(blocks), clients)
 
     def _spread(self, blocks: Sequence[int]) -> Sequence[int]:

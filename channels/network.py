@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property, partial
 
 import numpy as np
@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from channels.arguments import checked
 from channels.arrays import ComplexArray, FloatArray, IntArray
 from channels.decibels import dbm_to_watts
+from channels.devices import some
 from channels.drawn import DrawnChannels, not_flat
 from channels.fading import Fading, FadingByClient, SelectiveFading, correlation_root
 from channels.interference import ActiveInterference, watts_in
@@ -58,9 +59,10 @@ class Network(PhysicalNetwork):
         placement: where the gains come from; None if they are given.
         cycles_per_step: V_0, CPU cycles per mini-batch step of the full model, > 0.
         switched_capacitance: kappa [clients] in kappa f^2 joules per cycle, >= 0; None for 1e-28.
-        part: [clients], increasing indices of the clients in a larger network; None means that
-            this is the whole network. In a sub-network (see :meth:`of`) cells may be empty, and
-            ``bandwidth_hz`` covers all cells of the larger network.
+        part: [clients], indices of the clients in a larger network, increasing within each cell;
+            None means that this is the whole network. In a sub-network (see :meth:`of` and
+            :meth:`served`) cells may be empty, and ``bandwidth_hz`` covers all cells of the larger
+            network.
         devices: :class:`Devices`, one :class:`Device` for all clients, or a list of one per client,
             whose measured seconds and joules replace clocks; None for ``cpu_hz``.
     """
@@ -100,7 +102,7 @@ class Network(PhysicalNetwork):
         drawn = [self._faded(stream, index) for index in blocks]
         h = [channels * self._amplitude for channels, _ in drawn]
         if isinstance(fading, Moving):
-            changes_db = fading.changes_db(blocks, self.numbers)
+            changes_db = fading.changes_db(blocks, self.numbers, self.cell_of)
             h = [a * b for a, b in zip(h, amplitudes(changes_db), strict=True)]
         spectra = [spectrum for _, spectrum in drawn if spectrum is not None]
         return h, changes_db, spectra or None
@@ -142,7 +144,7 @@ class Network(PhysicalNetwork):
             raise ValueError(not_flat(what, self.subcarriers))
 
     def positions_m(self, blocks: Iterable[int], clients: ArrayLike | None = None) -> FloatArray:
-        """Positions of the clients in some blocks, [blocks, clients, 2], in metres.
+        """Positions of the clients in some blocks, [blocks, clients, 2 or 3], in metres.
 
         Args:
             blocks: indices of the blocks.
@@ -157,6 +159,59 @@ class Network(PhysicalNetwork):
         if self.placement is None:
             raise ValueError("placement is None: the gains do not follow from positions.")
         return np.repeat(self.placement.clients_m[numbers][None], len([*blocks]), axis=0)
+
+    @property
+    def hands_over(self) -> bool:
+        """Whether clients that move are served by other cells, see :meth:`served`."""
+        return isinstance(self.fading, Moving) and self.fading.handover
+
+    @checked()
+    def served(self, block: int, clients: ArrayLike | None = None) -> Network:
+        """The sub-network of some clients in a block, each in the cell that serves it.
+
+        With handover that is the cell of the base station with the largest mean gain at the
+        client's position in this block; otherwise the client's own. Clients are sorted by this
+        cell, then by number. Cells may be empty.
+
+        >>> import channels
+        >>> network = channels.placed_network(
+        ...     channels.Hexagonal(), channels.Umi(), cells=2, clients=4, stream=channels.Stream(1),
+        ...     cpu_hz=1e9, mobility=channels.RandomWaypoint(50.0), block_seconds=60.0,
+        ...     handover="strongest",
+        ... )
+        >>> served = network.served(block=4)
+        >>> served.numbers.tolist(), served.cell_of.tolist()
+        ([0, 1, 2, 3], [0, 0, 0, 1])
+
+        Args:
+            block: index of the block.
+            clients: clients, see :meth:`of`; None means all.
+
+        Raises:
+            ValueError: the gains do not follow from positions.
+        """
+        network, fading = self if clients is None else self.of(clients), self.fading
+        if not (isinstance(fading, Moving) and fading.handover):
+            return network
+        if self.placement is None:
+            raise ValueError(
+                "placement is None, and clients are handed over: the gains must follow from "
+                "positions."
+            )
+        numbers, home = network.numbers, network.cell_of
+        cells = fading.strongest(block, numbers)
+        away = np.flatnonzero(cells != home)
+        if not len(away):
+            return network
+        loss_db, shadowing_db = fading.links.losses_db(numbers[away], cells[away])
+        gain_db = self.placement.antenna_gain_db - loss_db - shadowing_db
+        values = network._of_rows(np.arange(len(numbers)))
+        values["_snr_db"][away] = gain_db + DEFAULT_DBM - self._noise_dbm[cells[away]]
+        values["cell_of"] = cells
+        order = np.lexsort((numbers, cells))
+        devices = values.pop("devices")
+        values = {name: value[order] for name, value in values.items()}
+        return replace(network, part=numbers[order], devices=some(devices, order), **values)
 
     def rises(self, stream: Stream, index: int) -> tuple[FloatArray | None, FloatArray | None]:
         """``noise_rise`` and ``given_rise`` [cells] of the draw of a block.

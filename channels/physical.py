@@ -20,7 +20,7 @@ from channels.interference import Interference, InterferenceWatts, Watts
 from channels.network_values import DEFAULT_DBM, DEFAULT_POWER_W, network_values
 from channels.placement import Placement
 from channels.summaries import ROWS, cells_of, count_of, hertz, html_table, span
-from channels.validation import in_range, increasing
+from channels.validation import checked_rows, in_range, increasing, shown
 
 BY_CLIENT = (
     "cell_of",
@@ -282,13 +282,14 @@ class PhysicalNetwork(ClientsByCell):
         these clients' rows of the draw of the whole network.
 
         Args:
-            clients: [clients], an increasing subset of ``numbers``.
+            clients: [clients], a subset of ``numbers`` in their order.
 
         Raises:
             ValueError: a client is not in this network, or the clients are out of order.
         """
-        numbers = increasing("clients", clients)
-        rows = numbers if self.part is None else np.searchsorted(self.part, numbers)
+        by_number = self._order is None
+        numbers = (increasing if by_number else checked_rows)("clients", clients)
+        rows = self.places(numbers)
         unknown = rows >= self.clients
         if self.part is not None and not unknown.any():
             unknown = self.part[rows] != numbers
@@ -296,6 +297,11 @@ class PhysicalNetwork(ClientsByCell):
             raise ValueError(
                 f"clients contains {numbers[unknown][0]}: choose from the network's client "
                 "indices, Network.numbers."
+            )
+        if not by_number and (np.diff(rows) < 1).any():
+            raise ValueError(
+                f"clients is {shown(clients)}: list each client once, in the order of "
+                "Network.numbers."
             )
         if len(numbers) == self.clients:
             return self

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
@@ -18,8 +17,8 @@ from channels.doppler import check_block_seconds
 from channels.interference import ActiveInterference, Interference
 from channels.layouts import Layout, Positions
 from channels.layouts.layout import bands_in_turn
-from channels.mobility import Mobility
-from channels.moving import Moving, MovingLinks
+from channels.mobility import Mobility, Motion
+from channels.moving import Moving, MovingLinks, at_heights
 from channels.network import Network
 from channels.path_loss import PathLoss
 from channels.path_loss.path_loss import check_setting
@@ -29,6 +28,7 @@ from channels.streams import Stream
 DERIVED = ("cell_of", "gain_db", "snr_db", "path_gain_db", "interference", "placement", "part")
 """Arguments of a network that follow from positions."""
 Interferers = Literal["one", "active"]
+Handover = Literal["none", "strongest"]
 BY_CLIENT = ("cpu_hz", "transmit_power_w", "switched_capacitance")
 LARGEST_ANTENNA_DB = 60.0
 
@@ -48,6 +48,7 @@ def placed_network(
     association: Association = PLACED,
     mobility: Mobility | None = None,
     block_seconds: float = 1.0,
+    handover: Handover = "none",
     **others: Any,
 ) -> Network:
     """A network whose gains follow from positions, with the terms kept in its ``placement``.
@@ -102,8 +103,11 @@ def placed_network(
             ``solvers.assign_cells``. Each cell needs a client.
         mobility: how clients move, :class:`RandomWaypoint` or :class:`PositionTrace`; None for
             clients that stand still. Gains and ``placement`` are those of block 0, and channels h
-            of a block include the change of the mean gain since then. Clients keep their cells.
+            of a block include the change of the mean gain since then.
         block_seconds: time from one block to the next, if clients move.
+        handover: which cell serves a client that moves in a block, see :meth:`Network.served`:
+            "none" for its own, which ``association`` chooses; "strongest" for that of the base
+            station with the largest mean gain there.
         others: further arguments of :class:`Network`, by name.
 
     Raises:
@@ -120,19 +124,27 @@ def placed_network(
     check_setting("antenna_gain_db", antenna_gain_db, -LARGEST_ANTENNA_DB, LARGEST_ANTENNA_DB, "dB")
     where = _placed(layout, cells, clients, stream.child("positions"), path_loss.range_m[0])
     motion, placed_as = None, where.given_as
+    if handover not in ("none", "strongest"):
+        raise ValueError(f'handover is {handover!r}: choose "none" or "strongest".')
+    if handover != "none" and mobility is None:
+        raise ValueError(f'handover is "{handover}", and clients stand still: give mobility.')
+    if handover != "none" and len(where.base_stations_m) == 1:
+        raise ValueError(f'handover is "{handover}", and there is one cell: give several cells.')
+    if handover != "none" and reuse_factor is not None:
+        raise ValueError(
+            f'handover is "{handover}", and cells with reuse_factor={reuse_factor} hear the '
+            "clients that were placed in other cells: omit one of them, or give "
+            "interference_watts."
+        )
     if mobility is not None:
         check_block_seconds(block_seconds)
         if interferers == "active":
             raise ValueError('interferers is "active", and clients move: choose "one".')
-        if max(where.clients_m.shape[1], where.base_stations_m.shape[1]) > 2:
-            raise ValueError(
-                "positions have heights, and clients move on the ground: give positions [n, 2], "
-                "with the heights of the path loss."
-            )
         motion = mobility.motion(
             where, layout, block_seconds, stream.child("mobility"), path_loss.range_m[0]
         )
         where = motion.where
+        _check_heights(motion, path_loss)
     given = isinstance(layout, Positions) or where.given_as is not None
     links = _Links(where, path_loss, stream, given)
     if isinstance(association, str) and association == PLACED:
@@ -180,7 +192,8 @@ def placed_network(
         interference = replace(interference, moving=moving)
     carrier_ghz, stream = getattr(path_loss, "carrier_ghz", None), stream.child("mobility")
     fading = mobility.fading(network.fading, carrier_ghz, block_seconds, stream)
-    return replace(network, fading=Moving(fading, moving), interference=interference)
+    fading = Moving(fading, moving, handover=handover == "strongest")
+    return replace(network, fading=fading, interference=interference)
 
 
 def sorted_by_cell(name: str, value: Any, order: IntArray | None) -> Any:
@@ -196,6 +209,18 @@ def sorted_by_cell(name: str, value: Any, order: IntArray | None) -> Any:
     if order is None or name not in BY_CLIENT or np.shape(value) != order.shape:
         return value
     return np.asarray(value)[order]
+
+
+def _check_heights(motion: Motion, path_loss: PathLoss) -> None:
+    """Raise unless the path loss has the heights between which clients move."""
+    stations = motion.where.base_stations_m
+    heights = np.unique(stations[:, 2]).tolist() if stations.shape[1] > 2 else [None]
+    for client_m in getattr(motion, "heights_m", ()):
+        for station_m in heights:
+            try:
+                path_loss.at_heights(station_m, client_m)
+            except ValueError as error:
+                raise ValueError(f"clients move at a height of {client_m:g} m: {error}") from None
 
 
 def _placed(
@@ -285,25 +310,10 @@ class _Links:
         normal = self.stream.child("shadowing").normals(cell, rows, 1)[:, 0].astype(np.float64)
         loss, shadowing = np.empty(len(clients)), np.empty(len(clients))
         sight = np.empty(len(clients), dtype=np.bool_)
-        for model, some in self._models(cell, clients):
+        points = self.where.clients_m[clients]
+        for model, some in at_heights(self.path_loss, self.where.base_stations_m[cell], points):
             metres = distance_m[some]
             sight[some] = uniform[some] < model.los_probability(metres)
             shadowing[some] = model.shadowing_std_db(metres, sight[some]) * normal[some]
             loss[some] = model.loss_db(metres, sight[some])
         return loss, shadowing, sight
-
-    def _models(
-        self, cell: int, clients: IntArray
-    ) -> Iterator[tuple[PathLoss, slice | IntArray | BoolArray]]:
-        """The path loss at the heights of a cell and its clients, and which clients these are."""
-        stations, points = self.where.base_stations_m, self.where.clients_m
-        high = float(stations[cell, 2]) if stations.shape[1] > 2 else None
-        if points.shape[1] == 2:
-            yield (
-                self.path_loss if high is None else self.path_loss.at_heights(high, None),
-                slice(None),
-            )
-            return
-        heights = points[clients, 2]
-        for height in np.unique(heights):
-            yield self.path_loss.at_heights(high, float(height)), heights == height

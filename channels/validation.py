@@ -237,7 +237,7 @@ def increasing(name: str, values: ArrayLike) -> IntArray:
 
 def checked_part(cell_of: ArrayLike, part: ArrayLike, cells: int) -> tuple[IntArray, IntArray]:
     """Read-only cells and indices of the clients of a sub-network; some cells may be empty."""
-    numbers, cells_of = increasing("part", part), checked_rows("cell_of", cell_of)
+    numbers, cells_of = checked_rows("part", part), checked_rows("cell_of", cell_of)
     if cells_of.shape != numbers.shape:
         raise ValueError(
             f"part has shape {numbers.shape}: give one index per client, here {cells_of.shape}."
@@ -247,7 +247,18 @@ def checked_part(cell_of: ArrayLike, part: ArrayLike, cells: int) -> tuple[IntAr
             f"cell_of has maximum {cells_of.max()}, or is not sorted: sort the clients by cell, "
             f"and give cells below {cells}, the number of cells of bandwidth_hz."
         )
+    steps = np.diff(numbers)
+    wrong = np.flatnonzero((steps == 0) | ((steps < 0) & (np.diff(cells_of) == 0)))
+    if wrong.size:
+        at = wrong[0] + 1
+        raise ValueError(
+            f"part[{at}] is {numbers[at]} after {numbers[at - 1]}: list each client once, in "
+            "increasing order in its cell."
+        )
+    if (steps < 0).any() and len(np.unique(numbers)) < len(numbers):
+        raise ValueError(f"part is {shown(numbers)}: list each client once.")
     cells_of.setflags(write=False)
+    numbers.setflags(write=False)
     return cells_of, numbers
 
 

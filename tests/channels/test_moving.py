@@ -288,7 +288,7 @@ def test_clients_of_a_trace_are_those_of_the_file(tmp_path):
     ("rows", "header", "words"),
     [
         (["0,1,1,1"], "client,x_m,y_m,z", "the columns are client, x_m, y_m, z. Give client"),
-        (["0,1,1,1"], "client,round,x_m,y_m,z_m", "clients have the height of the path loss"),
+        (["0,1,90,1,2"], "client,round,x_m,y_m,z_m", "it has z_m, and client 1 has no row"),
         (["0,0,1,1"], "client,round,x_m,y_m", "line 2: round is 0. Give 1 or more"),
         (["0,1,1,1", "4,1,1,1"], "client,round,x_m,y_m", "line 3: client is 4. Give 0 to 3"),
         (["0.5,1,1,1"], "client,round,x_m,y_m", "line 2: client is 0.5"),
@@ -315,9 +315,6 @@ def test_refusals(tmp_path):
         network(RandomWaypoint(), block_seconds=0)
     with pytest.raises(ValueError, match='interferers is "active", and clients move'):
         network(RandomWaypoint(), reuse_factor=1, interferers="active")
-    high = Positions([[0, 0, 30]], [[30, 40]], cell_of=[0])
-    with pytest.raises(ValueError, match="positions have heights, and clients move on the ground"):
-        network(Jumps(((30, 40),)), high, Uma(), cells=None, clients=None)
     own = Positions([[0, 0]], [[30, 40]], cell_of=[0])
     with pytest.raises(ValueError, match="need the area of a cell, which Positions does not have"):
         network(RandomWaypoint(), own, cells=None, clients=None)

@@ -157,6 +157,15 @@ PLACES = {
         "fedavg", layout="disc", mobility="trace", files=given.ways, doppler_hz=5.0,
         doppler_model="ar1",
     ),
+    "moving-handover": one(
+        "hfedavg", "resumed", cells=3, layout="hexagonal", inter_site_distance_m=150.0,
+        mobility="waypoint", speed_kmh=150.0, block_seconds=5.0, handover="strongest",
+        clients_per_round=6,
+    ),
+    "moving-heights": one(
+        "hfedavg", cells=2, layout="hexagonal", path_loss="uma-av", mobility="trace",
+        files=given.flights, handover="none",
+    ),
     "doppler-jakes": one("fedavg", doppler_hz=20.0, doppler_model="jakes", pilot_symbols=4),
     "delay-exponential": one(
         "hfedavg", how="resumed", cells=2, delay_spread_ns=300.0, delay_profile="exponential",

@@ -216,6 +216,16 @@ def ways(folder: Path) -> dict[str, Any]:
     return {"positions": file}
 
 
+def flights(folder: Path) -> dict[str, Any]:
+    """A file with the positions and heights of eight clients in three rounds."""
+    lines = ["client,round,x_m,y_m,z_m"]
+    rows = ((c, r) for c in range(8) for r in (1, 2, 4))
+    lines += [f"{c},{r},{20 + 9 * c + 30 * r},{15 * c - 40},{30 + 20 * r + 5 * c}" for c, r in rows]
+    file = folder / "flights.csv"
+    file.write_text("\n".join(lines) + "\n")
+    return {"positions": file}
+
+
 def channels(folder: Path) -> dict[str, Any]:
     """A file with four blocks of recorded channels of eight clients and two antennas."""
     parts = Stream(7, ("channels",)).generator().standard_normal((4, 8, 2, 2))

@@ -86,7 +86,8 @@ class Combination:
         pilots: whether clients send pilots and hear interference in watts, with a radio channel.
         votes: convention of ``aircomp`` in which clients send signs; None for sums.
         moves: whether clients move, where uploads have common blocks of a radio channel, which
-            differs over the band where rates are sums over it.
+            differs over the band where rates are sums over it; and from cell to cell in synchronous
+            rounds.
         devices: devices of the clients; None for clocks. Every combination works with each.
     """
 
@@ -134,6 +135,7 @@ class Combination:
             **VOTES.get(self.votes, {}),
             **(MOVES if self.moves and self.uplink != "fixed" and blocks else {}),
             **(SELECTIVE if self.moves and self._sums_bands and blocks else {}),
+            **({"handover": "strongest"} if self._hands_over and cells else {}),
         )
 
     @property
@@ -145,6 +147,11 @@ class Combination:
     def _interfered(self) -> bool:
         """Whether there is interference in watts, which needs common blocks."""
         return self.pilots and self.uplink != "fixed" and self.schedule != "buffered"
+
+    @property
+    def _hands_over(self) -> bool:
+        """Whether clients change their cells, if there are cells in synchronous rounds."""
+        return self.moves and self.uplink != "fixed" and self.schedule == "rounds"
 
     def refusal(self) -> str | None:
         """The reason why the combination is refused; None if it is valid."""

@@ -118,7 +118,7 @@ class EnergyLimits:
     def short(
         self, charges: Charges, clients: IntArray, joules: FloatArray, now: float
     ) -> BoolArray:
-        """Whether the battery of each of these clients, in order, holds less than ``joules``."""
+        """Whether the battery of each of these clients holds less than ``joules``."""
         rows, charges = self._with(charges, clients, now)
         return np.asarray(joules > charges.joules[rows])
 
@@ -131,11 +131,11 @@ class EnergyLimits:
         spent: FloatArray | float = 0.0,
         need: FloatArray | float = 0.0,
     ) -> Charges:
-        """The batteries after these clients, in order, have started a round, or declined it.
+        """The batteries after these clients have started a round, or declined it.
 
         Args:
             charges: batteries before.
-            clients: client numbers, in order.
+            clients: client numbers.
             now: start of the round, s.
             spent: [clients], what the round takes, J.
             need: [clients], what the round would have taken from those that decline; 0 for others.
@@ -147,7 +147,7 @@ class EnergyLimits:
 
     def _with(self, charges: Charges, clients: IntArray, now: float) -> tuple[IntArray, Charges]:
         """Places of these clients, and the batteries with entries of them at ``now``."""
-        new = np.setdiff1d(clients, charges.clients, assume_unique=True)
+        new = np.sort(np.setdiff1d(clients, charges.clients, assume_unique=True))
         at = np.searchsorted(charges.clients, new)
         charges = Charges(
             np.insert(charges.clients, at, new),

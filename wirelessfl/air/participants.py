@@ -158,7 +158,7 @@ Select = Callable[[IntArray, IntArray, IntArray], IntArray]
 
 @dataclass(frozen=True)
 class Participants:
-    """The clients of one round, in the order of the network.
+    """The clients of one round, in the order of their network: by cell, then by number.
 
     Args:
         clients: [senders], client numbers.
@@ -168,8 +168,8 @@ class Participants:
     clients: IntArray
     tracking: BoolArray
 
-    def of_rows(self, rows: BoolArray) -> Participants:
-        """Some of them."""
+    def of_rows(self, rows: BoolArray | IntArray) -> Participants:
+        """Some of them, or all in another order."""
         return Participants(self.clients[rows], self.tracking[rows])
 
     def vectors(self, rule: ClientRule) -> FloatArray:

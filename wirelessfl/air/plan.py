@@ -24,7 +24,7 @@ class RoundWork(ABC):
 
     Args:
         round: round number, from 0, or version of the model.
-        clients: [senders], participating clients, in the order of the network.
+        clients: [senders], participating clients by the cell that serves them, then by number.
         tracking: [senders] boolean, clients that send tracking terms.
         node: [senders], node that each client reports to.
         submodels: submodel of each node.

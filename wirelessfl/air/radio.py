@@ -407,7 +407,8 @@ class Trace(MobilityModel):
     positions: Annotated[
         Path | None,
         Field(
-            description="CSV file with the columns client, round or seconds, x_m and y_m (required)"
+            description="CSV file with the columns client, round or seconds, x_m, y_m and "
+            "optionally z_m (required)"
         ),
     ] = None
 

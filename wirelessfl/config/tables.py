@@ -180,7 +180,10 @@ def _of_another(tables: Mapping[str, Any], flag: str, value: object) -> str:
     reason = f"is a setting of {', and of '.join(required)}{';' if several else ', and'} "
     reason += f"{' and '.join(present)}: choose {remedy}"
     reason = reason if required else excluded
-    return f"{flag}={shown(value)} {reason}, or leave {flag} out." if reason else ""
+    stated = shown(value)
+    if isinstance(value, tuple) and all(isinstance(part, str) for part in value):
+        stated = ",".join(value)  # as the command line has it
+    return f"{flag}={stated} {reason}, or leave {flag} out." if reason else ""
 
 
 def _has_cells(name: str) -> bool:

@@ -175,7 +175,7 @@ class SampledRounds:
             return self.groups
         planner = _plain(self.planner)
         whole = Submodels.whole(planner.model.spec, planner.network.cells)
-        alike = planner.participation.per_round is None
+        alike = planner.participation.per_round is None and not planner.network.hands_over
         plans = [planner.plan(n, submodels=whole) for n in range(1 if alike else self.draws)]
         if not alike:
             return [SameParticipants(Participants(p.clients, p.tracking), p.draws) for p in plans]

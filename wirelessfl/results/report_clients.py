@@ -90,8 +90,8 @@ def clients_of(case: Case, run: RunResult, log: ClientLog | str) -> dict[str, An
     if network is not None:
         columns |= {"cell": network.cell_of, "snr": network.mean_snr_db}
         if network.placement is not None:
-            columns["x"], columns["y"] = network.placement.clients_m.T
-            stations = network.placement.base_stations_m.round(1).tolist()
+            columns["x"], columns["y"] = network.placement.clients_m[:, :2].T
+            stations = network.placement.base_stations_m[:, :2].round(1).tolist()
     else:
         missing.append(reason)
     if "snr" in columns and np.isnan(columns["snr"]).all():

@@ -112,7 +112,7 @@ ALONE_WITHOUT_EFFECT = (
     *("shared_labels", "late", "history_keep", "coverage_of"),
     *("size_cap", "mask_shares", "deadline"),
     *("elements_per_symbol", "correlation", "unbiased_sum"),
-    *("doppler_model", "delay_profile", "subcarriers", "interferers"),
+    *("doppler_model", "delay_profile", "subcarriers", "interferers", "handover"),
 )
 """Flags that need a value of another flag, which none of the runs has."""
 FIELDS: dict[str, Callable[[Run], bool]] = {

@@ -18,6 +18,7 @@ from channels.delay_profile import LONGEST_SECONDS as LONGEST_DELAY_SECONDS
 from channels.doppler import LARGEST_HZ, LONGEST_SECONDS
 from wirelessfl.air.radio import COMMON_BLOCKS
 from wirelessfl.air.uplinks.uplink import Coherence
+from wirelessfl.algorithms.algorithm import ServerMemory
 from wirelessfl.base.import_paths import absolute, expanded, has_separator, is_import_path
 from wirelessfl.base.needs import (
     BUILT,
@@ -28,6 +29,7 @@ from wirelessfl.base.needs import (
     ONE_SERVER,
     RADIO,
     REQUESTS,
+    ROUNDS,
     TASK_ROUNDS,
     TASKS,
     Fits,
@@ -37,6 +39,7 @@ from wirelessfl.base.needs import (
     without,
 )
 from wirelessfl.config.sections.section import Section, frozen
+from wirelessfl.engine.selection import RandomSelection
 
 
 def _unless_beta(need: Needs) -> Needs:
@@ -88,6 +91,30 @@ IN_TIME = Needs(
 )
 
 
+HANDOVER = (
+    CELLS,
+    ROUNDS,
+    Needs(
+        lambda run, _: not issubclass(run.local, ServerMemory),
+        'conflicts with local="{run.local.title}", whose edge servers keep means over the clients '
+        'of their cell: choose another algorithm, such as local "fedavg"',
+    ),
+    Needs(
+        lambda run, _: type(run.settings.select) in (RandomSelection, type(None)),
+        'conflicts with select="{run.settings.select.title}", which compares the clients of the '
+        'cells in which they were placed: choose select "random"',
+    ),
+)
+"""What handover needs of a run."""
+MOVES = Needs(
+    lambda run, _: run.settings.mobility is not None and run.settings.mobility.moves,
+    'needs clients that move: set mobility "waypoint" or "trace"',
+)
+NOT_REUSED = Needs(
+    lambda run, _: getattr(run.settings.layout, "reuse_factor", None) is None,
+    "conflicts with reuse_factor={run.settings.layout.reuse_factor}, which is the interference of "
+    "the clients that were placed in other cells: choose one of them, or give interference_watts",
+)
 MEASURED = Needs(
     lambda _, owner: owner.devices is None,
     "conflicts with devices={owner.devices}, which replaces it: choose one of them",
@@ -196,6 +223,13 @@ class NetworkSection(Section):
         ge=1,
         le=LARGEST_SUBCARRIERS,
         description="number of parts of the band with channels of their own; 1: flat",
+    )
+    handover: Annotated[
+        Literal["none", "strongest"], BUILT, RADIO, DRAWN, HANDOVER, MOVES, NOT_REUSED
+    ] = Field(
+        "none",
+        description="cell that serves a client that moves: its own, or that of the strongest mean "
+        "gain in each round",
     )
     pilot_symbols: Annotated[int | None, RADIO, ESTIMATES] = Field(
         None,

@@ -57,14 +57,15 @@ class ClientLog:
     Args:
         columns: arrays of equal length by name, see ``COLUMNS``: ``entry`` counts the rounds of the
             log from 1, ``round`` is that of the run's rows (of the session's trial rounds where
-            ``trial`` is 1, of the cell's own rounds with asynchronous cells). Seconds, joules,
-            ``steps`` and ``arrived`` updates are sums over the edge rounds; the seconds of a client
-            sum to the duration of the round. ``snr_db`` is the mean SNR of the drawn channels over
-            the whole band of the cell with all antennas, NaN without a radio, and ``rate_bps``
-            the bits sent over the seconds of sending. ``last_in_cell`` counts the edge rounds in
-            which the client is the last of its cell; ``straggler`` is 1 for the client of the
-            slowest cell for which the round waits, or for several that end together. With
-            batteries, ``charge_joules`` is the charge that the round leaves in the client's.
+            ``trial`` is 1, of the cell's own rounds with asynchronous cells), and ``cell`` the one
+            that served the client. Seconds, joules, ``steps`` and ``arrived`` updates are sums over
+            the edge rounds; the seconds of a client sum to the duration of the round. ``snr_db`` is
+            the mean SNR of the drawn channels over the whole band of the cell with all antennas,
+            NaN without a radio, and ``rate_bps`` the bits sent over the seconds of sending.
+            ``last_in_cell`` counts the edge rounds in which the client is the last of its cell;
+            ``straggler`` is 1 for the client of the slowest cell for which the round waits, or for
+            several that end together. With batteries, ``charge_joules`` is the charge that the
+            round leaves in the client's.
     """
 
     columns: Mapping[str, NDArray[Any]]
@@ -99,6 +100,13 @@ class ClientLog:
                 "to_pandas needs pandas: pip install pandas, or use the arrays in columns."
             ) from error
         return pandas.DataFrame(dict(self.columns))
+
+    @property
+    def handovers(self) -> int:
+        """Number of entries in which a client is in another cell than in its entry before."""
+        order = np.lexsort((self["entry"], self["client"]))
+        client, cell = self["client"][order], self["cell"][order]
+        return int(np.count_nonzero((np.diff(client) == 0) & (np.diff(cell) != 0)))
 
     def summary(self) -> dict[str, Any]:
         """Where the time goes.
@@ -180,6 +188,8 @@ class ClientLog:
                 f"{100 * cell[part]:.0f} % {NAMES[part]}" for part in PARTS if cell[part] >= 5e-3
             )
             lines.append(f"cell {cell['cell']}: its clients spend {parts}")
+        if self.handovers:
+            lines.append(f"handovers: {self.handovers}")
         lines.append(self._straggler_line(summary["stragglers"]))
         return lines
 

@@ -193,7 +193,7 @@ class GlobalRound:
             weights: [nodes], weights of the nodes; None for those of their clients.
         """
         if weights is None:
-            weights = self.server.weights.at_nodes(self.planned.clients)
+            weights = self.server.weights.at_nodes(self.planned.clients, self.planned.node)
         self.server.combine(self.nodes, self.planned.submodels, weights)
 
     def _merge_of(self, rows: IntArray) -> NodeMerge:
@@ -211,6 +211,7 @@ class GlobalRound:
             self.stream,
             client_submodels=submodels,
             tracking=planned.tracking[rows],
+            node=planned.node[rows],
             staleness=None if staleness is None else staleness[rows],
             steps=np.broadcast_to(self.steps.at(clients), clients.shape).tolist(),
         )

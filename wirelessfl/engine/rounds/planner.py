@@ -140,11 +140,15 @@ class Planner:
         """
         limits, charges = self.participation.energy, Charges() if ledger is None else ledger.charges
 
-        def choose() -> tuple[Participants, Learnt | None]:
-            return self._participants(number, present, ledger, losses, charges, now)
+        def choose() -> tuple[Participants, Network, Learnt | None]:
+            who, learnt = self._participants(number, present, ledger, losses, charges, now)
+            network = self.network.served(self.blocks(number)[0], who.clients)
+            if self.network.hands_over:  # clients are sorted by the cell that serves them
+                who = who.of_rows(np.searchsorted(who.clients, network.numbers))
+            return who, network, learnt
 
-        who, learnt = choose()
-        plan = self._plan_of(number, who, submodels)
+        who, network, learnt = choose()
+        plan = self._plan_of(number, who, network, submodels)
         if limits is None or limits.capacity is None:
             return replace(plan, learnt=learnt)
         # Those whose batteries are short decline, and the round takes place without them.
@@ -152,17 +156,21 @@ class Planner:
             need = plan.price.client_joules[short]
             charges = limits.after(charges, who.clients[short], now, need=need)
             who = who.of_rows(~short)
-            if not len(who.clients):
-                who, learnt = choose()
-            plan = self._plan_of(number, who, submodels)
+            if len(who.clients):
+                network = network.of(who.clients)
+            else:
+                who, network, learnt = choose()
+            plan = self._plan_of(number, who, network, submodels)
         charges = limits.after(charges, who.clients, now, spent=plan.price.client_joules)
         return replace(plan, learnt=learnt, charges=charges)
 
-    def _plan_of(self, number: int, who: Participants, submodels: Submodels | None) -> Plan:
-        """The plan of a round of these participants."""
+    def _plan_of(
+        self, number: int, who: Participants, network: Network, submodels: Submodels | None
+    ) -> Plan:
+        """The plan of a round of these participants, which are the clients of ``network``."""
         indices = self.blocks(number)
         stream = self.stream.child("round", number)
-        draws = self.network.draws(self.channel_stream, indices, who.clients)
+        draws = network.draws(self.channel_stream, indices)
         context = self._context(number, stream, draws, who)
         if submodels is None:
             submodels = self.assigner.submodels(context)

@@ -232,7 +232,7 @@ class Ledger:
         """Add a round of these clients, without its totals.
 
         Args:
-            clients: [senders], the participating clients, in order.
+            clients: [senders], the participating clients.
             joules: [senders], energy of each in this round; None if it is not counted.
             arrived: [senders] boolean, clients of which an update arrived.
             seconds: [senders], time that each took; None if it is not counted.
@@ -256,8 +256,8 @@ class Ledger:
         self._of["loss"][rows] = losses
 
     def _rows(self, clients: IntArray) -> IntArray:
-        """Places of the entries of these clients, in order; new ones are added."""
-        new = np.setdiff1d(clients, self._seen, assume_unique=True)
+        """Places of the entries of these clients; new ones are added."""
+        new = np.sort(np.setdiff1d(clients, self._seen, assume_unique=True))
         if new.size:
             at = np.searchsorted(self._seen, new)
             self._seen = np.insert(self._seen, at, new)

@@ -120,6 +120,7 @@ class NodeMerge:
         *,
         client_submodels: ClientSubmodels | None = None,
         tracking: BoolArray | None = None,
+        node: IntArray | None = None,
         staleness: IntArray | None = None,
         steps: Sequence[int] = (),
     ) -> NodeMerge:
@@ -132,16 +133,18 @@ class NodeMerge:
             stream: random stream of their uploads.
             client_submodels: submodel of each sender; None for the complete model of its node.
             tracking: [senders] boolean, clients that send tracking terms; None for all.
+            node: [senders], node that each reports to; None for the one of its cell.
         """
         weights, device = server.weights, server.cloud["params"].device
         silent: dict[str, BoolArray] = {}
         if tracking is not None:
             silent = {p.name: ~tracking for p in rule.payloads if p.senders == "tracking"}
+        node = weights.nodes_of(clients) if node is None else node
         transmission = Transmission(
             nodes=weights.nodes,
-            node=weights.nodes_of(clients),
+            node=node,
             clients=clients,
-            weights=weights.in_means(clients),
+            weights=weights.in_means(clients, node),
             each=frozenset(payload.name for payload in rule.payloads if payload.each),
             units={payload.name: payload.unit_of(rule, local_steps) for payload in rule.payloads},
             stream=stream,

@@ -45,23 +45,34 @@ class Weights:
         """Weight of each client [clients]: its number of samples, or 1."""
         return np.ones(len(clients)) if self.samples is None else self.samples[clients]
 
-    def in_means(self, clients: IntArray) -> FloatArray:
-        """Weight of each client in the mean of its node [clients]; they sum to 1 per node."""
-        node = self.nodes_of(clients)
-        return np.asarray(self.of(clients) / self.sums(clients)[node])
+    def in_means(self, clients: IntArray, node: IntArray | None = None) -> FloatArray:
+        """Weight of each client in the mean of its node [clients]; they sum to 1 per node.
 
-    def at_nodes(self, clients: IntArray) -> list[float]:
+        Args:
+            clients: client numbers.
+            node: [clients], node that each reports to; None for its own.
+        """
+        node = self.nodes_of(clients) if node is None else node
+        return np.asarray(self.of(clients) / self.sums(clients, node)[node])
+
+    def at_nodes(self, clients: IntArray, node: IntArray | None = None) -> list[float]:
         """Weight of each node [nodes]; 0 for nodes that none of ``clients`` report to."""
-        sums: list[float] = self.sums(clients).tolist()
+        sums: list[float] = self.sums(clients, node).tolist()
         return [float(total > 0) for total in sums] if self.samples is None else sums
 
     def share(self, clients: IntArray, whole: FloatArray) -> FloatArray:
         """Weight of ``clients`` at each node relative to ``whole`` [nodes]; 0 if ``whole`` is 0."""
         return np.asarray(self.sums(clients) / np.where(whole > 0, whole, 1.0))
 
-    def sums(self, clients: IntArray) -> FloatArray:
-        """Sum of the weights of ``clients`` at each node [nodes]."""
-        sums = np.bincount(self.nodes_of(clients), self.of(clients), self.nodes)
+    def sums(self, clients: IntArray, node: IntArray | None = None) -> FloatArray:
+        """Sum of the weights of ``clients`` at each node [nodes].
+
+        Args:
+            clients: client numbers.
+            node: [clients], node that each reports to; None for its own.
+        """
+        node = self.nodes_of(clients) if node is None else node
+        sums = np.bincount(node, self.of(clients), self.nodes)
         return np.asarray(sums, dtype=np.float64)
 
     def sums_where(self, chosen: BoolArray) -> FloatArray:

@@ -133,6 +133,7 @@ def _linked(
         association=_association(layout, common | noise),
         mobility=None if choices.mobility is None else choices.mobility.build(),
         block_seconds=settings.block_seconds,
+        handover=settings.handover,
         **noise,
         **common,
     )

@@ -18,6 +18,7 @@ from wirelessfl.air.recharge import NoRecharge
 from wirelessfl.algorithms.step_sizes import unchanged
 from wirelessfl.base.errors import ConfigError
 from wirelessfl.config import Config
+from wirelessfl.config.sections.network import HANDOVER
 from wirelessfl.config.sections.training import PerClient
 from wirelessfl.data import Dataset
 from wirelessfl.data.dataset import Facts
@@ -273,8 +274,11 @@ def make_planner(config: Config, network: Network, model: Model) -> Planner:
         model: the model.
 
     Raises:
-        ConfigError: a round has more clients than a session.
+        ConfigError: a round has more clients than a session, or the run cannot hand clients over.
     """
+    for need in HANDOVER if network.hands_over else ():
+        if not need.met(config.frame, config.network):
+            raise ConfigError(f"handover of the network {need.why_not(config.frame)}.")
     groups, step_cost, steps = model.groups, model.step_cost, model.steps
     per_round = config.training.clients_per_round
     if groups is not None and per_round is not None:

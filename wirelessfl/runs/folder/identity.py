@@ -159,6 +159,7 @@ def network_hash(network: Network, stream: Stream) -> str:
     fading = network.fading
     blocks = range(2 if isinstance(fading, Moving) or independent(fading) is not fading else 1)
     draws = [network.draw(stream, block, some) for block in blocks]
+    plain += ["handover"] if network.hands_over else []
     watts = network.interference_watts
     if watts is not None:
         plain += [draw.given_rise for draw in draws] if callable(watts) else [watts]

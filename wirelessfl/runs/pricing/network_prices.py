@@ -185,6 +185,7 @@ def _priced(
     config = first.config
     together = config.regime.common_rounds and not any(dependences(config))
     together = together and first.network.devices is None and first.network.subcarriers == 1
+    together = together and not first.network.hands_over
     if not (together and type(checked_access(config.uplink)) in CELL_BY_CELL):
         rows_of_networks = [
             _alone(entry, number, rounds, objects, joules=joules)

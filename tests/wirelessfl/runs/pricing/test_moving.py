@@ -108,6 +108,7 @@ class Own(FadingModel):
         ("fedast", DISC, "whose uploads have no common block"),
         ("fedavg", DISC | {"uplink": "fixed"}, "has no radio channel"),
         ("fedavg", {"layout": "disc", "speed_kmh": 3.0}, 'is a setting of mobility "waypoint"'),
+        ("fedavg", {"layout": "disc", "speed_kmh": ("5",)}, "speed_kmh=5 is a setting of mobility"),
         ("fedavg", STILL | {"mobility": "trace"}, "mobility is 'trace', which needs positions"),
         ("fedavg", {"doppler_model": "ar1"}, "needs doppler_hz"),
         ("fedavg", {"doppler_hz": 1.0, "channel": "h.npz"}, "conflicts with channel=h.npz"),
