@@ -69,6 +69,7 @@ EXPLAINED = {
     "reference/over-the-air#conventions-of-power-and-noise": "convention",
     "reference/over-the-air#truncated-channel-inversion": "threshold",
     "guides/own-channel#a-channel-matrix": "channel",
+    "guides/radio#channels-that-differ-over-the-band": "delay_spread_ns delay_profile subcarriers",
     "guides/own-channel#a-network-of-arrays": "network",
     "guides/decisions#what-is-decided-in-each-round": (
         "allocation round_deadline energy_weight late order"

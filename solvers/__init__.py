@@ -63,6 +63,7 @@ Requests:
 
 Accesses: how a round's loads are served where a solver decides
     OptimalBands      bands, for the least time
+    WaterFilled       turns, with powers of subcarriers by water-filling
     EnergyWithinDeadline          bands, powers and clocks, for the least energy
     LeastTimeAndEnergy            both, weighted
     OverTheAir        beamformers, and the powers of precoders
@@ -80,6 +81,7 @@ from solvers.access import (
     LeastTimeAndEnergy,
     OptimalBands,
     OverTheAir,
+    WaterFilled,
 )
 from solvers.alignment import Alignment, align_transmitters
 from solvers.allocation import allocate_requests
@@ -147,6 +149,7 @@ __all__ = [
     "Status",
     "TrainingProblem",
     "TrainingRounds",
+    "WaterFilled",
     "WidthsAndBands",
     "align_transmitters",
     "allocate_bands_in_time",

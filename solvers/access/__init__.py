@@ -5,6 +5,7 @@ from solvers.access.least_energy import DeadlineCheck, EnergyWithinDeadline
 from solvers.access.optimal_bands import OptimalBands
 from solvers.access.over_the_air import OverTheAir
 from solvers.access.time_and_energy import LeastTimeAndEnergy
+from solvers.access.water_filled import WaterFilled
 
 __all__ = [
     "DeadlineCheck",
@@ -13,4 +14,5 @@ __all__ = [
     "LeastTimeAndEnergy",
     "OptimalBands",
     "OverTheAir",
+    "WaterFilled",
 ]

@@ -177,6 +177,11 @@ PLACES = {
         )
         for letter, uplink in zip("abc", ("ofdma", "tdma", "ofdma"), strict=True)
     },
+    "loading": one(
+        "hfedavg", cells=2, delay_spread_ns=300.0, subcarriers=8, power_loading="water-filling",
+        order="ready",
+    ),
+    "loading-equal": one("fedavg", delay_spread_ns=300.0, power_loading="equal"),
     "rates-mcs": one("hfedavg", cells=2, rates="mcs"),
     "rates-shannon": one("fedavg", rates="shannon", interference_watts=1e-13),
     "interferers-active": one(

@@ -136,12 +136,18 @@ class Combination:
             **(MOVES if self.moves and self.uplink != "fixed" and blocks else {}),
             **(SELECTIVE if self.moves and self._sums_bands and blocks else {}),
             **({"handover": "strongest"} if self._hands_over and cells else {}),
+            **({"power_loading": "water-filling"} if self._fills and blocks else {}),
         )
 
     @property
     def _sums_bands(self) -> bool:
         """Whether rates are sums over the band, in rounds."""
         return self.uplink in ("tdma", "ofdma") and self.schedule != "simultaneous"
+
+    @property
+    def _fills(self) -> bool:
+        """Whether clients load their best subcarriers."""
+        return self.moves and self._sums_bands and self.uplink == "tdma"
 
     @property
     def _interfered(self) -> bool:

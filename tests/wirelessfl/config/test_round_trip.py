@@ -43,6 +43,7 @@ VALUES: Mapping[str, Any] = {
     "widths": (0.5, 0.25) * 30,
     "beamformer_starts": 3,
     "rates": "mcs",
+    "power_loading": "equal",
     "round_deadline": 2.5,
     "energy_weight": 0.5,
     "arrival_rate": 1.5,

@@ -39,6 +39,7 @@ VALUES = {
     "energy_weight": 0.5, "arrival_rate": 1.0, "mean_stay": 1.0, "initially_present": 3,
     "trace": "trace.csv", "history": 2, "deadline": 1.0, "mask_shares": (0.25, 0.25, 0.25, 0.25),
     "widths": (0.5,) * 60, "max_staleness": 2, "pilot_symbols": 8, "rates": "mcs",
+    "power_loading": "water-filling",
 }  # fmt: skip
 """Values of flags whose default is None."""
 BASE = {

@@ -8,7 +8,15 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from channels import Access, EqualSlots, ReadyOrder
+from solvers import WaterFilled
 from wirelessfl.air.uplinks.uplink import NO_FAILURES, Uplink
+from wirelessfl.base.needs import Suits
+
+SHANNON = Suits(
+    lambda _, choice: choice.rates != "mcs" or choice.power_loading != "water-filling",
+    'rates="mcs" conflicts with power_loading="water-filling", which maximises Shannon\'s rates: '
+    "choose one of them",
+)
 
 
 @dataclass(frozen=True)
@@ -33,12 +41,21 @@ class Tdma(Uplink):
         Field(description="Shannon's capacity, or modulation and coding (default: shannon)"),
         NO_FAILURES,
     ] = None
+    power_loading: Annotated[
+        Literal["equal", "water-filling"] | None,
+        Field(
+            description="power of the subcarriers of channels that differ over the band: equal, or "
+            "as water-filling maximises the rate (default: equal)"
+        ),
+        SHANNON,
+    ] = None
 
     @property
     def access(self) -> Access:
-        """``channels.EqualSlots`` or ``channels.ReadyOrder``."""
+        """``channels.EqualSlots`` or ``ReadyOrder``, or ``solvers.WaterFilled`` of one of them."""
         law = self.rates or "shannon"
-        return EqualSlots(law) if self.order == "slots" else ReadyOrder(law)
+        access = EqualSlots(law) if self.order == "slots" else ReadyOrder(law)
+        return WaterFilled(access) if self.power_loading == "water-filling" else access
 
     @property
     def equal_shares(self) -> Access | None:

@@ -139,3 +139,18 @@ def test_packets_fail_by_the_capacity_of_the_band():
     noise = 10 ** (-174 / 10) / 1000 * 9e6
     capacity = np.log2(1 + 0.2 * gain / noise).mean(-1)
     np.testing.assert_allclose(seen[0][0], 2**capacity - 1, rtol=1e-6)
+
+
+def test_water_filling_shortens_rounds_of_weak_clients():
+    """Equal loading is the default, to the bit; modulation and coding is another law."""
+    weak = WIDE | {"snr_db": -5.0, "uplink": "tdma"}
+    default, equal, filled = (
+        wirelessfl.price(config(**weak, **loading))
+        for loading in ({}, {"power_loading": "equal"}, {"power_loading": "water-filling"})
+    )
+    assert default.rows == equal.rows
+    assert (filled.seconds < 0.99 * equal.seconds).all()
+    with pytest.raises(ConfigError, match='rates="mcs" conflicts with power_loading'):
+        config(**WIDE, rates="mcs", power_loading="water-filling")
+    with pytest.raises(ConfigError, match="has no method rates"):
+        config(schedule="buffered", power_loading="water-filling")
