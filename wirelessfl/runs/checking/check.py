@@ -9,14 +9,14 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import Field, asdict, dataclass, fields, is_dataclass, make_dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, get_type_hints
 
 from channels import Access
 from channels.notes import Note, Notes
 from wirelessfl.air.uplinks import Uplink
 from wirelessfl.algorithms import find_algorithm
 from wirelessfl.base.errors import ConfigError, out_of_memory
-from wirelessfl.base.guard import NO_ERROR, ONE_LINE, located
+from wirelessfl.base.guard import NO_ERROR, ONE_LINE, calling, located
 from wirelessfl.base.import_paths import is_import_path, path_of
 from wirelessfl.base.registry import import_path
 from wirelessfl.base.torch_state import kept_generators, own_modes
@@ -219,13 +219,15 @@ def _path(thing: Any, target: Any) -> Iterator[str]:
 def _uplink_of(access: type[Access]) -> type[Uplink]:
     """An uplink with this access, whose settings are those of the access."""
     entries: Sequence[Field[Any]] = fields(access) if is_dataclass(access) else ()
+    with calling(f"the annotations of {path_of(access)} cannot be read", ConfigError):
+        types = get_type_hints(access, include_extras=True)
 
     def made(self: Any) -> Access:
         return access(**{entry.name: getattr(self, entry.name) for entry in entries})
 
     return make_dataclass(
         access.__name__,
-        [(entry.name, entry.type, entry) for entry in entries],
+        [(entry.name, types[entry.name], entry) for entry in entries],
         bases=(Uplink,),
         namespace={
             "access": property(made),
