@@ -88,7 +88,7 @@ SECTIONS: dict[str, Callable[[Run], bool]] = {
     "sessions": lambda run: run["schedule"] == "rounds",
     "tested_labels": lambda run: run["sessions"] is not None,
     "server_momentum": lambda run: run["sessions"] is not None and run["algorithm"] in MEMORY,
-    "on_empty": lambda run: run["recharge"] is not None,  # with a battery
+    "on_empty": lambda run: run["battery"] is not None,
     "patience": lambda run: not run["sessions"],
     "client_joules": lambda run: run["schedule"] == "rounds",
     "battery_joules": lambda run: run["schedule"] == "rounds" and not run["sessions"],
@@ -134,7 +134,7 @@ FIELDS: dict[str, Callable[[Run], bool]] = {
 def effects(config: Config) -> dict[str, bool]:
     """Whether each flag has an effect in a run with these choices, by name of the flag."""
     run = {kind: config.tables.get(kind, {}).get("name") for kind in CHOSEN}
-    run |= {"sessions": config.sessions.sessions}
+    run |= {"sessions": config.sessions.sessions, "battery": config.training.battery_joules}
     classes = chosen_classes(config.all_tables())
     return {flag.name: has_effect(flag, run, classes) for flag in FLAGS.values()}
 
