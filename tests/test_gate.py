@@ -38,10 +38,6 @@ LEFT_OUT = {
     "max_length": "requires text data",
     "predicted": "is only shown",
     **dict.fromkeys(
-        (f"{name} devices" for name in ("client_joules", "battery_joules")),
-        "requires a network of devices",
-    ),
-    **dict.fromkeys(
         ("track", *(f"track {name}" for name in ("tensorboard", "trackio", "wandb", "mlflow"))),
         "requires the package of a tracker",
     ),

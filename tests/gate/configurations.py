@@ -198,6 +198,10 @@ PLACES = {
         for where in ("suburban", "urban", "dense-urban", "highrise")
     },
     "devices": one("fedavg", devices="mixed", uplink="fixed"),
+    "devices-batteries": one(
+        "fedavg", files=given.phones, clients_per_round=4, rounds=8, battery_joules="devices",
+        client_joules="devices", recharge="constant", recharge_watts=0.02,
+    ),
     "votes": one("fedavg", uplink="aircomp", convention="majority"),
     "votes-late": one(
         "hfedavg", cells=2, uplink="aircomp", convention="one-bit", time_offset=0.2

@@ -191,6 +191,15 @@ def shifts(folder: Path) -> dict[str, Any]:
     return {"availability_trace": file}
 
 
+def phones(folder: Path) -> dict[str, Any]:
+    """A table of devices with batteries, and of some on mains."""
+    file = folder / "phones.csv"
+    lines = ["name,count,seconds_per_sample,watts,idle_watts,transmit_watts,battery_joules"]
+    lines += ["phone,4,1e-4,2.0,0.1,0.5,0.01", "tablet,2,2e-4,3.0,,0.7,0.05", "board,2,5e-4,5.0,,,"]
+    file.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    return {"devices": str(file)}
+
+
 def power(folder: Path) -> dict[str, Any]:
     """A file with the power of sources that recharge batteries."""
     file = folder / "power.csv"

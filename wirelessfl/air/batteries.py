@@ -62,6 +62,12 @@ class EnergyLimits:
     drops: bool = False
     stream: Stream = field(default_factory=lambda: Stream(0, ("recharge",)))
 
+    @property
+    def names(self) -> list[str]:
+        """Names of the settings that limit energy."""
+        limits = {"client_joules": self.budget, "battery_joules": self.capacity}
+        return [name for name, limit in limits.items() if limit is not None]
+
     def full(self, clients: IntArray) -> FloatArray:
         """Energy of the full batteries of clients, [clients] J."""
         assert self.capacity is not None, "clients have batteries"

@@ -70,7 +70,8 @@ def _main(words: list[str]) -> int:
             status: int = parsed.act(parsed)
     except USER_ERRORS as error:
         if leads or isinstance(error, TrainingError):
-            say(f"{type(error).__name__}: {error}", error=True)
+            public = next(kind for kind in type(error).__mro__ if kind in USER_ERRORS)
+            say(f"{public.__name__}: {error}", error=True)
         return 2
     except OutputError:
         raise

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -11,6 +12,7 @@ from wirelessfl.algorithms.algorithm import moments
 from wirelessfl.base.errors import ConfigError
 from wirelessfl.base.import_paths import absolute
 from wirelessfl.base.needs import CELLS, ROUNDS, SAMPLED, SESSIONS, Needs, beside, without
+from wirelessfl.base.wording import shown
 from wirelessfl.config.sections.section import Section, frozen
 from wirelessfl.engine.schedules import Rounds
 
@@ -63,24 +65,24 @@ MEAN = Needs(
 
 
 def _per_client(value: Any) -> Any:
-    """Parse what the command line has for a number, LOW,HIGH or devices."""
-    if isinstance(value, str) and "," in value:
-        return tuple(value.split(","))
-    return value
+    """Check joules, LOW,HIGH or devices, also as on the command line."""
+    if value is None or value == "devices":
+        return value
+    parts = value.split(",") if isinstance(value, str) else value
+    try:
+        joules = [float(part) for part in (parts if isinstance(parts, list | tuple) else [parts])]
+    except (TypeError, ValueError):
+        joules = []
+    if not (0 < len(joules) < 3 and 0 < joules[0] <= joules[-1] < math.inf):
+        raise ValueError(
+            f"{shown(value)} cannot be used: give joules > 0, 0 < LOW <= HIGH as LOW,HIGH, or "
+            '"devices", the joules of the batteries in the table of devices'
+        )
+    return joules[0] if len(joules) == 1 else tuple(joules)
 
 
-def _in_order(value: Any) -> Any:
-    low, high = value if isinstance(value, tuple) else (1.0, 1.0)
-    if not 0 < low <= high:
-        raise ValueError("give 0 < LOW <= HIGH, in joules")
-    return value
-
-
-Joules = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 PerClient = Annotated[
-    Joules | tuple[Joules, Joules] | Literal["devices"],
-    BeforeValidator(_per_client),
-    AfterValidator(_in_order),
+    float | tuple[float, float] | Literal["devices"], BeforeValidator(_per_client)
 ]
 """Joules of each client: the same for all, uniformly at random, or those of its device."""
 WITHOUT_SESSIONS = Needs(

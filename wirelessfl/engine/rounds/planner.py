@@ -258,12 +258,14 @@ class Planner:
         """The clients that take part in round ``number``, and what their selection has learnt."""
         network, participation, index = self.network, self.participation, self.blocks(number)[0]
         stream, limits = self.stream.child("round", number), participation.energy
-        present = self._able(present, ledger, charges, now)
+        here, present = present, self._able(present, ledger, charges, now)
         if present is not None and not present.below([network.clients])[0]:
             why = "none is available" if limits is None else limits.why(charges)
+            remedies = [] if limits is None else [f"raise {name}" for name in limits.names]
+            remedies += [] if here is None else ["make more clients available"]
+            remedy = ", ".join([*remedies, "or end the run before"])
             raise NoClientError(
-                f"round {number + 1} has no client: {why}. Raise client_joules or battery_joules, "
-                "make more clients available, or end the run before.",
+                f"round {number + 1} has no client: {why}. {remedy[0].upper()}{remedy[1:]}.",
                 charges,
             )
         selection = participation.selection

@@ -8,6 +8,7 @@ from numpy.testing import assert_allclose
 import wirelessfl
 from channels import Network
 from wirelessfl.base.errors import ConfigError
+from wirelessfl.cli.main import main
 from wirelessfl.engine.server.ledger import Ledger
 from wirelessfl.runs.build import build
 from wirelessfl.runs.folder.run_folder import RunFolder
@@ -109,9 +110,58 @@ def test_prices_agree_with_runs(config, toy):
 
 
 def test_a_round_that_no_battery_can_hold_is_refused(config, toy):
+    remedy = r"than a round takes. Raise battery_joules, or end the run before\."
     for act in (wirelessfl.run, wirelessfl.price):
-        with pytest.raises(ConfigError, match="round 1 has no client: the batteries of all"):
+        with pytest.raises(ConfigError, match=f"round 1 has no client: .* {remedy}"):
             act(config("fedavg", **FLAGS, battery_joules=1e-9), data=toy)
+    with pytest.raises(ConfigError, match="Raise client_joules, raise battery_joules, or end"):
+        wirelessfl.price(config("fedavg", **FLAGS, battery_joules=1e-9, client_joules=9), data=toy)
+
+
+def test_an_error_near_empty_batteries_has_its_public_name(capsys):
+    words = "timeline fedavg --clients 2 --rounds 1 --battery-joules 1e-9 --cpu-hz 1e9,2e9"
+    assert main(words.split()) == 2
+    assert capsys.readouterr().err.startswith("ConfigError: round 1 has no client")
+
+
+def test_batteries_of_devices_by_hand(config, toy, tmp_path):
+    """Each device has its column; links of uplink ``fixed`` are free, and on mains none empties.
+
+    A round takes 3 steps x 8 samples x 0.01 s x 2 W = 0.48 J of a phone.
+    """
+    file = tmp_path / "devices.csv"
+    file.write_text(
+        "name,count,seconds_per_sample,watts,battery_joules\n"
+        "phone,2,0.01,2.0,1.2\ntablet,1,0.01,2.0,2.0\nboard,1,0.01,5.0,\n"
+    )
+    flags = {
+        "devices": str(file),
+        "uplink": "fixed",
+        "local_steps": 3,
+        "batch_size": 8,
+        "clients": 4,
+    }
+    flags |= {
+        "clients": 4,
+        "rounds": 6,
+        "battery_joules": "devices",
+        "on_empty": "drop",
+        "client_log": True,
+    }
+    run = wirelessfl.run(config("fedavg", **flags), data=toy)
+    log = wirelessfl.read_client_log(run.directory)
+    rounds = 0.48 * np.arange(1, 7)
+    charges = sorted(
+        tuple(log["charge_joules"][log["client"] == client].tolist()) for client in range(4)
+    )
+    phone, tablet = (1.2 - rounds)[:2], (2.0 - rounds)[:4]
+    expected = [phone, phone, tablet, np.full(6, np.inf)]
+    for charge, by_hand in zip(charges, expected, strict=True):
+        assert charge == pytest.approx(by_hand.tolist(), rel=1e-12)
+    assert [row["empty"] for row in run.rows] == [0, 0, 0, 2, 2, 3, 3]
+    assert run.rows[0]["charge_mean"] == pytest.approx((1.2 + 1.2 + 2.0) / 3)
+    prices = wirelessfl.price(config("fedavg", **flags), data=toy).rows
+    assert [row["charge_min"] for row in prices] == [row["charge_min"] for row in run.rows]
 
 
 @pytest.mark.parametrize(
@@ -121,8 +171,10 @@ def test_a_round_that_no_battery_can_hold_is_refused(config, toy):
         ({"on_empty": "drop"}, "needs battery_joules: set it"),
         ({"battery_joules": 1.0, "sessions": 2}, "conflicts with sessions"),
         ({"battery_joules": 1.0, "schedule": "buffered"}, "has no synchronous rounds"),
-        ({"battery_joules": 0.0}, "battery_joules"),
-        ({"battery_joules": (2.0, 1.0)}, "give 0 < LOW <= HIGH"),
+        ({"battery_joules": 0.0}, "battery_joules: 0.0 cannot be used: give joules > 0"),
+        ({"battery_joules": "x"}, "battery_joules: 'x' cannot be used: give joules > 0"),
+        ({"client_joules": "1,2,3"}, 'LOW <= HIGH as LOW,HIGH, or "devices"'),
+        ({"battery_joules": (2.0, 1.0)}, "0 < LOW <= HIGH"),
         ({"battery_joules": "devices"}, "battery_joules=devices conflicts with the network"),
         ({"battery_joules": 1.0, "recharge": "trace"}, "needs recharge_trace"),
     ],
