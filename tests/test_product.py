@@ -41,7 +41,8 @@ def test_all_refusals_name_two_choices_and_a_remedy(valid):
 def test_every_compatible_pair_of_choices_runs(valid):
     """Every pair of compatible choices occurs in a run; every second run compresses its model.
 
-    These compute on devices, the other ones have pilots and clients that move.
+    These compute on devices, the other ones have pilots and clients that move. In some of either,
+    clients come and go, and have batteries and rates of modulation and coding.
     """
     some = pairwise(valid)
     covered = set().union(*(combination.pairs for combination in some))
@@ -52,7 +53,8 @@ def test_every_compatible_pair_of_choices_runs(valid):
     }
     assert {"none", "sign"} == {c.sent for c in compressed}
     pilots = [replace(combination, pilots=True, moves=True) for combination in some[::2]]
-    assert all_wrong(pilots + compressed) == []
+    limited = [replace(combination, limited=True) for combination in some[::3]]
+    assert all_wrong(pilots + compressed + limited) == []
 
 
 @pytest.mark.thorough

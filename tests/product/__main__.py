@@ -18,6 +18,7 @@ def main() -> int:
     valid = [c for c in every if c.refusal() is None]
     every += [c.compressed for c in valid]
     every += [replace(c, devices="mixed") for c in valid]
+    every += [replace(c, limited=True) for c in valid]
     every += by_seconds() + by_votes()
     shown = track(every, "combinations", disable=not sys.stderr.isatty())
     bad = [f"{combination}: {found}" for combination in shown if (found := wrong(combination))]

@@ -55,6 +55,10 @@ MOVES = {
     "doppler_model": "ar1",
 }
 SELECTIVE = {"delay_spread_ns": 100.0, "delay_profile": "tdl-a", "subcarriers": 4}
+STAYS = Path(__file__).with_name("stays.csv")
+"""Client 1 leaves soon, and client 3 joins late."""
+BATTERIES = {"battery_joules": (0.005, 0.01), "recharge": "constant", "recharge_watts": 0.05}
+"""Batteries of some rounds, which are soon charged."""
 FIELDS = ("algorithm", "schedule", "uplink", "assigner")
 ASSIGNERS = ("covered", "partition")
 """An assigner for clients, and one for cells."""
@@ -89,6 +93,8 @@ class Combination:
             differs over the band where rates are sums over it; and from cell to cell in synchronous
             rounds.
         devices: devices of the clients; None for clocks. Every combination works with each.
+        limited: whether rates are those of modulation and coding, clients come and go, and have
+            batteries, where each of these fits.
     """
 
     algorithm: str
@@ -103,6 +109,7 @@ class Combination:
     votes: str | None = None
     moves: bool = False
     devices: str | None = None
+    limited: bool = False
 
     def config(self, out: Path | None = None) -> Config:
         """The configuration of a run with two merges.
@@ -133,6 +140,7 @@ class Combination:
             **({"pilot_symbols": 8} if self.pilots and self.uplink != "fixed" else {}),
             **({"interference_watts": 1e-13} if self._interfered else {}),
             **VOTES.get(self.votes, {}),
+            **(self._limits(cells=cells) if self.limited else {}),
             **(MOVES if self.moves and self.uplink != "fixed" and blocks else {}),
             **(SELECTIVE if self.moves and self._sums_bands and blocks else {}),
             **({"handover": "strongest"} if self._hands_over and cells else {}),
@@ -143,6 +151,17 @@ class Combination:
     def _sums_bands(self) -> bool:
         """Whether rates are sums over the band, in rounds."""
         return self.uplink in ("tdma", "ofdma") and self.schedule != "simultaneous"
+
+    def _limits(self, *, cells: bool) -> dict[str, Any]:
+        """Modulation and coding, availability and batteries, where they fit."""
+        sums = self.uplink == "aircomp" and self.schedule == "buffered" and not cells
+        comes = not self.sessions and self.schedule != "simultaneous" and not sums
+        charged = not self.sessions and self.schedule == "rounds"
+        return {
+            **({"rates": "mcs"} if self.uplink in ("tdma", "ofdma") else {}),
+            **({"availability_trace": STAYS} if comes else {}),
+            **(BATTERIES if charged else {}),
+        }
 
     @property
     def _fills(self) -> bool:

@@ -141,13 +141,7 @@ def test_batteries_of_devices_by_hand(config, toy, tmp_path):
         "batch_size": 8,
         "clients": 4,
     }
-    flags |= {
-        "clients": 4,
-        "rounds": 6,
-        "battery_joules": "devices",
-        "on_empty": "drop",
-        "client_log": True,
-    }
+    flags |= {"rounds": 6, "battery_joules": "devices", "on_empty": "drop", "client_log": True}
     run = wirelessfl.run(config("fedavg", **flags), data=toy)
     log = wirelessfl.read_client_log(run.directory)
     rounds = 0.48 * np.arange(1, 7)
