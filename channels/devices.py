@@ -40,7 +40,8 @@ class Device:
         conv_flop_per_second: the same in convolutions; None for ``flop_per_second``.
         watts: power while the device trains; None if it is not known, which costs no joules.
         joules_per_sample: energy of a sample, in place of ``watts``; needs ``seconds_per_sample``.
-        idle_watts: power while the device waits for the end of an edge round; None for no power.
+        idle_watts: power while the device receives, or waits for others: for the end of an edge
+            round or of a round of tasks, or to send the update of a request; None for no power.
         transmit_watts: power that the device draws while it sends; None for the radiated power,
             ``transmit_power_w`` of the network.
         battery_joules: energy of a full battery; None for a device on mains.

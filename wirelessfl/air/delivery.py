@@ -100,6 +100,18 @@ def training_seconds(load: Load, network: Network, decision: Decision) -> FloatA
     return np.divide(load.cycles, clocks, out=np.zeros(trains.shape), where=trains)
 
 
+def sending_seconds(
+    service: Service, load: Load, network: Network
+) -> tuple[FloatArray, FloatArray]:
+    """Seconds in which clients send their pilots, and their updates, [..., clients] each."""
+    pilots = load.pilot_symbols / network.bandwidth_hz[network.cell_of]
+    sending = service.airtime_seconds
+    if sending is None:
+        training = training_seconds(load, network, service.decision)
+        sending = np.maximum(service.seconds - load.begin_seconds(network) - training, 0.0)
+    return pilots, sending
+
+
 def with_waiting(service: Service, load: Load, network: Network) -> Service:
     """The service with the energy of devices while they wait for the end of the edge round.
 
@@ -117,10 +129,7 @@ def with_waiting(service: Service, load: Load, network: Network) -> Service:
     joins, seconds = takes_part(service, load, network), service.seconds
     last = network.over_cells(np.maximum, np.where(joins, seconds, 0.0))[..., network.cell_of]
     training = training_seconds(load, network, service.decision)
-    pilots = load.pilot_symbols / network.bandwidth_hz[network.cell_of]
-    sending = service.airtime_seconds
-    if sending is None:
-        sending = np.maximum(seconds - load.begin_seconds(network) - training, 0.0)
+    pilots, sending = sending_seconds(service, load, network)
     waits = np.where(joins, np.maximum(last - pilots - training - sending, 0.0), 0.0)
     return replace(service, joules=service.joules + np.nan_to_num(watts.whole()) * waits)
 

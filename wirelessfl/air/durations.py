@@ -252,6 +252,16 @@ class Wireless(Delays):
             return float(self.network.transmit_power_w[client])
         return float(self.network.of([client]).sending_watts()[0])
 
+    @cached_property
+    def _idle(self) -> ByKind | None:
+        """Idle power by client; None without devices that have any."""
+        devices = self.network.devices
+        return None if devices is None else devices.by_client("idle_watts")
+
+    def idle_watts(self, client: int) -> float:
+        """Watts that a client draws within a request or round while it neither trains nor sends."""
+        return 0.0 if self._idle is None else float(np.nan_to_num(self._idle[client]))
+
     def _down_seconds(self, task: int, client: int) -> float:
         rate = self.downlink_bps
         if rate is None:
@@ -318,13 +328,18 @@ class Wireless(Delays):
         return self._access.rates(snrs, self._bandwidth_hz)
 
     def compute_joules(self, task: int, client: int, seconds: float, share: float = 1.0) -> float:
-        """Energy of local steps and pilots in the first ``seconds`` of a request, with download."""
+        """Energy of local steps, pilots and waiting in the first ``seconds`` of a request.
+
+        A device with ``idle_watts`` spends them while it receives, waits for its turn to send or
+        for others that send with it; uploads count what sending takes more.
+        """
         network, down = self.network, share * self._down_seconds(task, client)
         after = max(seconds - down - self._more_down(task, client, share), 0.0)
         busy = min(after, share * self._computing(task, client))
         pilots = min(after - busy, self._pilot_seconds)
         if self._watts is not None:
-            return float(busy * self._watts[client] + self.sending_watts(client) * pilots)
+            idle = self.idle_watts(client) * (seconds - busy - pilots)
+            return float(busy * self._watts[client] + self.sending_watts(client) * pilots) + idle
         cycles = busy * network.cpu_hz[client]
         return float(
             network.switched_capacitance[client] * network.cpu_hz[client] ** 2 * cycles

@@ -85,7 +85,7 @@ class RoundTimes:
         lost: by task, number of clients that drop out.
         late: by task, number of clients whose updates miss the cut-off.
         spent: [clients of all tasks, in order], energy for training and sending, until clients are
-            stopped.
+            stopped, and of waiting for the end of the round, unless they have dropped out.
         draws: by task, channel draw of the simultaneous transmission of the awaited clients; None
             if each client sends separately.
     """
@@ -165,6 +165,13 @@ def round_times(
         _known_at(times[in_time], end[~in_time], first or len(times))
         for times, in_time, end in zip(seconds, awaited, resolved, strict=True)
     )
+    if delays.wireless is not None:  # who has stopped or sent waits for the end of the round
+        for clients, rows, end, stop, gone in zip(
+            chosen.values(), entries, ends, stops, lost, strict=True
+        ):
+            waits = np.where(gone, 0.0, length - np.minimum(end, stop)).tolist()
+            for entry, client, idle in zip(rows, clients.tolist(), waits, strict=True):
+                spent.add(entry, delays.wireless.idle_watts(client) * idle)
     late = [_late(in_time, gone, first) for in_time, gone in zip(awaited, lost, strict=True)]
     counts = [int(gone.sum()) for gone in lost]
     return RoundTimes(seconds, awaited, length, counts, late, spent, draws)

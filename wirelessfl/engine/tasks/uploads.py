@@ -14,6 +14,7 @@ from channels import Access, ChannelDraw, EndedUpload, Load, Network, Rates, Sha
 from channels.arrays import IntArray
 from channels.streams import Stream
 from wirelessfl.air.delays import Wireless
+from wirelessfl.air.delivery import sending_seconds
 from wirelessfl.air.uplinks import Uplink
 from wirelessfl.air.uplinks.checked import check_arrived, checked_access, serving
 from wirelessfl.engine.schedules import Clock
@@ -32,6 +33,7 @@ class UploadBand:
         self.wireless = wireless
         self._band = SharedBand(self._rates)
         self._senders: dict[int, tuple[int, float]] = {}  # client and SNR by number
+        self._begun: dict[int, float] = {}  # seconds by number
 
     def __contains__(self, number: int) -> bool:
         """Whether upload ``number`` is in progress."""
@@ -51,6 +53,7 @@ class UploadBand:
             share: fraction of the full model's parameters that it sends.
         """
         self._senders[number] = client, self.wireless.received_snr(client, number)
+        self._begun[number] = now
         self._band.start(now, number, self.wireless.bits(task, share))
 
     def next_done(self) -> tuple[float, int] | None:
@@ -58,25 +61,31 @@ class UploadBand:
         return self._band.next_done()
 
     def finish(self, now: float, number: int) -> float:
-        """Remove an upload at its end, and return its joules."""
-        return self._joules(number, self._band.finish(now, number))
+        """Remove an upload at its end, and return its joules beyond idle power."""
+        return self._joules(now, number, self._band.finish(now, number))
 
     def remove(self, now: float, number: int) -> float:
-        """Stop an upload before its end, and return the joules used so far."""
-        return self._joules(number, self._band.remove(now, number))
+        """Stop an upload before its end, and return its joules so far beyond idle power."""
+        return self._joules(now, number, self._band.remove(now, number))
 
-    def _joules(self, number: int, ended: EndedUpload) -> float:
+    def _joules(self, now: float, number: int, ended: EndedUpload) -> float:
         client, _ = self._senders.pop(number)
-        return float(self.wireless.sending_watts(client) * ended.transmit_seconds)
+        begun, wireless, busy = self._begun.pop(number), self.wireless, ended.transmit_seconds
+        joules = float(wireless.sending_watts(client) * busy)
+        if not wireless.uplink.radio:  # a link is busy, but uses no transmit energy
+            busy = now - begun
+        return joules - wireless.idle_watts(client) * busy
 
     def snapshot(self) -> dict[str, Any]:
         """State as plain numbers and lists."""
         senders = [[number, *sender] for number, sender in self._senders.items()]
-        return {"band": self._band.snapshot(), "senders": senders}
+        begun = [*self._begun.items()]
+        return {"band": self._band.snapshot(), "senders": senders, "begun": begun}
 
     def restore(self, state: dict[str, Any]) -> None:
         """Continue from a snapshot."""
         self._senders = {number: (client, snr) for number, client, snr in state["senders"]}
+        self._begun = dict(state["begun"])
         self._band.restore(state["band"])
 
 
@@ -153,7 +162,7 @@ class GroupUpload:
     Args:
         draw: channel draw of the clients, h [clients, antennas].
         seconds: duration of the upload.
-        spent: transmit energy of the clients.
+        spent: transmit energy of the clients, beyond idle power.
     """
 
     draw: ChannelDraw
@@ -205,7 +214,12 @@ class GroupUploads:
         with serving(title):
             service = self._access.serve(load, draw)
         check_arrived(service, clients, title)
-        spent = Spending(service.joules, float(service.joules.sum()))
+        joules, devices = service.joules, draw.network.devices
+        idle = None if devices is None else devices.by_client("idle_watts")
+        if idle is not None:
+            sending = sum(sending_seconds(service, load, draw.network))
+            joules = joules - np.nan_to_num(idle.whole()) * sending
+        spent = Spending(joules, float(joules.sum()))
         return GroupUpload(draw, float(service.seconds.max()), spent)
 
 
