@@ -32,6 +32,7 @@ ORDER = [
     "learning_selection",
     "batteries",
     "moving_clients",
+    "handover",
     "hierfl",
     "hier_qsgd",
     "majority_vote",

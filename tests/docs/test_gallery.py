@@ -173,7 +173,16 @@ def of_oort(drawn):
     return utility < 0.7 * random < np.inf
 
 
+def of_handover(drawn):
+    """The walker goes from cell 0 to 2, its gain never falls, and rounds end sooner."""
+    kept, gained = (np.array(values) for values in drawn["gains"])
+    slow, fast = (seconds.mean() for seconds in drawn["seconds"])
+    ends = drawn["cells"][1][[0, 30, -1]].tolist() == [0, 0, 2] and not drawn["cells"][0].any()
+    return ends and (gained >= kept - 1e-9).all() and slow > 5 * fast
+
+
 CLAIMS = {
+    "handover": of_handover,
     "aerial_cell": of_aerial,
     "delay_spread": of_delay_spread,
     "bands_timeline": of_timeline,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Unpack
@@ -97,8 +97,22 @@ class _Lines:
 
     def span(self, cell: int) -> tuple[float, float] | None:
         """Lowest and highest edge of a cell's lines; None if it has none."""
-        its = self.height[self.cell == cell]
-        return (float(its.min()) - 0.5, float(its.max()) + 0.5) if its.size else None
+        spans = self.spans(cell)
+        return (spans[0][0], spans[-1][1]) if spans else None
+
+    def spans(self, cell: int) -> list[tuple[float, float]]:
+        """Lowest and highest edges of the neighbouring lines of a cell."""
+        its = np.sort(self.height[self.cell == cell])
+        parts = np.split(its, np.flatnonzero(np.diff(its) > 1.1) + 1)
+        return [(float(part[0]) - 0.5, float(part[-1]) + 0.5) for part in parts if part.size]
+
+    def served(self, costs: ClientCosts) -> _Lines:
+        """The lines in a round in which its clients may have other cells."""
+        cell = self.cell.copy()
+        at = np.searchsorted(self.clients, costs.clients).clip(max=len(cell) - 1)
+        there = self.clients[at] == costs.clients
+        cell[at[there]] = costs.cell[there]
+        return replace(self, cell=cell)
 
 
 def draw_rounds(laps: Sequence[Lap], clients: int, cells: int, seconds: float) -> Figure:
@@ -160,7 +174,7 @@ def _lines(laps: Sequence[Lap]) -> _Lines:
 def _collect(lap: Lap, lines: _Lines, bars: Bars, panel: Axes) -> None:
     """Add the bars of a round and the outlines of stragglers, and draw the ends of edge rounds."""
     costs = lap.costs
-    heights = lines.of(costs.clients)
+    lines, heights = lines.served(costs), lines.of(costs.clients)
     begun = np.full(len(costs.after_seconds), lap.begin)
     straggler = costs.stragglers
     marked = straggler if straggler.sum() <= TIED else np.zeros_like(straggler)
@@ -173,12 +187,11 @@ def _collect(lap: Lap, lines: _Lines, bars: Bars, panel: Axes) -> None:
                 bars[STRAGGLER].append((start, end - start, height))
         begun = begun + costs.cell_seconds[block]
         for cell in np.unique(costs.cell).tolist():
-            span = lines.span(cell)
-            if span is not None:
+            for span in lines.spans(cell):
                 panel.plot([begun[cell]] * 2, span, color="0.35", linewidth=0.6, zorder=2)
     for cell in np.unique(costs.cell).tolist():
-        span, after = lines.span(cell), costs.after_seconds[cell]
-        if span is not None and after > 0:
+        after = costs.after_seconds[cell]
+        if after > 0:
             bars["backhaul"] += [
                 (begun[cell], after, height) for height in lines.height[lines.cell == cell]
             ]

@@ -16,7 +16,7 @@ from wirelessfl.designs.choices import Family
 from wirelessfl.engine.server.ledger import Ledger
 from wirelessfl.runs.build.planners import planner_without_data
 from wirelessfl.runs.folder.identity import network_hash
-from wirelessfl.runs.pricing.round_timeline import round_timeline
+from wirelessfl.runs.pricing.round_timeline import draw_rounds, round_timeline
 
 RADIO = {
     "antennas": 2, "uplink": "ofdma", "cpu_hz": (1e9, 2e9), "path_loss": "umi", "fading": "rician",
@@ -180,6 +180,20 @@ def test_handovers_are_counted_between_the_rounds_of_a_client():
         served = planner.network.served(number)
         cells.append(served.cell_of[served.places(np.arange(9))])
     assert timeline.log.handovers == np.count_nonzero(np.diff(cells, axis=0)) > 0
+
+
+def test_ends_of_edge_rounds_are_drawn_at_the_clients_that_the_cell_serves():
+    found = round_timeline(config(**GRID, **HANDOVER), rounds=3)
+    (panel,) = draw_rounds(found.laps, 9, 3, found.seconds).axes
+    names = [int(label.get_text().split()[-1]) for label in panel.get_yticklabels()]
+    height_of = dict(zip(names, panel.get_yticks(), strict=True))
+    lines = [line.get_xydata() for line in panel.lines if line.get_color() == "0.35"]
+    for lap in found.laps:
+        ends = lap.begin + lap.costs.cell_seconds[0]
+        for client, cell in zip(lap.costs.clients, lap.costs.cell, strict=True):
+            at = height_of[int(client)]
+            over = {x for (x, low), (_, high) in lines if low < at < high and x in ends}
+            assert over == {ends[cell]}
 
 
 def test_a_design_hands_over_in_the_blocks_of_its_sample():
