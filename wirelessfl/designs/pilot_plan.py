@@ -92,7 +92,7 @@ def of_pilot(
     """
     affordable = steps / (point.local_steps * point.edge_rounds)
     rounds = max(math.ceil(min(affordable, most_rounds)), FEWEST_ROUNDS)
-    flags: dict[str, Any] = dict.fromkeys((*OWN, *OF_MASKS))
+    flags: dict[str, Any] = dict.fromkeys((*OWN, *OF_MASKS, "handover"))
     flags |= {"local_steps": point.local_steps, "rounds": rounds}
     if config.hierarchical:
         flags["edge_rounds"] = point.edge_rounds

@@ -81,6 +81,8 @@ def dependences(config: Config) -> Iterator[str]:
     failures = name_of(config, "failures", "none")
     if failures != "none":
         yield f"failures={failures}: the channels decide which uploads are lost"
+    if config.network.handover != "none":
+        yield f"handover={config.network.handover}: the channels decide with whom clients train"
     if not config.regime.synchronous:
         yield f"schedule={schedule}: the order of the merges depends on seconds"
     if config.tables.get("presence", {}).get("presence_unit") == "seconds":
@@ -187,7 +189,13 @@ def repriced(
     """
     check_independent(here)
     check_independent(there)
-    check_cells(network or own_network(here), objects.network or own_network(there))
+    networks = network or own_network(here), objects.network or own_network(there)
+    check_cells(*networks)
+    if any(each.hands_over for each in networks):  # a network that was given
+        raise ConfigError(
+            "the run has no price over another radio, because a network with handover decides "
+            "with whom clients train. Train it there."
+        )
     rounds = None if there.regime.in_sessions else max(rows[-1]["round"], 1)
     simulated = priced(there, rounds, objects, joules=joules)
     return Repriced(with_costs(rows, simulated.prices.rows), simulated)

@@ -14,8 +14,10 @@ from wirelessfl.air.batteries import Charges, EnergyLimits
 from wirelessfl.base.errors import ConfigError
 from wirelessfl.designs.choices import Family
 from wirelessfl.engine.server.ledger import Ledger
+from wirelessfl.runs.build.configured import configured_call
 from wirelessfl.runs.build.planners import planner_without_data
 from wirelessfl.runs.folder.identity import network_hash
+from wirelessfl.runs.pricing.radio import repriced
 from wirelessfl.runs.pricing.round_timeline import draw_rounds, round_timeline
 
 RADIO = {
@@ -244,6 +246,21 @@ def test_ledgers_and_batteries_take_clients_in_the_order_of_their_serving_cells(
     assert ledger.joules.tolist() == expected.tolist()
     assert charges.clients.tolist() == [0, 1, 5, 7, 8]
     assert charges.of(np.array([8, 0, 7])).tolist() == (10 - expected[[8, 0, 7]]).tolist()
+
+
+def test_a_run_has_no_price_over_a_network_with_handover():
+    """Given as an object; settings with handover are a reason of their own."""
+    fixed, moving = (
+        channels.placed_network(
+            channels.Hexagonal(), channels.Umi(), cells=2, clients=4, stream=Stream(1), cpu_hz=1e9,
+            mobility=channels.RandomWaypoint(50.0), handover=rule,
+        )
+        for rule in ("none", "strongest")
+    )  # fmt: skip
+    plain = config(clients=None)
+    marked, objects = configured_call(repriced, plain, {"network": moving})
+    with pytest.raises(ConfigError, match="a network with handover decides with whom clients tr"):
+        repriced([{"round": 0}], marked, marked, network=fixed, objects=objects)
 
 
 @pytest.mark.parametrize(

@@ -60,6 +60,8 @@ REASONS = [
     ("fedavg", {"keep_best": True}, ["keep_best: "]),
     ("fedavg", {"track": "tensorboard"}, ["track: "]),
     ("fedavg", {"monitor": "loss"}, []),
+    ("hfedavg", {"cells": 2, "layout": "disc", "mobility": "waypoint", "handover": "strongest"},
+     ["handover=strongest"]),
     ("fedavg", {"monitor": "joules"}, ["monitor=joules"]),
     ("fedavg", {"monitor": "sim_seconds"}, ["monitor=sim_seconds"]),
     ("fedavg", {"monitor": "uplink_mib", "cutoff_seconds": 2.0},
