@@ -246,11 +246,11 @@ def test_the_examples_of_the_radio_run(tmp_path, monkeypatch, capsys):
         for line in () if language or file else code.splitlines():
             words = shlex.split(line)[1:]
             out = ["--out", f"run{len(printed)}"]
-            more = {"budget": ["--json"], "timeline": []}.get(words[0], [*small, *out])
+            more = {"budget": ["--json"], "timeline": [], "plan": []}.get(words[0], [*small, *out])
             with recorded(laid_out=False):
                 assert main([*words, *more]) == 0
             printed.append(capsys.readouterr().out)
-    assert len(printed) == 14
+    assert len(printed) == 15
     (link,) = json.loads(printed[0])["clients"]
     assert round(link["path loss [dB]"], 2) == 121.43
     assert round(link["mean SNR [dB]"], 2) == -4.44
