@@ -534,6 +534,11 @@ SCHEDULES = {
         "scaffold", "resumed", **ASYNCHRONOUS, files=given.shifts, availability_period=2.0,
         busy_clients=2,
     ),
+    "cells-batteries": one(
+        "hist", "resumed", **SLOW_CELLS, cells=4, buffer=2, **{
+            key: value for key, value in DRAINED.items() if key != "rounds"
+        }, recharge="harvest", packet_joules=4e-4, packets_per_second=30.0,
+    ),
     "cells-available": one(
         "hist", "resumed", **SLOW_CELLS, cells=4, buffer=2, files=given.shifts,
         availability_unit="rounds", availability_period=2.0,

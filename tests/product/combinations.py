@@ -156,7 +156,7 @@ class Combination:
         """Modulation and coding, availability and batteries, where they fit."""
         sums = self.uplink == "aircomp" and self.schedule == "buffered" and not cells
         comes = not self.sessions and self.schedule != "simultaneous" and not sums
-        charged = not self.sessions and self.schedule == "rounds"
+        charged = not self.sessions and (cells or self.schedule == "rounds")
         return {
             **({"rates": "mcs"} if self.uplink in ("tdma", "ofdma") else {}),
             **({"availability_trace": STAYS} if comes else {}),

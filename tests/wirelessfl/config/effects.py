@@ -91,7 +91,7 @@ SECTIONS: dict[str, Callable[[Run], bool]] = {
     "on_empty": lambda run: run["battery"] is not None,
     "patience": lambda run: not run["sessions"],
     "client_joules": lambda run: run["schedule"] == "rounds",
-    "battery_joules": lambda run: run["schedule"] == "rounds" and not run["sessions"],
+    "battery_joules": lambda run: not tasks(run) and not run["sessions"],
     "availability_trace": lambda run: (
         not run["sessions"]
         and run["schedule"] != "simultaneous"

@@ -123,6 +123,7 @@ HAPPENS = {
     "battery-harvest": "empty",
     "arrivals-seconds": "dropped",
     "buffered-available": "lost",
+    "cells-batteries": "empty",
     "buffered-scaffold": "lost",
     "requests until nobody is available": "lost",
     "cells-hfedavg": "staleness_max",

@@ -11,7 +11,7 @@ from pydantic import AfterValidator, BeforeValidator, Field
 from wirelessfl.algorithms.algorithm import moments
 from wirelessfl.base.errors import ConfigError
 from wirelessfl.base.import_paths import absolute
-from wirelessfl.base.needs import CELLS, ROUNDS, SAMPLED, SESSIONS, Needs, beside, without
+from wirelessfl.base.needs import CELLS, COHORTS, ROUNDS, SAMPLED, SESSIONS, Needs, beside, without
 from wirelessfl.base.wording import shown
 from wirelessfl.config.sections.section import Section, frozen
 from wirelessfl.engine.schedules import Rounds
@@ -154,7 +154,7 @@ class TrainingSection(Section):
         None,
         description="energy budget of each client, J, LOW,HIGH or devices (default: no limit)",
     )
-    battery_joules: Annotated[PerClient | None, ROUNDS, WITHOUT_SESSIONS] = Field(
+    battery_joules: Annotated[PerClient | None, COHORTS, WITHOUT_SESSIONS] = Field(
         None,
         description="energy of each full battery, J, LOW,HIGH or devices (default: no batteries)",
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -9,7 +10,8 @@ from typing import Any
 import numpy as np
 import torch
 
-from channels.arrays import IntArray
+from channels.arrays import FloatArray, IntArray
+from wirelessfl.air.batteries import Charges
 from wirelessfl.air.participants import ConsecutiveClients, ListedClients, PresentClients
 from wirelessfl.air.plan import Plan
 from wirelessfl.engine.events import (
@@ -23,8 +25,8 @@ from wirelessfl.engine.events import (
     Returned,
 )
 from wirelessfl.engine.loop import RowFields, restored_event, stored_event
-from wirelessfl.engine.rounds.model_rounds import OneModel
-from wirelessfl.engine.rounds.planner import Planner
+from wirelessfl.engine.rounds.model_rounds import Later, OneModel
+from wirelessfl.engine.rounds.planner import NoClientError, Planner
 from wirelessfl.engine.schedules import Clock
 from wirelessfl.engine.server.learner import Learner
 from wirelessfl.engine.server.ledger import Ledger
@@ -35,7 +37,7 @@ from wirelessfl.training.rules import State
 PREFIX = "cells."
 """Prefix of the names of these tensors in a checkpoint."""
 INDEX = f"{PREFIX}index"
-MEMBERS = f"{PREFIX}members."
+MEMBERS, CHARGES = f"{PREFIX}members.", f"{PREFIX}charges."
 STATUS = ("version", "staleness_mean", "staleness_max", "updates")
 """Fields of rows: merges, staleness since the previous row, and number of finished cell rounds."""
 
@@ -55,7 +57,8 @@ class AsynchronousCells(OneModel):
     depends only on its round number, received model and submodel, so training is deferred until the
     merge, and the clients of its cells train together. All available clients of a cell participate:
     a cell without any waits for the first, and a client that leaves before the end of its cell's
-    round has used time and energy, and its update is dropped.
+    round has used time and energy, and its update is dropped. Batteries pay the whole round of a
+    cell when it starts, without the clients that decline; a cell in which all decline waits.
 
     Args:
         planner: plans the rounds of a cell and their durations.
@@ -86,10 +89,18 @@ class AsynchronousCells(OneModel):
         self._models: dict[int, State] = {}
         self._asked = 0
         self.members: dict[int, IntArray] = {}
-        """Clients of each busy cell, if they are not always available."""
+        """Clients of each busy cell, if they are not always available, or have batteries."""
+        self.charges: dict[int, FloatArray] = {}
+        """Charge that the round leaves in the battery of each of them, J, by cell."""
         self.left: dict[int, list[int]] = {}
         """Those that have left during the round of their cell, by cell."""
         self._ends: dict[int, float] = {}
+        limits = planner.participation.energy
+        self._limits = limits if limits is not None and limits.capacity is not None else None
+        self._charged_at = 0.0
+        self._replanner = replace(
+            planner, participation=replace(planner.participation, energy=None)
+        )  # whose clients are known
 
     def carry_out(self, decision: Decision) -> None:
         """Issue work to cells, merge finished cells, or discard all work at the end of the run."""
@@ -103,6 +114,8 @@ class AsynchronousCells(OneModel):
 
     def happened(self, what: Any) -> Event | None:
         """Process an entry of the clock: note the clients that have left."""
+        if type(what) is Later:
+            return None
         if type(what) is not PresenceChanged:
             event: Event = what
             return event
@@ -123,6 +136,8 @@ class AsynchronousCells(OneModel):
         server = self.learner.server
         if self.availability is not None:
             free = self._attended(free)
+        if self._limits is not None:
+            free = [cell for cell in free if self._charged(cell)]
         self._asked -= len(free)
         if free:
             self._models[server.version] = server.cloud
@@ -146,19 +161,50 @@ class AsynchronousCells(OneModel):
                 attended.append(cell)
         return attended
 
+    def _charged(self, cell: int) -> bool:
+        """Let the available clients of a cell pay for its round; False if all decline."""
+        members = self.members.pop(cell, None)
+        assert self._limits is not None, "clients have batteries"
+        try:
+            plan = self.planner.plan(
+                self.rounds_done[cell],
+                self._whole(cell) if members is None else ListedClients(members),
+                self.parts.only([cell]),
+                ledger=self.ledger,
+                now=self.clock.now,
+            )
+        except NoClientError as error:
+            self.ledger.charges = error.charges
+            return False
+        assert plan.charges is not None
+        self.ledger.charges = plan.charges
+        self.members[cell], self.charges[cell] = plan.clients, plan.charges.of(plan.clients)
+        return True
+
     def _wait(self) -> None:
         """Let cells wait for clients; if the next merge never comes, the run ends."""
-        assert self.availability is not None, "clients are not always available"
-        busy = any(self._ends[cell] > self.clock.now for cell in self.sent)
-        if not (busy or self.availability.changes_later or self.ended is not None):
+        available, limits, charges = self.availability, self._limits, self.ledger.charges
+        now = self.clock.now
+        charged = math.inf if limits is None else limits.next_charged(charges, now)
+        if charged < math.inf:
+            if charged != self._charged_at:
+                self._charged_at = charged
+                self.clock.at(charged, Later())
+            return
+        busy = any(self._ends[cell] > now for cell in self.sent)
+        changes = available is not None and available.changes_later
+        if not (busy or changes or self.ended is not None):
+            empty = limits is not None and charges.need.any()
             self.ended = "too few cells have clients that are available"
+            if empty:
+                self.ended = "the batteries in too many cells hold less than a round takes"
             self.clock.after(0.0, Exhausted())
 
     def plan(self, cell: int) -> Plan:
         """Plan a cell's current round, which depends only on the cell's work and the settings."""
         members = self.members.get(cell)
         return replace(
-            self.planner.plan(
+            self._replanner.plan(
                 self.rounds_done[cell],
                 self._whole(cell) if members is None else ListedClients(members),
                 self.parts.only([cell]),
@@ -179,6 +225,7 @@ class AsynchronousCells(OneModel):
             del self.sent[cell]
             self.left.pop(cell, None)
             self.members.pop(cell, None)
+            self.charges.pop(cell, None)
         if self.availability is not None:
             self.availability.round_started(self.learner.server.version - 1, 0.0)
         versions = set(self.sent.values())
@@ -188,8 +235,10 @@ class AsynchronousCells(OneModel):
     def _train(self, cells: Sequence[int]) -> None:
         server = self.learner.server
         plans = {cell: self._ended(cell) for cell in cells}
+        charges = self.ledger.charges
         for plan in plans.values():
             self.ledger.count(plan)
+        self.ledger.charges = charges  # those of rounds that have started since, too
         cells = [cell for cell in cells if len(plans[cell].clients)]
         if not (self.learner.trains and cells):
             server.version += 1
@@ -214,6 +263,10 @@ class AsynchronousCells(OneModel):
     def _ended(self, cell: int) -> Plan:
         """Plan of a cell's round at its end, without the clients that have left."""
         plan, left = self.plan(cell), self.left.get(cell)
+        if self._limits is not None:
+            members = self.members[cell]
+            none = np.zeros(len(members))
+            plan = replace(plan, charges=Charges(members, self.charges[cell], none, none))
         return plan if left is None else plan.without(np.array(left))
 
     def under_way(self) -> Mapping[int, Plan]:
@@ -239,6 +292,7 @@ class AsynchronousCells(OneModel):
         }
         index = {} if self.parts.index is None else {INDEX: self.parts.index}
         members = {f"{MEMBERS}{cell}": torch.from_numpy(w) for cell, w in self.members.items()}
+        members |= {f"{CHARGES}{cell}": torch.from_numpy(j) for cell, j in self.charges.items()}
         return {**super().tensors(), **models, **index, **members}
 
     def snapshot(self) -> dict[str, Any]:
@@ -249,13 +303,18 @@ class AsynchronousCells(OneModel):
             "future": [
                 [seconds, *_stored(event)]
                 for seconds, event in self.clock.queued()
-                if type(event) not in (PresenceChanged, Exhausted)
+                if type(event) not in (PresenceChanged, Exhausted, Later)
             ],
             "rounds_done": self.rounds_done,
             "sent": list(self.sent.items()),
-            **({} if self.availability is None else self._attendance()),
+            **(self._attendance() if self._selects else {}),
             "parts": _stored_parts(self.parts),
         }
+
+    @property
+    def _selects(self) -> bool:
+        """Whether not all clients of a cell take part in each round."""
+        return self.availability is not None or self._limits is not None
 
     def _attendance(self) -> dict[str, Any]:
         """Cells that wait, ends of the rounds of busy cells, and clients that have left them."""
@@ -284,13 +343,16 @@ class AsynchronousCells(OneModel):
             for seconds, kind, *numbers in state["future"]
         ]
         self.clock.requeue(state["now"], future)
-        if self.availability is not None:
-            self._asked, self._ends = state["asked"], dict(state["ends"])
-            self.left = {cell: clients for cell, *clients in state["left"]}
-            self.members = {cell: tensors[f"{MEMBERS}{cell}"].numpy() for cell in self.sent}
-            self.availability.start()
-            if self._asked:
-                self._wait()
+        if not self._selects:
+            return
+        self._asked, self._ends = state["asked"], dict(state["ends"])
+        self.left = {cell: clients for cell, *clients in state["left"]}
+        self.members = {cell: tensors[f"{MEMBERS}{cell}"].numpy() for cell in self.sent}
+        if self._limits is not None:
+            self.charges = {cell: tensors[f"{CHARGES}{cell}"].numpy() for cell in self.sent}
+        self.start()
+        if self._asked:
+            self._wait()
 
 
 def _stored(event: Event) -> list[Any]:

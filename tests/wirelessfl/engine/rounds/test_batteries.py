@@ -1,5 +1,7 @@
 """Runs with batteries: conservation of energy by client, rounds that wait, and equal runs."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import torch
@@ -179,6 +181,59 @@ def test_batteries_that_do_not_fit_are_refused(config, toy, flags, text):
     if "battery_joules" in flags and flags["battery_joules"] == 1.0 and len(flags) == 1:
         with pytest.raises(ConfigError, match="joules=False"):
             wirelessfl.price(config("fedavg", **flags), data=toy, joules=False)
+
+
+CELLS = {"schedule": "buffered", "buffer": 1, "edge_rounds": 1, "eval_every": 1, "local_steps": 3}
+CELLS |= {"network": True, "uplink": "fixed", "rate_mbps": 1e9, "client_log": True}
+
+
+def test_batteries_of_asynchronous_cells_by_hand(config, toy):
+    """Rounds of 0.1 s and 0.01 J; one cell is charged at 0.02 W, the other has enough.
+
+    Client 0 has energy for two rounds and gains 0.2 of one in each. It then waits until it has the
+    next one, while the cloud goes on merging cell 1.
+    """
+    network = Network.from_snr([0, 1], cpu_hz=1e9, snr_db=20.0, cycles_per_step=1e8 / 3)
+    flags = CELLS | {"rounds": 26, "battery_joules": 0.025}
+    flags |= {"recharge": "constant", "recharge_watts": 0.02}
+    network = replace(network, switched_capacitance=[1e-28, 1e-29])
+    settings = config("hfedavg", **flags)
+    run = wirelessfl.run(settings, data=toy, network=network)
+    log = wirelessfl.read_client_log(run.directory)
+    spent = log["compute_joules"] + log["send_joules"]
+    mine = log["client"] == 0
+    assert spent[mine] == pytest.approx(0.01, rel=1e-6)
+    # 0.025 - 0.01; + 0.002 - 0.01 = 0.007; + 0.002 = 0.009 at 0.2 s, so that 0.05 s are missing.
+    charges = log["charge_joules"][mine]
+    assert charges[:3] == pytest.approx([0.015, 0.007, 0.0], abs=1e-8)
+    assert (charges[3:] < 1e-8).all()
+    times = np.array([row["sim_seconds"] for row in run.rows[1:]])
+    ends = times[mine[np.argsort(log["entry"], kind="stable")]]
+    assert ends == pytest.approx([0.1, 0.2, 0.35, 0.85, 1.35, 1.85][: len(ends)], rel=1e-3)
+    assert len(ends) > 3
+    assert {row["empty"] for row in run.rows} == {0, 1}
+    price = wirelessfl.price(settings.changed(), data=toy, network=network)
+    for row, cost in zip(run.rows, price.rows, strict=True):
+        assert cost.items() <= row.items()
+
+
+def test_huge_batteries_change_no_asynchronous_cells(config, toy):
+    flags = {"schedule": "buffered", "cells": 3, "buffer": 2, "rounds": 4, "slowdown": 3.0}
+    plain = wirelessfl.run(config("hist", **flags), data=toy)
+    run = wirelessfl.run(config("hist", **flags, battery_joules=1e9), data=toy)
+    assert without_charges(run.rows) == without_charges(plain.rows)
+    for name, value in plain.params.items():
+        assert torch.equal(run.params[name], value)
+
+
+def test_asynchronous_cells_end_with_their_batteries(config, toy):
+    network = Network.from_snr([0, 1], cpu_hz=1e9, snr_db=20.0, cycles_per_step=1e8 / 3)
+    flags = CELLS | {"rounds": 26, "battery_joules": 0.025}
+    run = wirelessfl.run(config("hfedavg", **flags), data=toy, network=network)
+    assert len(run.rows) == 5
+    assert run.ended.endswith("the batteries in too many cells hold less than a round takes")
+    assert run.rows[-1]["charge_min"] == pytest.approx(0.005, rel=1e-5)
+    assert run.rows[-1]["joules_max"] == pytest.approx(0.02, rel=1e-5)
 
 
 def test_a_million_registered_clients_have_no_batteries_but_those_seen(config, toy):
