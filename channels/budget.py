@@ -13,7 +13,6 @@ from channels.access import Access, EqualBands, EqualSlots, Simultaneous
 from channels.arguments import checked
 from channels.arrays import BoolArray, FloatArray, IntArray
 from channels.decibels import dbm_to_watts, watts_to_dbm
-from channels.interference import mean_of
 from channels.loads import BITS_PER_ELEMENT, Load
 from channels.network import ChannelDraw, Network
 from channels.plausible import noted
@@ -242,30 +241,21 @@ def link_budget(
     network = network.network if isinstance(network, ChannelDraw) else network
     cells = network.cell_of
     size = None if bits is None else in_range("bits", bits, ("clients", network.clients), above=0)
-    noise, rise, stated_rise = dbm_to_watts(network.noise_dbm), None, None
-    if network.interference_watts is not None:
-        stated_rise = 1 + mean_of(network.interference_watts, network.cells) / noise
-        noise = noise * stated_rise
+    noise_rise = None
     if network.interference is not None:
-        rise = 1 + network.interference.mean_watts() / noise
+        noise_rise = 1 + network.interference.mean_watts() / dbm_to_watts(network.noise_dbm)
     amplitude = 10 ** (network.path_gain_db / 20)
     h = np.repeat(amplitude[:, None], network.antennas, axis=1).astype(np.complex64)
-    draw = ChannelDraw(network, h, rise, stated_rise)
-    if block is not None:
-        draw, rise, stated_rise = block, block.noise_rise, block.given_rise
-    over = None  # I/N
-    if rise is not None:
-        over = rise - 1 if stated_rise is None else rise * stated_rise - 1
-    elif stated_rise is not None:
-        over = stated_rise - 1
+    draw = ChannelDraw(network, h, noise_rise, network.external_rise()) if block is None else block
     # A load that is linear in its bits has the same rate for any number of them.
     load = Load(0.0, (np.ones(network.clients) if size is None else size) / BITS_PER_ELEMENT)
     served = {name: access.seconds(load, draw) for name, access in uplinks.items()}
     combined = network.mean_snr_db + 10 * np.log10(network.antennas)
     over_db = rise_db = None
-    if over is not None:
+    if draw.disturbed:
+        rise = np.asarray(draw.rise())
         with np.errstate(divide="ignore"):
-            over_db, rise_db = 10 * np.log10(over)[cells], 10 * np.log10(1 + over)[cells]
+            over_db, rise_db = 10 * np.log10(rise - 1), 10 * np.log10(rise)
     snr = combined if rise_db is None else combined - rise_db
     if block is not None:
         with np.errstate(divide="ignore"):

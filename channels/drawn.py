@@ -26,7 +26,7 @@ class DrawnChannels:
     network: PhysicalNetwork
     h: ComplexArray
     noise_rise: FloatArray | None = None
-    given_rise: FloatArray | None = None
+    external_rise: FloatArray | None = None
     changes_db: FloatArray | None = None
     spectrum: FloatArray | None = None
 
@@ -48,10 +48,11 @@ class DrawnChannels:
         if not np.isfinite(h).all():
             raise ValueError("h contains NaN or infinity: check the fading model.")
         object.__setattr__(self, "h", h)
-        for name in ("noise_rise", "given_rise"):
+        axes = {"noise_rise": ("cells", self.network.cells), "external_rise": ("clients", shape[0])}
+        for name, axis in axes.items():
             if (value := getattr(self, name)) is not None:
                 rise = np.array(as_array(name, value), dtype=np.float64)
-                self._check_rise(name, rise)
+                self._check_rise(name, rise, *axis)
                 object.__setattr__(self, name, rise)
         if self.spectrum is not None:
             object.__setattr__(self, "spectrum", _spectrum(self.spectrum, h.shape[:-1]))
@@ -84,10 +85,10 @@ class DrawnChannels:
             }
         return html_table(repr(self)[1:-1], columns, network.clients)
 
-    def _check_rise(self, name: str, rise: FloatArray) -> None:
-        shape = (*self.h.shape[:-2], self.network.cells)
+    def _check_rise(self, name: str, rise: FloatArray, axis: str, size: int) -> None:
+        shape = (*self.h.shape[:-2], size)
         if rise.shape != shape:
-            raise ValueError(f"{name} has shape {rise.shape}: give [..., cells], here {shape}.")
+            raise ValueError(f"{name} has shape {rise.shape}: give [..., {axis}], here {shape}.")
         bad = ~(np.isfinite(rise) & (rise >= 1))
         if bad.any():
             raise ValueError(
@@ -113,17 +114,35 @@ class DrawnChannels:
 
         Where cells interfere, it is the ratio of power to noise and interference.
         """
-        snr = np.asarray(10 ** (self.network.snr_db / 10))
-        if self.given_rise is not None:
-            snr = snr / self.given_rise[..., self.network.cell_of]
+        snr = np.asarray(10 ** (self.network.snr_db / 10)) / self.rise()
+        return np.broadcast_to(snr, self.h.shape[:-1])
+
+    @property
+    def disturbed(self) -> bool:
+        """Whether there is interference."""
+        return self.noise_rise is not None or self.external_rise is not None
+
+    def rise(self, senders: FloatArray | float | None = None) -> FloatArray | float:
+        """Power of noise and all interference over that of noise, [..., clients].
+
+        Args:
+            senders: [..., clients] or one number, how many clients of each other cell are heard;
+                None for one.
+
+        Returns:
+            Ratios >= 1; 1 without interference.
+        """
         if self.noise_rise is None:
-            return np.broadcast_to(snr, self.h.shape[:-1])
-        return np.asarray(snr / self.noise_rise[..., self.network.cell_of])
+            return 1.0 if self.external_rise is None else self.external_rise
+        rise = self.noise_rise[..., self.network.cell_of]
+        if senders is not None:
+            rise = np.asarray(1 + senders * (rise - 1))
+        return rise if self.external_rise is None else rise + (self.external_rise - 1)
 
     @property
     def snr_db(self) -> FloatArray:
         """``snr`` in dB; that of the network, [clients], without interference."""
-        if self.noise_rise is None and self.given_rise is None:
+        if not self.disturbed:
             return self.network.snr_db
         return np.asarray(10 * np.log10(self.snr))
 
@@ -174,7 +193,7 @@ class DrawnChannels:
     def block(self, number: int) -> Self:
         """One block of a draw of several; the last one if there are fewer."""
         at = min(number, len(self.h) - 1)
-        parts = (self.noise_rise, self.given_rise, self.changes_db, self.spectrum)
+        parts = (self.noise_rise, self.external_rise, self.changes_db, self.spectrum)
         return type(self)(
             self.network, self.h[at], *(None if part is None else part[at] for part in parts)
         )
@@ -185,10 +204,13 @@ class DrawnChannels:
         if network is self.network:
             return self
         rows = self.network.places(network.numbers)
-        changes = None if self.changes_db is None else self.changes_db[..., rows]
-        spectrum = None if self.spectrum is None else self.spectrum[..., rows, :]
-        h = self.h.take(rows, axis=-2)
-        return replace(self, network=network, h=h, changes_db=changes, spectrum=spectrum)
+        values: dict[str, FloatArray | None] = {
+            "external_rise": self.external_rise,
+            "changes_db": self.changes_db,
+        }
+        values = {name: v if v is None else v[..., rows] for name, v in values.items()}
+        values["spectrum"] = None if self.spectrum is None else self.spectrum[..., rows, :]
+        return replace(self, network=network, h=self.h.take(rows, axis=-2), **values)
 
 
 def not_flat(what: str, subcarriers: int) -> str:

@@ -15,9 +15,10 @@ from channels.streams import Stream
 from channels.validation import as_array, shown
 
 Watts: TypeAlias = FloatArray | Callable[[int], ArrayLike]
-"""Interference [blocks, cells] in watts, or a function of a block's number that returns [cells]."""
+"""Interference in watts, [blocks, cells] or [blocks, clients], or a function of a block's number
+that returns [cells] or [clients]; clients are those of the whole network, also in its parts."""
 InterferenceWatts: TypeAlias = ArrayLike | Watts | None
-"""The same as an argument: also one number or [cells]."""
+"""The same as an argument: also one number, [cells] or [clients]."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -170,13 +171,17 @@ class ActiveInterference(Interference):
         return self._sum(total / np.maximum(number, 1)[:, None])
 
 
-def given_watts(interference_watts: Any, cells: int) -> Watts | None:
-    """Interference in watts as [blocks, cells], or as a function, checked.
+def external_watts(
+    interference_watts: Any, cells: int, clients: int, part: IntArray | None = None
+) -> Watts | None:
+    """Interference in watts as [blocks, cells] or [blocks, clients], or as a function, checked.
 
     Args:
-        interference_watts: one number, [cells], [blocks, cells], a function of a block's number, or
-            None.
+        interference_watts: one number, [cells], [clients], [blocks, cells], [blocks, clients], a
+            function of a block's number, or None.
         cells: number of cells.
+        clients: number of clients.
+        part: [clients], indices of a sub-network's clients; None for a whole network.
 
     Raises:
         ValueError: the shape does not fit, or a value is not finite or negative.
@@ -187,41 +192,71 @@ def given_watts(interference_watts: Any, cells: int) -> Watts | None:
         function: Callable[[int], ArrayLike] = interference_watts
         return function
     array = as_array("interference_watts", interference_watts)
-    shape = array.shape
-    if array.dtype.kind not in "iuf" or shape not in {(), (cells,), (*shape[:1], cells)}:
+    if part is not None and array.ndim == 2 and not array.flags.writeable:
+        return array  # checked when the whole network was built
+    if array.dtype.kind not in "iuf" or not _fits(array.shape, cells, clients, part, blocks=True):
         raise ValueError(
             f"interference_watts is {shown(interference_watts)}: give one number, [cells] or "
-            f"[blocks, cells] in watts, here for {cells} cells."
+            f"[clients], or one of these per block, in watts, here for {cells} cells and {clients} "
+            "clients."
         )
     if not array.size:
         raise ValueError("interference_watts has no block: give one at least.")
-    watts = np.array(np.broadcast_to(array, (shape[0] if array.ndim == 2 else 1, cells)), float)
+    width = array.shape[-1] if array.ndim else cells
+    watts = np.array(np.broadcast_to(array, (len(array) if array.ndim == 2 else 1, width)), float)
     _check_watts(watts)
     watts.setflags(write=False)
     return watts
 
 
-def watts_in(watts: Watts, index: int, cells: int) -> FloatArray:
-    """Interference [cells] of a block; recorded blocks repeat.
+def _fits(
+    shape: tuple[int, ...], cells: int, clients: int, part: IntArray | None, *, blocks: bool = False
+) -> bool:
+    """Whether watts of this shape are one number, or per cell or client."""
+    if not shape or len(shape) > 1 + blocks:
+        return not shape
+    # A sub-network does not know how many clients the whole network has.
+    by_client = shape[-1] == clients if part is None else shape[-1] > part.max(initial=0)
+    return shape[-1] == cells or by_client
+
+
+def watts_in(
+    watts: Watts, index: int, cells: int, clients: int, part: IntArray | None = None
+) -> FloatArray:
+    """Interference [cells] or [clients of the whole network] in a block; recorded blocks repeat.
+
+    Other arguments are those of :func:`external_watts`.
 
     Raises:
-        ValueError: a function returns something else than [cells] of finite numbers >= 0.
+        ValueError: a function returns something else than finite numbers >= 0 in such a shape.
     """
     if not callable(watts):
         return np.asarray(watts[index % len(watts)])
     values = np.asarray(watts(index), dtype=np.float64)
-    if values.shape not in {(), (cells,)}:
+    if not _fits(values.shape, cells, clients, part):
         raise ValueError(
-            f"interference_watts returns shape {values.shape} for block {index}: return one number "
-            f"or [cells], here ({cells},)."
+            f"interference_watts returns shape {values.shape} for block {index}: return one "
+            f"number, [cells] or [clients], here ({cells},) or ({clients},)."
         )
     _check_watts(values)
-    return np.broadcast_to(values, (cells,))
+    return values if values.ndim else np.full(cells, values)
 
 
-def mean_of(watts: Watts, cells: int) -> FloatArray:
-    """Mean interference [cells] over the blocks; of a function, that of block 0."""
-    return watts_in(watts, 0, cells) if callable(watts) else np.asarray(watts.mean(0))
+def sorted_watts(watts: InterferenceWatts, order: IntArray, cells: int) -> InterferenceWatts:
+    """Interference in watts, with values of clients in the order of a network.
+
+    Args:
+        watts: see :func:`external_watts`; values of clients are in the order in which these were
+            given. With as many clients as cells, values are those of cells.
+        order: [clients], place of each client of the network in that order.
+        cells: number of cells.
+    """
+    if callable(watts):
+        function = watts
+        return lambda block: np.asarray(sorted_watts(function(block), order, cells), np.float64)
+    if watts is None or len(order) == cells or np.shape(watts)[-1:] != order.shape:
+        return watts
+    return np.asarray(watts)[..., order]
 
 
 LARGEST_WATTS = 1.0

@@ -125,8 +125,7 @@ def ofdma_seconds_per_bit(
     sharers = _sharers(network, sends)
     snr = draw.snr
     if draw.noise_rise is not None:
-        rise = draw.noise_rise[..., network.cell_of]
-        snr = snr * rise / (1 + sharers * (rise - 1))
+        snr = snr * draw.rise() / draw.rise(sharers)
     rate = _rate(_band(network) / sharers, sharers * snr, draw, law)
     return _seconds(1.0, rate, sends)
 

@@ -53,9 +53,11 @@ class Network(PhysicalNetwork):
         antenna_correlation: rho of the exponential model, |rho| < 1.
         interference: noise rise by clients of other cells; None if cells do not interfere.
         interference_watts: interference from elsewhere, received per antenna in the whole band of a
-            cell: one number, [cells], [blocks, cells], whose blocks repeat, or a function of a
-            block's number that returns [cells]; at most 1 W. Like noise it has one density over the
-            band: a client in 1/n of the band hears 1/n of it. None for none.
+            cell: one number, [cells], or [clients], what the edge server hears while each client
+            sends; [blocks, cells] or [blocks, clients], whose blocks repeat; or a function of a
+            block's number that returns [cells] or [clients]. At most 1 W. Like noise it has one
+            density over the band: an upload in 1/n of the band is disturbed by 1/n of it. None for
+            none. In a sub-network, values are those of all clients of the larger network.
         placement: where the gains come from; None if they are given.
         cycles_per_step: V_0, CPU cycles per mini-batch step of the full model, > 0.
         switched_capacitance: kappa [clients] in kappa f^2 joules per cycle, >= 0; None for 1e-28.
@@ -214,26 +216,50 @@ class Network(PhysicalNetwork):
         return replace(network, part=numbers[order], devices=some(devices, order), **values)
 
     def rises(self, stream: Stream, index: int) -> tuple[FloatArray | None, FloatArray | None]:
-        """``noise_rise`` and ``given_rise`` [cells] of the draw of a block.
+        """``noise_rise`` [cells] and ``external_rise`` [clients] of the draw of a block.
 
         Args:
             stream: randomness of the channels.
             index: the block.
         """
-        noise, stated_rise = dbm_to_watts(self.noise_dbm), None
-        if self.interference_watts is not None:
-            stated_rise = np.asarray(
-                1 + watts_in(self.interference_watts, index, self.cells) / noise
-            )
-            noise = noise * stated_rise
+        external_rise = self.external_rise(index)
         if self.interference is None:
-            return None, stated_rise
+            return None, external_rise
         stream = stream.child("interference")
         if isinstance(self.interference, ActiveInterference):
             watts = self.interference.watts_of(self.numbers, self._cross_fading(stream, index))
         else:
             watts = self.interference.watts(stream, index)
-        return np.asarray(1 + watts / noise), stated_rise
+        return np.asarray(1 + watts / dbm_to_watts(self.noise_dbm)), external_rise
+
+    def external_rise(self, index: int | None = None) -> FloatArray | None:
+        """Power of noise and ``interference_watts`` over that of noise, [clients].
+
+        Args:
+            index: the block; None for the mean over the blocks, or for block 0 of a function.
+
+        Returns:
+            Ratios >= 1; None without these watts.
+        """
+        watts = self.interference_watts
+        if watts is None:
+            return None
+        if index is None and not callable(watts):
+            values = watts.mean(0)
+        else:
+            values = watts_in(watts, index or 0, self.cells, self.clients, self.part)
+        # With as many clients as cells, each client is alone in its cell, and both are the same.
+        rows = self.cell_of if len(values) == self.cells else self.numbers
+        return np.asarray(1 + values[rows] / dbm_to_watts(self.noise_dbm)[self.cell_of])
+
+    @property
+    def watts_by_client(self) -> bool:
+        """Whether ``interference_watts`` differ between the clients of a cell."""
+        watts = self.interference_watts
+        if watts is None:
+            return False
+        shape = np.shape(watts(0) if callable(watts) else watts[0])
+        return shape not in {(), (self.cells,)}
 
     def _cross_fading(self, stream: Stream, index: int) -> FloatArray:
         """Power gains per antenna, of mean 1, of clients to the receivers of all cells."""
@@ -318,9 +344,9 @@ class Network(PhysicalNetwork):
         h, changes_db, spectra = self._channels(stream, blocks)
         by_block = zip(*(self.rises(stream, index) for index in blocks), strict=True)
         rises = [[rise for rise in some if rise is not None] for some in by_block]
-        noise, given = (np.stack(some) if some else None for some in rises)
+        noise_rise, external_rise = (np.stack(some) if some else None for some in rises)
         spectrum = None if spectra is None else np.stack(spectra)
-        return ChannelDraw(self, np.stack(h), noise, given, changes_db, spectrum)
+        return ChannelDraw(self, np.stack(h), noise_rise, external_rise, changes_db, spectrum)
 
 
 def _powers(h: ComplexArray) -> FloatArray:
@@ -346,8 +372,8 @@ class ChannelDraw(DrawnChannels):
         noise_rise: [..., cells], power of noise and interference by clients of other cells over
             that of noise in the whole band, >= 1, while one client of each other cell sends; None
             without interference.
-        given_rise: [..., cells], power of noise and ``interference_watts`` over that of noise; the
-            noise of ``noise_rise`` includes these watts. None without them.
+        external_rise: [..., clients], power of noise and ``interference_watts`` over that of noise
+            while each client sends, >= 1; None without them.
         changes_db: [..., clients], change of the mean gain since block 0, in dB; None if clients
             stand still.
         spectrum: [..., clients, subcarriers], gain of each of K subcarriers of equal width over

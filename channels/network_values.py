@@ -17,7 +17,7 @@ from channels.interference import (
     ActiveInterference,
     Interference,
     InterferenceWatts,
-    given_watts,
+    external_watts,
 )
 from channels.placement import Placement
 from channels.recorded import Recorded
@@ -124,7 +124,7 @@ def network_values(
         "fading": fading,
         "antenna_correlation": antenna_correlation,
         "interference": interference,
-        "interference_watts": given_watts(interference_watts, cell_count),
+        "interference_watts": external_watts(interference_watts, cell_count, len(cells), part),
         "placement": placement,
         "cycles_per_step": float(in_range("cycles_per_step", cycles_per_step, ("", 1), above=0)[0]),
         "part": part,

@@ -14,7 +14,7 @@ from channels.association import PLACED, Association, cells_of
 from channels.decibels import gains_in_range
 from channels.devices import devices_of
 from channels.doppler import check_block_seconds
-from channels.interference import ActiveInterference, Interference
+from channels.interference import ActiveInterference, Interference, sorted_watts
 from channels.layouts import Layout, Positions
 from channels.layouts.layout import bands_in_turn
 from channels.mobility import Mobility, Motion
@@ -152,7 +152,17 @@ def placed_network(
         links_db = None if reuse_factor is None else links.losses()
     else:
         where, (loss, shadowing, sight), links_db = links.chosen(association, antenna_gain_db)
-    values = {"cpu_hz": cpu_hz, **others}
+    number = len(where.base_stations_m)
+    values = {
+        name: sorted_by_cell(name, value, where.given_as, number)
+        for name, value in {"cpu_hz": cpu_hz, **others}.items()
+    }
+    if where.interference_watts is not None:
+        if values.get("interference_watts") is not None:
+            raise ValueError(
+                "interference_watts conflicts with that of the layout's clients: leave one out."
+            )
+        values["interference_watts"] = where.interference_watts
     placement = Placement(
         base_stations_m=where.base_stations_m,
         clients_m=where.clients_m,
@@ -165,7 +175,6 @@ def placed_network(
     gain = gains_in_range(antenna_gain_db - loss - shadowing, ("clients", len(loss)))
     interference = None
     if reuse_factor is not None and links_db is not None:
-        number = len(where.base_stations_m)
         bands = (
             layout.bands(number, reuse_factor)
             if isinstance(layout, Layout)
@@ -180,7 +189,7 @@ def placed_network(
         gain_db=gain,
         interference=interference,
         placement=placement,
-        **{name: sorted_by_cell(name, value, where.given_as) for name, value in values.items()},
+        **values,
     )
     if mobility is None or motion is None:
         return network
@@ -196,16 +205,19 @@ def placed_network(
     return replace(network, fading=fading, interference=interference)
 
 
-def sorted_by_cell(name: str, value: Any, order: IntArray | None) -> Any:
+def sorted_by_cell(name: str, value: Any, order: IntArray | None, cells: int) -> Any:
     """An argument of a network, with values of clients in its order.
 
     Args:
         name: name of the argument.
         value: its value; values of clients are in the order in which these were given.
         order: [clients], place of each client of the network in that order; None if it is the same.
+        cells: number of cells.
     """
     if order is not None and name == "devices" and value is not None:
         return devices_of(value, len(order)).at(order)
+    if order is not None and name == "interference_watts":
+        return sorted_watts(value, order, cells)
     if order is None or name not in BY_CLIENT or np.shape(value) != order.shape:
         return value
     return np.asarray(value)[order]
@@ -286,8 +298,14 @@ class _Links:
         cells = cells_of(association, self.where, antenna_gain_db - losses_db)
         order = cells.argsort(kind="stable")
         given_as = order if self.where.given_as is None else self.where.given_as[order]
-        clients_m, cell_of = self.where.clients_m[order], cells[order]
-        where = Positions(self.where.base_stations_m, clients_m, cell_of, given_as)
+        watts = self.where.interference_watts
+        where = Positions(
+            self.where.base_stations_m,
+            self.where.clients_m[order],
+            cells[order],
+            given_as,
+            None if watts is None else watts[order],
+        )
         chosen = _Links(where, self.path_loss, self.stream, self.given, order)
         return where, chosen.own(), losses_db[order]
 

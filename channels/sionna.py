@@ -194,7 +194,7 @@ def from_sionna(
         bandwidth_hz=bandwidth_hz,
         interference=interference,
         placement=None if noted else placement,
-        **{name: sorted_by_cell(name, value, order) for name, value in values.items()},
+        **{name: sorted_by_cell(name, value, order, cells) for name, value in values.items()},
     )
     if noted:
         network = network.with_snr(

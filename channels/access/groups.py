@@ -45,11 +45,11 @@ def seconds_in_groups(
         return ends
     cells = np.repeat(np.arange(network.cells), number)
     groups = network.regrouped(rows, cells, group[cells])
-    noise, given = (
-        None if rise is None else rise[..., cells] for rise in (draw.noise_rise, draw.given_rise)
-    )
+    noise_rise = None if draw.noise_rise is None else draw.noise_rise[..., cells]
+    external_rise = None if draw.external_rise is None else draw.external_rise[..., rows]
     spectrum = None if draw.spectrum is None else draw.spectrum[..., rows, :]
-    part = ChannelDraw(groups, draw.h[..., rows, :], noise, given, None, spectrum)
+    h = draw.h[..., rows, :]
+    part = ChannelDraw(groups, h, noise_rise, external_rise, None, spectrum)
     first = place < sizes[cell]
     latencies = np.broadcast_to(seconds(load.of_rows(rows), part), (*shape[:-1], len(rows)))
     ends[..., rows[first]] = latencies[..., first]

@@ -18,7 +18,7 @@ from channels.streams import Stream
 from channels.validation import shown
 
 KINDS = ("base_station", "client")
-PLACE, HEIGHT = ("x_m", "y_m"), "z_m"
+PLACE, HEIGHT, WATTS = ("x_m", "y_m"), "z_m", "interference_watts"
 REQUIRED = ("kind", *PLACE)
 NEAREST_IN_METRES = 1.0
 """If no client is farther from its base station, the positions are not in metres."""
@@ -26,12 +26,16 @@ NEAREST_IN_METRES = 1.0
 
 @dataclass(frozen=True)
 class FileLayout(Layout):
-    r"""Positions from a CSV file: columns ``kind``, ``x_m``, ``y_m``, maybe ``z_m`` and ``cell``.
+    r"""Positions from a CSV file with the columns ``kind``, ``x_m`` and ``y_m``.
+
+    Further columns are ``z_m``, ``cell`` and ``interference_watts``.
 
     A row of kind ``base_station`` is a cell; cells are numbered 0, 1, ... in the order of these
     rows. A row of kind ``client`` is a client. Its ``cell`` is that number; without it, the cell is
     that of the nearest base station. Heights ``z_m`` replace those of the path loss; a kind of rows
-    has all or none. Clients are sorted by cell, in the order of the file.
+    has all or none. So do clients with ``interference_watts``, the interference from elsewhere that
+    the edge server hears while a client sends. Clients are sorted by cell, in the order of the
+    file.
 
     >>> from pathlib import Path
     >>> import channels
@@ -66,7 +70,7 @@ class FileLayout(Layout):
         Raises:
             ValueError: the file cannot be read, has an error, or other numbers of cells or clients.
         """
-        stations, positions, cell_of = self._read()
+        stations, positions, cell_of, watts = self._read()
         for name, expected, rows in (
             ("cells", cells, len(stations)),
             ("clients", clients, len(positions)),
@@ -84,7 +88,8 @@ class FileLayout(Layout):
                 "or give it a client."
             )
         order = cell_of.argsort(kind="stable")
-        result = Positions(stations, positions[order], cell_of[order], order)
+        watts = None if watts is None else watts[order]
+        result = Positions(stations, positions[order], cell_of[order], order, watts)
         if (farthest := float(result.distance_m.max())) < NEAREST_IN_METRES:
             raise ValueError(
                 f"{self.path}: no client is farther than {farthest:g} from its base station. Give "
@@ -92,8 +97,8 @@ class FileLayout(Layout):
             )
         return result
 
-    def _read(self) -> tuple[FloatArray, FloatArray, IntArray]:
-        """Base stations [cells, 2 or 3], clients [clients, 2 or 3], their cells [clients]."""
+    def _read(self) -> tuple[FloatArray, FloatArray, IntArray, FloatArray | None]:
+        """Base stations [cells, 2 or 3], clients [clients, 2 or 3], their cells and watts."""
         try:
             with Path(os.path.expanduser(self.path)).open(encoding="utf-8-sig", newline="") as file:
                 reader = csv.DictReader(file, skipinitialspace=True)
@@ -106,6 +111,7 @@ class FileLayout(Layout):
             raise ValueError(f"{self.path}: cannot be read as CSV: {text}.") from error
         positions: dict[str, list[list[float]]] = {kind: [] for kind in KINDS}
         cells: list[tuple[int, str]] = []
+        watts: list[float] = []
         for line, row in rows:
             kind = (row["kind"] or "").strip()
             if kind not in KINDS:
@@ -113,7 +119,7 @@ class FileLayout(Layout):
                     f"{self.path}, line {line}: kind is {kind!r}. Give base_station or client."
                 )
             columns = [*PLACE, HEIGHT] if (row.get(HEIGHT) or "").strip() else PLACE
-            metres = [self._metres(line, row, column) for column in columns]
+            metres = [self._number(line, row, column, "metres") for column in columns]
             if positions[kind] and len(metres) != len(positions[kind][0]):
                 raise ValueError(
                     f"{self.path}, line {line}: {HEIGHT} is given for some rows of kind {kind}. "
@@ -121,12 +127,20 @@ class FileLayout(Layout):
                 )
             positions[kind].append(metres)
             if kind == "client":
+                if (row.get(WATTS) or "").strip():
+                    watts.append(self._number(line, row, WATTS, "watts"))
                 cells.append((line, (row.get("cell") or "").strip()))
+                if watts and len(watts) != len(cells):
+                    raise ValueError(
+                        f"{self.path}, line {line}: {WATTS} is given for some clients. Give it for "
+                        "all or none."
+                    )
         for kind in KINDS:
             if not positions[kind]:
                 raise ValueError(f"{self.path}: no row of kind {kind}. Give at least one.")
         stations, clients = (np.array(positions[kind]) for kind in KINDS)
-        return stations, clients, self._cells(cells, stations, clients)
+        received = np.array(watts) if watts else None
+        return stations, clients, self._cells(cells, stations, clients), received
 
     def _check_header(self, header: list[str]) -> None:
         missing = [name for name in REQUIRED if name not in header]
@@ -136,7 +150,7 @@ class FileLayout(Layout):
                 "the columns kind, x_m and y_m, with positions in metres."
             )
 
-    def _metres(self, line: int, row: dict[str, str], column: str) -> float:
+    def _number(self, line: int, row: dict[str, str], column: str, unit: str) -> float:
         text = (row[column] or "").strip()
         try:
             value = float(text)
@@ -144,7 +158,7 @@ class FileLayout(Layout):
             value = math.nan
         if not math.isfinite(value):
             raise ValueError(
-                f"{self.path}, line {line}: {column} is {text!r}. Give a number of metres."
+                f"{self.path}, line {line}: {column} is {text!r}. Give a number of {unit}."
             )
         return value
 

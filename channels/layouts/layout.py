@@ -10,7 +10,14 @@ from numpy.typing import ArrayLike
 
 from channels.arrays import FloatArray, IntArray
 from channels.streams import Stream
-from channels.validation import as_array, checked_cells, checked_rows, shown, whole_number
+from channels.validation import (
+    as_array,
+    checked_cells,
+    checked_rows,
+    in_range,
+    shown,
+    whole_number,
+)
 
 SHORTEST_M = 10.0
 """Minimum distance of a client that is placed at random, unless its path loss has another."""
@@ -35,12 +42,15 @@ class Positions:
         cell_of: [clients], the cell of each client.
         given_as: [clients], place of each client in the order in which they were given; None if
             that is this order.
+        interference_watts: [clients], interference from elsewhere while each client sends, see
+            :class:`Network`; None for none.
     """
 
     base_stations_m: FloatArray
     clients_m: FloatArray
     cell_of: IntArray
     given_as: IntArray | None = None
+    interference_watts: FloatArray | None = None
 
     def __post_init__(self) -> None:
         for name in ("base_stations_m", "clients_m"):
@@ -64,6 +74,9 @@ class Positions:
                     "once."
                 )
             object.__setattr__(self, "given_as", order)
+        if self.interference_watts is not None:
+            watts = in_range("interference_watts", self.interference_watts, ("clients", len(cells)))
+            object.__setattr__(self, "interference_watts", watts)
 
     def distances_to(self, cell: int) -> FloatArray:
         """Horizontal distance of each client to a cell's base station, in metres [clients]."""

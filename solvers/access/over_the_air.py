@@ -69,9 +69,15 @@ class OverTheAir(Access):
         """See :class:`channels.Access`; needs no beamformers.
 
         Raises:
-            ValueError: a cell has more clients than ``mmse`` can serve.
+            ValueError: a cell has more clients than ``mmse`` can serve, or interference differs
+                between the clients of a cell.
         """
         draw.check_flat("a sum over the air")
+        if draw.network.watts_by_client:
+            raise ValueError(
+                "interference_watts has a value per client, and an edge server hears all clients "
+                "at once: give a value per cell."
+            )
         most = int(draw.network.cell_sizes.max(initial=0))
         if self.convention == "mmse" and most > MOST_ALIGNED:
             raise ValueError(

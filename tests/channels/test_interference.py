@@ -10,14 +10,20 @@ from channels import (
     ChannelDraw,
     EqualBands,
     EqualSlots,
+    FileLayout,
     Interference,
     Load,
+    LogDistance,
     Network,
     Recorded,
     Stream,
+    link_budget,
     ofdma_seconds_per_bit,
+    placed_network,
     tdma_seconds_per_bit,
 )
+from channels.access.groups import seconds_in_groups
+from solvers import OverTheAir
 
 ENDS = np.array([2, 3, 6])  # cells of 2, 1 and 3 clients
 CELL_OF = [0, 0, 1, 2, 2, 2]
@@ -269,10 +275,10 @@ def test_watts_by_block_repeat_and_functions_return_them():
     listed = replace(plain, interference_watts=watts)
     called = replace(plain, interference_watts=lambda block: watts[block % 2])
     noise = 10 ** (plain.noise_dbm / 10) / 1e3
-    rise = listed.draws(STREAM, range(3)).given_rise
-    np.testing.assert_allclose(rise, 1 + watts[[0, 1, 0]] / noise)
-    np.testing.assert_array_equal(called.draws(STREAM, range(3)).given_rise, rise)
-    assert listed.draws(STREAM, range(3)).block(1).given_rise.tolist() == rise[1].tolist()
+    rise = listed.draws(STREAM, range(3)).external_rise
+    np.testing.assert_allclose(rise, (1 + watts[[0, 1, 0]] / noise)[:, [0, 0, 1]])
+    np.testing.assert_array_equal(called.draws(STREAM, range(3)).external_rise, rise)
+    assert listed.draws(STREAM, range(3)).block(1).external_rise.tolist() == rise[1].tolist()
     some = listed.draw(STREAM, 1, clients=[1, 2])
     np.testing.assert_array_equal(some.snr, listed.draw(STREAM, 1).snr[1:])
 
@@ -287,14 +293,130 @@ def test_watts_add_to_clients_of_other_cells():
     np.testing.assert_allclose(draw.in_bands().snr, sinr, rtol=1e-9)
 
 
+BY_CLIENT = np.array([[1e-13, 2e-13, 0, 4e-13, 5e-13, 6e-13], [0, 0, 3e-13, 0, 0, 1e-12]])
+"""Watts while each client sends, [blocks, clients]."""
+
+
+def test_watts_of_clients_by_hand():
+    """Rates in bands: B/n log2(1 + n P g / (N + I_i + n J)), with I_i while client i sends."""
+    network = made(interference_watts=BY_CLIENT)
+    draw = network.draw(STREAM, 3)  # block 1 of two that repeat
+    noise = 10 ** (network.noise_dbm / 10)[CELL_OF] / 1e3
+    sizes = np.array([2, 1, 3])[CELL_OF]
+    others = network.interference.watts(STREAM.child("interference"), 3)[CELL_OF]
+    power = WATTS * 10 ** (-85 / 10) * draw.gain
+    slots = 9e6 * np.log2(1 + power / (noise + BY_CLIENT[1] + others))
+    np.testing.assert_allclose(tdma_seconds_per_bit(draw), sizes / slots, rtol=1e-9)
+    heard = noise + BY_CLIENT[1] + sizes * others
+    bands = 9e6 / sizes * np.log2(1 + sizes * power / heard)
+    np.testing.assert_allclose(ofdma_seconds_per_bit(draw), 1 / bands, rtol=1e-9)
+    np.testing.assert_allclose(draw.in_bands().snr * draw.gain, power / heard, rtol=1e-9)
+
+
+@pytest.mark.parametrize("call", [False, True])
+def test_equal_watts_of_the_clients_of_a_cell_are_those_of_the_cell(call):
+    by_cell = BY_CLIENT[:, [0, 2, 5]]
+    watts = (by_cell, by_cell[:, CELL_OF])
+    if call:
+        watts = [lambda block, values=values: values[block % 2] for values in watts]
+    one, other = (made(interference_watts=values).draws(STREAM, range(3)) for values in watts)
+    np.testing.assert_array_equal(one.snr, other.snr)
+    np.testing.assert_array_equal(one.in_bands().snr, other.in_bands().snr)
+
+
+@pytest.mark.parametrize("clients", [[0, 3], [2], [1, 2, 4], []])
+@pytest.mark.parametrize("call", [False, True])
+def test_clients_of_sub_networks_keep_their_watts(clients, call):
+    """Also where as many clients are drawn as there are cells."""
+    network = made(interference_watts=(lambda block: BY_CLIENT[block % 2]) if call else BY_CLIENT)
+    whole = network.draws(STREAM, range(3))
+    few = network.of([0, 1, 2, 3, 4]).of(clients) if 5 not in clients else network.of(clients)
+    for draw in (few.draws(STREAM, range(3)), whole.of(clients)):
+        np.testing.assert_array_equal(draw.external_rise, whole.external_rise[:, clients])
+        np.testing.assert_array_equal(draw.snr, whole.snr[:, clients])
+    np.testing.assert_array_equal(few.draw(STREAM, 1).snr, whole.block(1).of(clients).snr)
+
+
+def test_one_client_per_cell_may_have_either():
+    """Clients are sorted by cell, without gaps: the values of cells are those of clients."""
+    network = Network([0, 1, 2], cpu_hz=1e9, gain_db=-85.0, interference_watts=BY_CLIENT[0, :3])
+    noise = 10 ** (network.noise_dbm / 10) / 1e3
+    np.testing.assert_allclose(network.draw(STREAM).external_rise, 1 + BY_CLIENT[0, :3] / noise)
+    assert not network.watts_by_client
+
+
+def test_budgets_show_the_watts_of_each_client():
+    """The mean of the blocks; of a draw, those of its block."""
+    network = replace(made(), interference=None, interference_watts=BY_CLIENT)
+    noise = 10 ** (network.noise_dbm / 10)[CELL_OF] / 1e3
+    for budget, watts in (
+        (link_budget(network), BY_CLIENT.mean(0)),
+        (link_budget(network.draw(STREAM, 1)), BY_CLIENT[1]),
+    ):
+        over = 10 ** (budget.interference_over_noise_db / 10)
+        np.testing.assert_allclose(over, watts / noise, rtol=1e-9, atol=1e-12)
+        rise = 10 ** (budget.noise_rise_db / 10)
+        np.testing.assert_allclose(rise, 1 + watts / noise, rtol=1e-9)
+    rows = network.mean_snr_db + 10 * np.log10(2) - link_budget(network).noise_rise_db
+    np.testing.assert_allclose(link_budget(network).combined_snr_db, rows)
+
+
+def test_seconds_in_smaller_cells_have_the_watts_of_their_clients():
+    """Among one client of each cell, as if each were alone in it."""
+    network = replace(made(), interference=None, interference_watts=BY_CLIENT)
+    draw, load = network.draw(STREAM, 1), Load(elements=1e4)
+    seconds = seconds_in_groups(EqualBands().seconds, load, draw, np.ones(3, int))
+    alone = [EqualBands().seconds(load.of_rows([i]), draw.of([i]))[0] for i in range(6)]
+    np.testing.assert_allclose(seconds, alone, rtol=1e-12)
+
+
+def test_over_the_air_an_edge_server_hears_all_clients_at_once():
+    for watts in (BY_CLIENT, lambda block: BY_CLIENT[block]):
+        draw = made(interference_watts=watts).draw(STREAM)
+        with pytest.raises(ValueError, match="has a value per client, and an edge server hears"):
+            OverTheAir(convention="physical").serve(Load(elements=1e3), draw)
+    OverTheAir(convention="physical").serve(Load(elements=1e3), made().draw(STREAM))
+
+
+@pytest.mark.parametrize("call", [False, True])
+def test_watts_of_placed_clients_follow_them(call, tmp_path):
+    """Clients of a file are sorted by cell, and by another association once more."""
+    watts = np.array([1e-13, 2e-13, 3e-13, 4e-13])
+    lines = ["base_station,0,0,", "base_station,400,0,"]
+    places = [(350, 30), (20, 30), (210, 0), (390, 40)]  # cells 1, 0, 1, 1
+    lines += [f"client,{x},{y},{w}" for (x, y), w in zip(places, watts, strict=True)]
+    file = tmp_path / "places.csv"
+    file.write_text("\n".join(["kind,x_m,y_m,interference_watts", *lines]))
+    plain = tmp_path / "plain.csv"
+    plain.write_text("\n".join(line.rpartition(",")[0] for line in ["kind,x_m,y_m,", *lines]))
+    radio = {"stream": Stream(1), "cpu_hz": 1e9}
+    model = LogDistance(shadowing_db=0.0)
+    stated_watts = (lambda block: watts) if call else watts
+    for association, order in (("placed", [1, 0, 2, 3]), ([1, 0, 0, 1], [1, 2, 0, 3])):
+        column = placed_network(FileLayout(file), model, association=association, **radio)
+        stated = placed_network(
+            FileLayout(plain),
+            model,
+            association=association,
+            interference_watts=stated_watts,
+            **radio,
+        )
+        noise = 10 ** (column.noise_dbm[0] / 10) / 1e3
+        for network in (column, stated):
+            draw = network.draw(STREAM)
+            np.testing.assert_allclose(draw.external_rise, 1 + watts[order] / noise)
+    with pytest.raises(ValueError, match="conflicts with that of the layout's clients: leave one"):
+        placed_network(FileLayout(file), model, interference_watts=1e-13, **radio)
+
+
 @pytest.mark.parametrize(
     ("watts", "message"),
     [
-        ([1e-13] * 2, r"give one number, \[cells\] or \[blocks, cells\] in watts, here for 3"),
+        ([1e-13] * 2, r"give one number, \[cells\] or \[clients\], .* here for 3 cells and 6 cl"),
         (-1e-13, "interference_watts contains -1e-13: give received watts from 0 to 1"),
         (-100.0, "contains -100: give received watts from 0 to 1. -100 dBm are 1e-13 W"),
         (np.empty((0, 3)), "has no block"),
-        (lambda block: [1e-13] * 2, r"returns shape \(2,\) for block 0: return one number or"),
+        (lambda block: [1e-13] * 2, r"returns shape \(2,\) for block 0: return one number, "),
     ],
 )
 def test_wrong_watts_are_refused(watts, message):

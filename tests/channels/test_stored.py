@@ -49,6 +49,9 @@ NETWORKS = {
         interference_watts=[[1e-13, 0, 2e-13]],
     ),
     "part": CELLS.of([1, 3]),
+    "part with watts": replace(
+        CELLS, interference_watts=1e-13 * np.arange(2 * CELLS.clients).reshape(2, -1)
+    ).of([1, 3]),
 }
 
 

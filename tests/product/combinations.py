@@ -121,7 +121,7 @@ class Combination:
             ConfigError: the combination is invalid.
         """
         cells = issubclass(algorithm_classes()[self.algorithm], HFedAvg)
-        under, blocks = UNDER.get(self.schedule, {}), cells or self.schedule != "buffered"
+        under = UNDER.get(self.schedule, {})
         if self.devices is not None:  # which replace the seconds of a step
             under = under | {"devices": self.devices, "step_seconds": None}
         if cells:  # each cell is a request
@@ -138,13 +138,13 @@ class Combination:
             **({} if self.sent == "none" else {"error_feedback": True}),
             **({"budget": "deadline", "deadline": self.deadline} if self.deadline else {}),
             **({"pilot_symbols": 8} if self.pilots and self.uplink != "fixed" else {}),
-            **({"interference_watts": 1e-13} if self._interfered else {}),
+            **({"interference_watts": 1e-13} if self.pilots and self._common_blocks else {}),
             **VOTES.get(self.votes, {}),
             **(self._limits(cells=cells) if self.limited else {}),
-            **(MOVES if self.moves and self.uplink != "fixed" and blocks else {}),
-            **(SELECTIVE if self.moves and self._sums_bands and blocks else {}),
+            **(MOVES if self.moves and self._common_blocks else {}),
+            **(SELECTIVE if self.moves and self._sums_bands and self._common_blocks else {}),
             **({"handover": "strongest"} if self._hands_over and cells else {}),
-            **({"power_loading": "water-filling"} if self._fills and blocks else {}),
+            **({"power_loading": "water-filling"} if self._fills and self._common_blocks else {}),
         )
 
     @property
@@ -169,9 +169,11 @@ class Combination:
         return self.moves and self._sums_bands and self.uplink == "tdma"
 
     @property
-    def _interfered(self) -> bool:
-        """Whether there is interference in watts, which needs common blocks."""
-        return self.pilots and self.uplink != "fixed" and self.schedule != "buffered"
+    def _common_blocks(self) -> bool:
+        """Whether uploads have common blocks of a radio channel."""
+        cells = issubclass(algorithm_classes()[self.algorithm], HFedAvg)
+        together = self.schedule == "simultaneous" and self.uplink == "aircomp"
+        return self.uplink != "fixed" and (cells or self.schedule == "rounds" or together)
 
     @property
     def _hands_over(self) -> bool:

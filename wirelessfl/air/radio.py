@@ -52,7 +52,9 @@ FIELDS = {
 }
 """Limits and descriptions of the fields of layouts and path losses, in the order of settings."""
 COMMON_BLOCKS = Needs(
-    lambda run, _: not run.regime.of_tasks or run.schedule.work != "requests",
+    lambda run, _: (
+        not run.regime.of_tasks or (run.schedule.work != "requests" and run.uplink.gives == "sum")
+    ),
     'conflicts with schedule "{run.schedule.title}", whose uploads have no common block: choose '
     'schedule "rounds"',
 )
@@ -162,7 +164,7 @@ class File(Placed):
         Path | None,
         Field(
             description="CSV file with the columns kind (base_station or client), x_m, y_m and "
-            "optionally z_m and cell (required)"
+            "optionally z_m, cell and interference_watts (required)"
         ),
     ] = None
 

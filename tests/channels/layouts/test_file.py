@@ -46,6 +46,14 @@ def test_a_cell_may_be_given(layout):
         (GOOD + "client,1e2,east\n", "line 6: y_m is 'east'. Give a number of metres"),
         (GOOD + "client,1e2\n", "line 6: y_m is ''"),
         (GOOD + "client,nan,1\n", "line 6: x_m is 'nan'"),
+        (
+            "kind,x_m,y_m,interference_watts\nbase_station,0,0,\nclient,30,40,loud\n",
+            "line 3: interference_watts is 'loud'. Give a number of watts",
+        ),
+        (
+            "kind,x_m,y_m,interference_watts\nbase_station,0,0,\nclient,9,40,\nclient,1,9,0\n",
+            "line 4: interference_watts is given for some clients. Give it for all or none",
+        ),
         (GOOD + "user,1,2\n", "line 6: kind is 'user'. Give base_station or client"),
         ("kind,x_m,y_m\nclient,1,2\n", "no row of kind base_station"),
         ("kind,x_m,y_m\nbase_station,1,2\n", "no row of kind client"),

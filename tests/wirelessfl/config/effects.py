@@ -36,8 +36,9 @@ def tasks(run: Run) -> bool:
     return run["schedule"] != "rounds" and run["algorithm"] in STARS
 
 
-def requests(run: Run) -> bool:
-    return tasks(run) and run["schedule"] == "buffered"
+def separate(run: Run) -> bool:
+    """Whether uploads of single clients have no common block."""
+    return tasks(run) and (run["schedule"] == "buffered" or run["uplink"] != "aircomp")
 
 
 def cells(run: Run) -> bool:
@@ -67,7 +68,7 @@ SECTIONS: dict[str, Callable[[Run], bool]] = {
     "coherence": lambda run: cells(run) and over_the_air(run),
     **dict.fromkeys(
         ("doppler_hz", "interference_watts"),
-        lambda run: over_the_air(run) and not requests(run),
+        lambda run: over_the_air(run) and not separate(run),
     ),
     "block_seconds": lambda run: run["mobility"] is not None,  # else it needs doppler_hz
     **dict.fromkeys(

@@ -185,7 +185,8 @@ class NetworkSection(Section):
     )
     interference_watts: Annotated[float | Path | None, BUILT, RADIO, COMMON_BLOCKS] = Field(
         None,
-        description="interference at edge servers, W, or CSV of [blocks, cells] (default: none)",
+        description="interference at edge servers, W, or CSV of [blocks, cells] or "
+        "[blocks, clients] (default: none)",
     )
     channel: Annotated[Path | None, BUILT, RADIO] = Field(
         None,

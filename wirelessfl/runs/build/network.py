@@ -140,13 +140,13 @@ def _linked(
 
 
 def _interference(watts: float | Path | None) -> float | FloatArray | None:
-    """Interference of a setting: a number, or [blocks, cells] of a file."""
+    """Interference of a setting: a number, or [blocks, cells or clients] of a file."""
     if not isinstance(watts, Path):
         return watts
     if not watts.is_file():
         raise ConfigError(
             f"interference_watts={watts} is neither a number nor a file: give watts, or a CSV file "
-            "with a line per block and a column per cell."
+            "with a line per block and a column per cell or client."
         )
     return read_numbers(watts)
 

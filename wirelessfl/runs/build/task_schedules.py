@@ -16,6 +16,7 @@ from solvers import allocate_requests
 from wirelessfl.air.delays import Delays, DelayScene, StepSeconds, TaskCosts
 from wirelessfl.air.links import downlink_rates
 from wirelessfl.air.traffic import Traffic
+from wirelessfl.base.errors import ConfigError
 from wirelessfl.config import Config
 from wirelessfl.engine.events import Scheduler
 from wirelessfl.engine.schedules import Clock, Scope
@@ -157,9 +158,14 @@ def build_delays(
         stream: the run's randomness.
         step_costs: [tasks], counted cost per step of each model; None if not counted.
         steps: [tasks], local steps of each client.
+
+    Raises:
+        ConfigError: single clients upload, and the network has interference.
     """
     delays, uplink = config.delays, config.uplink
     assert delays is not None
+    if delays.radio and uplink.gives == "each":
+        _check_undisturbed(network, config.schedule.title)
     down, tasks = config.network.downlink_mbps, config.tasks.values()
     rate = downlink_rates(network, uplink, down, alone=True)
     costs = [
@@ -201,6 +207,16 @@ def build_group_uploads(config: Config, network: Network, stream: Stream) -> Gro
 def task_stream(config: Config, name: str, stream: Stream) -> Stream:
     """The random stream of a task; without tables of tasks, the run's stream."""
     return stream.child("task", name) if config.task else stream
+
+
+def _check_undisturbed(network: Network, schedule: str) -> None:
+    """Refuse interference, which is that of a block: uploads of single clients have none."""
+    for name in ("interference", "interference_watts"):
+        if getattr(network, name) is not None:
+            raise ConfigError(
+                f"the network has {name}, which conflicts with schedule {schedule!r}, whose "
+                'uploads have no common block: choose schedule "rounds".'
+            )
 
 
 def _step_seconds(

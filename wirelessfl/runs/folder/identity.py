@@ -162,7 +162,7 @@ def network_hash(network: Network, stream: Stream) -> str:
     plain += ["handover"] if network.hands_over else []
     watts = network.interference_watts
     if watts is not None:
-        plain += [draw.given_rise for draw in draws] if callable(watts) else [watts]
+        plain += [draw.external_rise for draw in draws] if callable(watts) else [watts]
     spectra = [draw.spectrum for draw in draws if draw.spectrum is not None]
     return digest(*plain, *(draw.h for draw in draws), *spectra)
 

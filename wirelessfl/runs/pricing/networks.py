@@ -10,7 +10,6 @@ from typing import Any, TypeVar
 import numpy as np
 
 from channels import (
-    ActiveInterference,
     ChannelDraw,
     EqualBands,
     EqualSlots,
@@ -52,6 +51,7 @@ class GainDraw(ChannelDraw):
         gain: [clients], channel gains.
         snr: [clients], transmit SNRs as ratios, over the cell's whole band.
         noise_rise: [cells], see ``ChannelDraw``.
+        external_rise: [clients], see ``ChannelDraw``.
     """
 
     def __init__(
@@ -60,12 +60,13 @@ class GainDraw(ChannelDraw):
         gain: FloatArray,
         snr: FloatArray,
         noise_rise: FloatArray | None = None,
+        external_rise: FloatArray | None = None,
     ) -> None:
         # The channels themselves are not known; their shape is.
         absent = np.broadcast_to(np.complex64(0), (*gain.shape, network.antennas))
-        rise = 1.0 if noise_rise is None else noise_rise[..., network.cell_of]
         vars(self).update(network=network, h=absent, noise_rise=noise_rise, changes_db=None)
-        vars(self).update(gain=gain, _clean_snr=snr, snr=np.asarray(snr / rise))
+        vars(self).update(external_rise=external_rise, gain=gain, _clean_snr=snr)
+        vars(self).update(snr=np.asarray(snr / self.rise()))
 
     def in_bands(self) -> GainDraw:
         """See ``ChannelDraw``."""
@@ -73,7 +74,8 @@ class GainDraw(ChannelDraw):
             return self
         senders = np.maximum(self.network.cell_sizes, 1)
         clean: FloatArray = vars(self)["_clean_snr"]
-        return GainDraw(self.network, self.gain, clean, 1 + senders * (self.noise_rise - 1))
+        rise = 1 + senders * (self.noise_rise - 1)
+        return GainDraw(self.network, self.gain, clean, rise, self.external_rise)
 
 
 @dataclass(frozen=True, eq=False)
@@ -189,15 +191,13 @@ class RecordedRounds:
         )
         gain = np.concatenate([self._gains(network) for network in networks])
         snr = rows(lambda network: np.asarray(10 ** (network.snr_db / 10)))
-        rise, given = (
+        rises = (
             None
             if all(getattr(network, source) is None for network in networks)
             else np.concatenate([self._rises(network)[number] for network in networks])
             for number, source in enumerate(("interference", "interference_watts"))
         )
-        if given is not None:
-            snr = snr / given[network.cell_of]
-        return GainDraw(network, gain, snr, rise)
+        return GainDraw(network, gain, snr, *rises)
 
     def _load(self, networks: Sequence[Network]) -> Load:
         cycles = np.array([network.cycles_per_step for network in networks])
@@ -271,14 +271,14 @@ class RecordedRounds:
         return np.asarray(parts.sum(0))
 
     def _rises(self, network: Network) -> tuple[FloatArray, FloatArray]:
-        """See ``Network.rises``, [blocks of all rounds x cells] each; 1 without interference."""
-        planner, ones = self.planner, np.ones(network.cells)
+        """See ``Network.rises``: by cell of all blocks, and by row; 1 without interference."""
+        planner = self.planner
         rises: tuple[list[FloatArray], list[FloatArray]] = ([], [])
-        active = isinstance(network.interference, ActiveInterference)
         for plan in self.plans:
-            senders = network.of(plan.clients) if active else network
+            senders = network.of(plan.clients)
+            sizes = network.cells, senders.clients
             for index in planner.blocks(plan.round):
                 some = senders.rises(planner.channel_stream, index)
-                for listed, rise in zip(rises, some, strict=True):
-                    listed.append(ones if rise is None else rise)
+                for listed, rise, size in zip(rises, some, sizes, strict=True):
+                    listed.append(np.ones(size) if rise is None else rise)
         return np.concatenate(rises[0]), np.concatenate(rises[1])

@@ -34,6 +34,15 @@ def test_watts_of_a_file_are_those_of_its_rounds(tmp_path):
         one, other = plain.plan(number), planner.plan(number)
         np.testing.assert_allclose(other.draws.snr, one.draws.snr / factor, rtol=1e-12)
         assert (other.price.seconds > one.price.seconds).all() == (factor == 2)
+    by_client = tmp_path / "clients.csv"
+    by_client.write_text(
+        "\n".join(["0" + 11 * ",0", ",".join(map(repr, noise.repeat(4).tolist()))])
+    )
+    clients = planner_without_data(config(**CELLS, interference_watts=by_client))
+    for number in range(3):
+        one, other = planner.plan(number), clients.plan(number)
+        np.testing.assert_array_equal(one.draws.snr, other.draws.snr)
+        np.testing.assert_array_equal(one.price.seconds, other.price.seconds)
     always = planner_without_data(config(**CELLS, interference_watts="1e-13"))
     assert (always.network.interference_watts == 1e-13).all()
 
@@ -55,7 +64,8 @@ def test_active_clients_are_those_of_the_round():
 
 
 @pytest.mark.parametrize("interferers", ["one", "active"])
-def test_prices_of_networks_are_those_of_each(interferers):
+@pytest.mark.parametrize("flags", [{}, {"allocation": "optimal"}], ids=["equal", "optimal"])
+def test_prices_of_networks_are_those_of_each(interferers, flags):
     """With interference in watts by block, priced together as one by one."""
     networks = [
         placed_network(
@@ -71,7 +81,10 @@ def test_prices_of_networks_are_those_of_each(interferers):
         for number in range(2)
     ]
     networks.append(replace(networks[0], interference=None))
-    plain = config(rounds=3, uplink="ofdma", clients_per_round=4)
+    by_client = 1e-13 * np.arange(12).reshape(2, 6)
+    networks.append(replace(networks[0], interference_watts=by_client))
+    networks.append(replace(networks[-1], interference=None))
+    plain = config(rounds=3, uplink="ofdma", clients_per_round=4, **flags)
     together = wirelessfl.price(plain, network=networks)
     for number, network in enumerate(networks):
         alone = wirelessfl.price(plain, network=network)
@@ -106,6 +119,32 @@ def test_wrong_interference_is_refused(flags, message):
         planner_without_data(config(**({} if "cells" in flags else CELLS) | flags))
 
 
-def test_uploads_without_a_common_block_have_no_interference():
+@pytest.mark.parametrize("algorithm", ["fedbuff", "sync-st"])
+def test_uploads_without_a_common_block_have_no_interference(algorithm, tmp_path):
+    """From settings, from a network, and from a file of positions."""
     with pytest.raises(ConfigError, match="whose uploads have no common block"):
-        wirelessfl.Config.from_flags("fedbuff", interference_watts=1e-13)
+        wirelessfl.Config.from_flags(algorithm, interference_watts=1e-13)
+    network = umi(cells=1, clients=3, stream=Stream(1))
+    plain = wirelessfl.Config.from_flags(algorithm, clients_per_round=None, rounds=2)
+    wirelessfl.price(plain, network=network)
+    with pytest.raises(ConfigError, match="network has interference_watts, which conflicts"):
+        wirelessfl.price(plain, network=replace(network, interference_watts=1e-13))
+    file = tmp_path / "places.csv"
+    file.write_text("kind,x_m,y_m,interference_watts\nbase_station,0,0,\nclient,20,30,1e-13\n")
+    placed = plain.changed(layout="file", layout_file=file, clients=1)
+    with pytest.raises(ConfigError, match="network has interference_watts, which conflicts"):
+        wirelessfl.price(placed)
+
+
+def test_over_the_air_watts_of_clients_are_refused(tmp_path):
+    """By runs, prices without joules and budgets of clients alike; one per cell is a noise."""
+    file = tmp_path / "watts.csv"
+    file.write_text(",".join(["1e-13"] * 12))
+    settings = config(**CELLS | {"uplink": "aircomp"}, interference_watts=file)
+    for joules in (True, False):
+        with pytest.raises(ConfigError, match="an edge server hears all clients at once"):
+            wirelessfl.price(settings, joules=joules)
+    with pytest.raises(ConfigError, match="an edge server hears all clients at once"):
+        planner_without_data(settings).plan(0)
+    file.write_text("1e-13,0,0")
+    wirelessfl.price(settings)
