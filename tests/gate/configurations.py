@@ -139,6 +139,10 @@ PLACES = {
         path_loss="log-distance", exponent=3.0, reference_db=40.0, reference_m=2.0,
         uplink="ofdma", allocation="optimal",
     ),
+    "file-watts": one(
+        "hfedavg", cells=2, clients=6, layout="file", files=given.disturbed, uplink="ofdma",
+        reuse_factor=1, clients_per_round=4,
+    ),
     "disc-tr36814": one("fedavg", layout="disc", path_loss="tr36814", uplink="aircomp"),
     "disc-umi": one("fedavg", layout="disc", path_loss="umi", line_of_sight="random"),
     "recorded": one("hfedavg", cells=2, files=given.channels, noise_figure_db=9.0),

@@ -216,6 +216,16 @@ def positions(folder: Path) -> dict[str, Any]:
     return {"layout_file": file}
 
 
+def disturbed(folder: Path) -> dict[str, Any]:
+    """The same positions, with interference while each client sends."""
+    file = positions(folder)["layout_file"]
+    first, *lines = file.read_text().splitlines()
+    watts = ["", "", *(f"{number}e-13" for number in range(6))]
+    lines = [f"{line},{value}" for line, value in zip(lines, watts, strict=True)]
+    file.write_text("\n".join([f"{first},interference_watts", *lines]) + "\n")
+    return {"layout_file": file}
+
+
 def ways(folder: Path) -> dict[str, Any]:
     """A file with the positions of eight clients in three rounds."""
     lines = ["client,round,x_m,y_m"]

@@ -56,6 +56,8 @@ MOVES = {
 }
 SELECTIVE = {"delay_spread_ns": 100.0, "delay_profile": "tdl-a", "subcarriers": 4}
 STAYS = Path(__file__).with_name("stays.csv")
+WATTS = Path(__file__).with_name("watts.csv")
+"""Interference while each of four clients sends, in two blocks."""
 """Client 1 leaves soon, and client 3 joins late."""
 BATTERIES = {"battery_joules": (0.005, 0.01), "recharge": "constant", "recharge_watts": 0.05}
 """Batteries of some rounds, which are soon charged."""
@@ -138,7 +140,7 @@ class Combination:
             **({} if self.sent == "none" else {"error_feedback": True}),
             **({"budget": "deadline", "deadline": self.deadline} if self.deadline else {}),
             **({"pilot_symbols": 8} if self.pilots and self.uplink != "fixed" else {}),
-            **({"interference_watts": 1e-13} if self.pilots and self._common_blocks else {}),
+            **({"interference_watts": self._watts} if self.pilots and self._common_blocks else {}),
             **VOTES.get(self.votes, {}),
             **(self._limits(cells=cells) if self.limited else {}),
             **(MOVES if self.moves and self._common_blocks else {}),
@@ -167,6 +169,11 @@ class Combination:
     def _fills(self) -> bool:
         """Whether clients load their best subcarriers."""
         return self.moves and self._sums_bands and self.uplink == "tdma"
+
+    @property
+    def _watts(self) -> float | Path:
+        """Interference: of clients, or over the air, where all are heard at once, of all cells."""
+        return 1e-13 if self.uplink == "aircomp" else WATTS
 
     @property
     def _common_blocks(self) -> bool:
