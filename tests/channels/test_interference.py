@@ -11,12 +11,15 @@ from channels import (
     EqualBands,
     EqualSlots,
     FileLayout,
+    Hexagonal,
     Interference,
     Load,
     LogDistance,
     Network,
+    RandomWaypoint,
     Recorded,
     Stream,
+    Umi,
     link_budget,
     ofdma_seconds_per_bit,
     placed_network,
@@ -407,6 +410,27 @@ def test_watts_of_placed_clients_follow_them(call, tmp_path):
             np.testing.assert_allclose(draw.external_rise, 1 + watts[order] / noise)
     with pytest.raises(ValueError, match="conflicts with that of the layout's clients: leave one"):
         placed_network(FileLayout(file), model, interference_watts=1e-13, **radio)
+
+
+def test_clients_that_are_handed_over_keep_their_watts():
+    """Whichever cell serves them, and in which order."""
+    watts = 1e-13 * np.arange(12)
+    network = placed_network(
+        *(Hexagonal(100.0), Umi()),
+        cells=3,
+        clients=12,
+        stream=Stream(1),
+        cpu_hz=1e9,
+        mobility=RandomWaypoint(60.0),
+        block_seconds=10.0,
+        handover="strongest",
+        interference_watts=watts,
+    )
+    served = network.served(4)
+    assert served.numbers.tolist() != sorted(served.numbers)
+    noise = 10 ** (network.noise_dbm[0] / 10) / 1e3
+    rise = served.draw(STREAM, 4).external_rise
+    np.testing.assert_allclose(rise, 1 + watts[served.numbers] / noise)
 
 
 @pytest.mark.parametrize(

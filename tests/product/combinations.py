@@ -56,9 +56,9 @@ MOVES = {
 }
 SELECTIVE = {"delay_spread_ns": 100.0, "delay_profile": "tdl-a", "subcarriers": 4}
 STAYS = Path(__file__).with_name("stays.csv")
+"""Client 1 leaves soon, and client 3 joins late."""
 WATTS = Path(__file__).with_name("watts.csv")
 """Interference while each of four clients sends, in two blocks."""
-"""Client 1 leaves soon, and client 3 joins late."""
 BATTERIES = {"battery_joules": (0.005, 0.01), "recharge": "constant", "recharge_watts": 0.05}
 """Batteries of some rounds, which are soon charged."""
 FIELDS = ("algorithm", "schedule", "uplink", "assigner")
