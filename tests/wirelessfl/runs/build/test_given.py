@@ -68,7 +68,7 @@ REPLACED = {
 }
 """A value of each setting of [network] that a network replaces; the default if there is one."""
 MOVING = (
-    *("doppler_hz", "doppler_model", "block_seconds", "pilot_symbols"),
+    *("doppler_hz", "doppler_model", "block_seconds", "pilot_symbols", "handover"),
     *("delay_spread_ns", "delay_profile", "subcarriers"),
 )
 """Those that need one another, and rounds."""
