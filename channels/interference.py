@@ -15,8 +15,9 @@ from channels.streams import Stream
 from channels.validation import as_array, shown
 
 Watts: TypeAlias = FloatArray | Callable[[int], ArrayLike]
-"""Interference in watts, [blocks, cells] or [blocks, clients], or a function of a block's number
-that returns [cells] or [clients]; clients are those of the whole network, also in its parts."""
+"""Interference in watts, [blocks, cells], [blocks, clients] or [blocks, cells, subcarriers], or a
+function of a block's number that returns [cells] or [clients]; clients are those of the whole
+network, also in its parts."""
 InterferenceWatts: TypeAlias = ArrayLike | Watts | None
 """The same as an argument: also one number, [cells] or [clients]."""
 
@@ -174,11 +175,11 @@ class ActiveInterference(Interference):
 def external_watts(
     interference_watts: Any, cells: int, clients: int, part: IntArray | None = None
 ) -> Watts | None:
-    """Interference in watts as [blocks, cells] or [blocks, clients], or as a function, checked.
+    """Interference in watts as an array with an axis of blocks, or as a function, checked.
 
     Args:
-        interference_watts: one number, [cells], [clients], [blocks, cells], [blocks, clients], a
-            function of a block's number, or None.
+        interference_watts: one number, [cells], [clients], [blocks, cells], [blocks, clients],
+            [blocks, cells, subcarriers], a function of a block's number, or None.
         cells: number of cells.
         clients: number of clients.
         part: [clients], indices of a sub-network's clients; None for a whole network.
@@ -192,16 +193,23 @@ def external_watts(
         function: Callable[[int], ArrayLike] = interference_watts
         return function
     array = as_array("interference_watts", interference_watts)
-    if part is not None and array.ndim == 2 and not array.flags.writeable:
+    if part is not None and array.ndim > 1 and not array.flags.writeable:
         return array  # checked when the whole network was built
     if array.dtype.kind not in "iuf" or not _fits(array.shape, cells, clients, part, blocks=True):
         raise ValueError(
             f"interference_watts is {shown(interference_watts)}: give one number, [cells] or "
-            f"[clients], or one of these per block, in watts, here for {cells} cells and {clients} "
-            "clients."
+            "[clients], or one of these per block, or [blocks, cells, subcarriers], in watts, here "
+            f"for {cells} cells and {clients} clients."
         )
     if not array.size:
         raise ValueError("interference_watts has no block: give one at least.")
+    if array.shape[2:] == (1,):
+        array = array[..., 0]
+    if array.ndim == 3:
+        watts = np.array(array, float)
+        _check_watts(watts)
+        watts.setflags(write=False)
+        return watts
     width = array.shape[-1] if array.ndim else cells
     watts = np.array(np.broadcast_to(array, (len(array) if array.ndim == 2 else 1, width)), float)
     _check_watts(watts)
@@ -212,7 +220,9 @@ def external_watts(
 def _fits(
     shape: tuple[int, ...], cells: int, clients: int, part: IntArray | None, *, blocks: bool = False
 ) -> bool:
-    """Whether watts of this shape are one number, or per cell or client."""
+    """Whether watts of this shape are one number, or per cell, client or subcarrier of a cell."""
+    if len(shape) == 3 and blocks:
+        return shape[1] == cells
     if not shape or len(shape) > 1 + blocks:
         return not shape
     # A sub-network does not know how many clients the whole network has.
@@ -231,7 +241,8 @@ def watts_in(
         ValueError: a function returns something else than finite numbers >= 0 in such a shape.
     """
     if not callable(watts):
-        return np.asarray(watts[index % len(watts)])
+        block = watts[index % len(watts)]
+        return np.asarray(block if block.ndim == 1 else block.sum(-1))
     values = np.asarray(watts(index), dtype=np.float64)
     if not _fits(values.shape, cells, clients, part):
         raise ValueError(
@@ -254,7 +265,8 @@ def sorted_watts(watts: InterferenceWatts, order: IntArray, cells: int) -> Inter
     if callable(watts):
         function = watts
         return lambda block: np.asarray(sorted_watts(function(block), order, cells), np.float64)
-    if watts is None or len(order) == cells or np.shape(watts)[-1:] != order.shape:
+    shape = np.shape(watts) if watts is not None else ()
+    if watts is None or len(order) == cells or len(shape) > 2 or shape[-1:] != order.shape:
         return watts
     return np.asarray(watts)[..., order]
 

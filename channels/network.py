@@ -56,8 +56,10 @@ class Network(PhysicalNetwork):
             cell: one number, [cells], or [clients], what the edge server hears while each client
             sends; [blocks, cells] or [blocks, clients], whose blocks repeat; or a function of a
             block's number that returns [cells] or [clients]. At most 1 W. Like noise it has one
-            density over the band: an upload in 1/n of the band is disturbed by 1/n of it. None for
-            none. In a sub-network, values are those of all clients of the larger network.
+            density over the band: an upload in 1/n of the band is disturbed by 1/n of it. With
+            [blocks, cells, subcarriers], each value is that of one of K equal parts of the band,
+            e.g. a resource block, and rates are sums over these. None for none. In a sub-network,
+            values are those of all clients of the larger network.
         placement: where the gains come from; None if they are given.
         cycles_per_step: V_0, CPU cycles per mini-batch step of the full model, > 0.
         switched_capacitance: kappa [clients] in kappa f^2 joules per cycle, >= 0; None for 1e-28.
@@ -93,8 +95,11 @@ class Network(PhysicalNetwork):
             return self.of(clients).draw(stream, index)
         (h,), changes_db, spectra = self._channels(stream, [index])
         changes_db = None if changes_db is None else changes_db[0]
-        spectrum = None if spectra is None else spectra[0]
-        return ChannelDraw(self, h, *self.rises(stream, index), changes_db, spectrum)
+        noise_rise, external_rise = self.rises(stream, index)
+        external_rise, spectrum = self._disturbed(
+            index, external_rise, None if spectra is None else spectra[0]
+        )
+        return ChannelDraw(self, h, noise_rise, external_rise, changes_db, spectrum)
 
     def _channels(
         self, stream: Stream, blocks: list[int]
@@ -130,8 +135,28 @@ class Network(PhysicalNetwork):
 
     @property
     def subcarriers(self) -> int:
-        """Number of subcarriers of a band; 1 if channels are flat over the band."""
+        """Number of subcarriers of a band; 1 if channels and interference are flat over it."""
+        watts = self.interference_watts
+        if watts is not None and not callable(watts) and watts.ndim == 3:
+            return int(watts.shape[2])
         return 1 if self._selective is None else self._selective.subcarriers
+
+    def _disturbed(
+        self, blocks: int | list[int], external_rise: FloatArray | None, spectrum: FloatArray | None
+    ) -> tuple[FloatArray | None, FloatArray | None]:
+        """The same with interference by subcarrier: the SINR of each is that of the draw.
+
+        With the rise r_k and the gain s_k of subcarrier k, the rise of the band is
+        R = 1 / mean_k(s_k / r_k), and the spectrum R s_k / r_k, of mean 1.
+        """
+        watts = self.interference_watts
+        if watts is None or callable(watts) or watts.ndim < 3:
+            return external_rise, spectrum
+        heard = watts[np.asarray(blocks) % len(watts)][..., self.cell_of, :]
+        noise = dbm_to_watts(self.noise_dbm)[self.cell_of, None] / watts.shape[2]
+        ratio = (1.0 if spectrum is None else spectrum) / (1 + heard / noise)
+        mean = ratio.mean(-1)
+        return np.maximum(1 / mean, 1.0), ratio / mean[..., None]
 
     def check_flat(self, what: str) -> None:
         """Raise unless channels are flat over the band.
@@ -245,7 +270,7 @@ class Network(PhysicalNetwork):
         if watts is None:
             return None
         if index is None and not callable(watts):
-            values = watts.mean(0)
+            values = (watts if watts.ndim == 2 else watts.sum(-1)).mean(0)
         else:
             values = watts_in(watts, index or 0, self.cells, self.clients, self.part)
         # With as many clients as cells, each client is alone in its cell, and both are the same.
@@ -259,7 +284,7 @@ class Network(PhysicalNetwork):
         if watts is None:
             return False
         shape = np.shape(watts(0) if callable(watts) else watts[0])
-        return shape not in {(), (self.cells,)}
+        return len(shape) == 1 and shape != (self.cells,)
 
     def _cross_fading(self, stream: Stream, index: int) -> FloatArray:
         """Power gains per antenna, of mean 1, of clients to the receivers of all cells."""
@@ -346,6 +371,7 @@ class Network(PhysicalNetwork):
         rises = [[rise for rise in some if rise is not None] for some in by_block]
         noise_rise, external_rise = (np.stack(some) if some else None for some in rises)
         spectrum = None if spectra is None else np.stack(spectra)
+        external_rise, spectrum = self._disturbed(blocks, external_rise, spectrum)
         return ChannelDraw(self, np.stack(h), noise_rise, external_rise, changes_db, spectrum)
 
 

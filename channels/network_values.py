@@ -19,6 +19,7 @@ from channels.interference import (
     InterferenceWatts,
     external_watts,
 )
+from channels.moving import Moving
 from channels.placement import Placement
 from channels.recorded import Recorded
 from channels.validation import checked_cells, checked_part, in_range, shown
@@ -97,6 +98,9 @@ def network_values(
             "interference of active clients needs channels that are drawn, and fading is recorded: "
             "give Interference, of mean gains."
         )
+    watts = external_watts(interference_watts, cell_count, len(cells), part)
+    if np.ndim(watts) == 3:  # type: ignore[arg-type]
+        _check_parts(np.shape(watts)[2], interference, fading)  # type: ignore[arg-type]
     by_client = {
         "cell_of": cells,
         "transmit_power_w": power,
@@ -124,7 +128,7 @@ def network_values(
         "fading": fading,
         "antenna_correlation": antenna_correlation,
         "interference": interference,
-        "interference_watts": external_watts(interference_watts, cell_count, len(cells), part),
+        "interference_watts": watts,
         "placement": placement,
         "cycles_per_step": float(in_range("cycles_per_step", cycles_per_step, ("", 1), above=0)[0]),
         "part": part,
@@ -161,3 +165,19 @@ def _clocks(
             "measured seconds: omit it."
         )
     return dict(values)
+
+
+def _check_parts(number: int, interference: Interference | None, fading: Fading | None) -> None:
+    """Raise unless interference by subcarrier fits other interference and the subcarriers."""
+    if interference is not None:
+        raise ValueError(
+            "interference_watts has values of subcarriers, and interference is that of clients of "
+            "other cells, which spreads over the band: give watts per cell, or no interference."
+        )
+    small_scale = fading.fading if isinstance(fading, Moving) else fading
+    subcarriers = getattr(small_scale, "subcarriers", 1)
+    if subcarriers not in (1, number):
+        raise ValueError(
+            f"interference_watts has {number} subcarriers, and the channels have {subcarriers}: "
+            "give as many, or channels that are flat over the band."
+        )

@@ -8,6 +8,7 @@ import pytest
 from channels import (
     ActiveInterference,
     ChannelDraw,
+    DelayProfile,
     EqualBands,
     EqualSlots,
     FileLayout,
@@ -452,3 +453,66 @@ def test_active_clients_need_drawn_channels():
     h = 1e-5 * np.ones((1, 6, 2), dtype=complex)
     with pytest.raises(ValueError, match="active clients needs channels that are drawn"):
         active(fading=Recorded(h))
+
+
+RESOURCE_BLOCKS = 1e-13 * np.arange(12.0).reshape(2, 3, 2) ** 2  # [blocks, cells, subcarriers]
+
+
+def by_block(watts=RESOURCE_BLOCKS, **changes):
+    settings = {"cpu_hz": 1e9, "gain_db": -95.0, "bandwidth_hz": 2e6, "antennas": 2}
+    return Network(CELL_OF, interference_watts=watts, **(settings | changes))
+
+
+def test_rates_with_interference_by_resource_block_are_sums_by_hand():
+    """In slots and in bands of their own, also of some clients, and with a delay spread."""
+    for fading in (None, DelayProfile(1e-6, subcarriers=2)):
+        network = by_block(fading=fading)
+        still = by_block(None, fading=fading).draws(STREAM, range(4))
+        some = network.draws(STREAM, range(4), [1, 2, 5])
+        draw = network.draws(STREAM, range(4))
+        spectrum = np.ones((4, 6, 2)) if still.spectrum is None else still.spectrum
+        heard = RESOURCE_BLOCKS[[0, 1, 0, 1]][:, CELL_OF]
+        noise = 10 ** ((network.noise_dbm[CELL_OF] - 30) / 10)[:, None]  # watts in the whole band
+        sinr = (still.snr * still.gain)[..., None] * spectrum / (1 + 2 * heard / noise)
+        slots = 1e6 * np.log2(1 + sinr).sum(-1)
+        number = np.array([2, 2, 1, 3, 3, 3])
+        bands = 1e6 / number * np.log2(1 + number[:, None] * sinr).sum(-1)
+        assert tdma_seconds_per_bit(draw) == pytest.approx(number / slots, rel=1e-9)
+        assert ofdma_seconds_per_bit(draw) == pytest.approx(1 / bands, rel=1e-9)
+        rows = [1, 2, 5]
+        assert tdma_seconds_per_bit(some) == pytest.approx(1 / slots[:, rows], rel=1e-9)
+        one = network.draw(STREAM, 3)
+        assert (one.spectrum == draw.spectrum[3]).all()
+        assert (one.external_rise == draw.external_rise[3]).all()
+
+
+def test_equal_interference_in_all_resource_blocks_is_that_of_the_cell():
+    watts = np.array([[1e-13, 0.0, 4e-13]])
+    even = by_block(np.repeat(watts[..., None] / 4, 4, axis=2)).draws(STREAM, range(3))
+    whole = by_block(watts).draws(STREAM, range(3))
+    for rate in (tdma_seconds_per_bit, ofdma_seconds_per_bit):
+        assert rate(even) == pytest.approx(rate(whole), rel=1e-12)
+    one = by_block(watts[..., None]).draws(STREAM, range(3))
+    assert (ofdma_seconds_per_bit(one) == ofdma_seconds_per_bit(whole)).all()
+    assert by_block(np.repeat(watts[..., None] / 4, 4, axis=2)).external_rise() == pytest.approx(
+        by_block(watts).external_rise()
+    )
+
+
+@pytest.mark.parametrize(
+    ("changes", "error"),
+    [
+        ({"watts": np.ones((1, 2, 4))}, "for 3 cells"),
+        ({"watts": -RESOURCE_BLOCKS}, "from 0 to 1"),
+        ({"fading": DelayProfile(1e-6, subcarriers=3)}, "has 2 subcarriers, and the channels have"),
+        ({"interference": Interference(GAIN, ENDS, ALL)}, "which spreads over the band"),
+    ],
+)
+def test_interference_by_resource_block_that_does_not_fit_is_refused(changes, error):
+    with pytest.raises(ValueError, match=error):
+        by_block(**changes)
+
+
+def test_a_sum_over_the_air_needs_interference_that_is_flat_over_the_band():
+    with pytest.raises(ValueError, match="flat over the band"):
+        OverTheAir().seconds(Load(np.ones(6), 1.0), by_block().draws(STREAM, range(2)))
