@@ -249,7 +249,11 @@ class TopK(Compression):
         count = torch.from_numpy(counts).to(flat.device)[:, None]
         # NaN ranks first, like infinity, so that divergence stays visible.
         size = flat.abs().nan_to_num(nan=math.inf, posinf=math.inf)
-        smallest = size.topk(int(counts.max())).values.gather(-1, count - 1)
+        most = int(counts.max())
+        if counts.min() == most:  # a partition finds the k-th largest without sorting the rest
+            smallest = size.topk(most, sorted=False).values.amin(-1, keepdim=True)
+        else:
+            smallest = size.topk(most).values.gather(-1, count - 1)
         above, equal = size > smallest, size == smallest
         ties = count - above.sum(-1, keepdim=True)
         kept = above | (equal & (equal.cumsum(-1, dtype=torch.int32) <= ties))
