@@ -121,22 +121,29 @@ def _linked(
     layout, path_loss = choices.layout, choices.path_loss
     if not isinstance(layout, Placed) or path_loss is None:
         return _with_snr(settings, stream, common)
-    return channels.placed_network(
-        layout.build(),
-        path_loss.build(),
-        cells=cells,
-        clients=clients,
-        stream=stream.child("network"),
-        antenna_gain_db=layout.antenna_gain_db,
-        reuse_factor=layout.reuse_factor,
-        interferers=layout.interferers or "one",
-        association=_association(layout, common | noise),
-        mobility=None if choices.mobility is None else choices.mobility.build(),
-        block_seconds=settings.block_seconds,
-        handover=settings.handover,
-        **noise,
-        **common,
-    )
+    try:
+        return channels.placed_network(
+            layout.build(),
+            path_loss.build(),
+            cells=cells,
+            clients=clients,
+            stream=stream.child("network"),
+            antenna_gain_db=layout.antenna_gain_db,
+            reuse_factor=layout.reuse_factor,
+            interferers=layout.interferers or "one",
+            association=_association(layout, common | noise),
+            mobility=None if choices.mobility is None else choices.mobility.build(),
+            block_seconds=settings.block_seconds,
+            handover=settings.handover,
+            **noise,
+            **common,
+        )
+    except ValueError as error:
+        # Only the cells are passed on, so their errors cannot name the file.
+        from_file = isinstance(layout.association, Path)
+        if from_file and str(error).startswith(("association ", "association[")):
+            raise ConfigError(f"{layout.association}: {error}") from error
+        raise
 
 
 def _interference(watts: float | Path | None) -> float | FloatArray | None:

@@ -208,8 +208,8 @@ def test_the_fastest_cells_end_their_uploads_sooner(tmp_path):
         ("strongst", None, "association=.*strongst is neither a file nor placed, nearest"),
         ("cells.csv", "0,1\n1,0\n", "has 2 columns: give the cell of each client, one a line"),
         ("cells.csv", "0\n1\nx\n", "line 3: 'x' is not a number"),
-        ("cells.csv", "0\n1\n", "give the cell of each of the 4 clients"),
-        ("cells.csv", "0\n0\n0\n0\n", "cell 1 has no client"),
+        ("cells.csv", "0\n1\n", "cells.csv: .*give the cell of each of the 4 clients"),
+        ("cells.csv", "0\n0\n0\n0\n", "cells.csv: association is .* cell 1 has no client"),
     ],
 )
 def test_wrong_cells_are_refused(association, content, message, tmp_path, monkeypatch):
