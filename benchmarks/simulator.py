@@ -146,7 +146,8 @@ def _untrained(clients: int) -> TaskLearner:
     weights = Weights(np.zeros(clients, dtype=np.int64))
     server = Server(algorithm, Tdma(), weights, InMemory((), size), None)
     submodels = RequestSubmodels(assigner_of(algorithm), whole, clients, Stream(0), seconds)
-    return TaskLearner(server, None, submodels, None, Stream(0))
+    traffic = Traffic.of(algorithm, whole.spec)
+    return TaskLearner(server, None, submodels, None, Stream(0), traffic)
 
 
 def _none(*_: Any) -> NoReturn:
@@ -186,7 +187,8 @@ def _training(repeats: int, data_dir: Path | None, merges: int) -> Rows:
         seconds = RequestSeconds(delays)
         submodels = RequestSubmodels(assigner_of(algorithm), whole, clients, Stream(0), seconds)
         evaluation = Evaluation(task, EvaluationSamples(x[:1], y[:1]))
-        return TaskLearner(server, local, submodels, evaluation, Stream(0))
+        traffic = Traffic.of(algorithm, task.spec)
+        return TaskLearner(server, local, submodels, evaluation, Stream(0), traffic)
 
     ways: dict[str, Executor] = {}
     for name, kind in (("vmap", VmapExecutor), ("stacked", StackedExecutor)):

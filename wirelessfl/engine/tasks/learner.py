@@ -6,7 +6,6 @@ import operator
 from collections import deque
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -16,7 +15,6 @@ from torch import Tensor
 from channels import ChannelDraw, Load
 from channels.arrays import BoolArray, FloatArray, IntArray
 from channels.streams import Stream
-from wirelessfl.air.compression import Compression
 from wirelessfl.air.plan import RoundWork
 from wirelessfl.air.traffic import Traffic
 from wirelessfl.algorithms.fedavg import Averaging
@@ -58,7 +56,7 @@ class TaskLearner(Learner):
         submodels: submodels of the clients.
         evaluation: what the model is evaluated on; None if it is not evaluated.
         stream: random stream of the task.
-        compression: compression of the model that clients receive; None for no compression.
+        traffic: bits of uploads and downloads, and the compression of the model.
         gives_up: whether requests may be dropped: they miss a cut-off, or their clients leave.
         lr_share: maps the version of the received model to a factor of the rule's step size.
         spread_updates: V, number of latest updates whose spread is measured; None to measure none.
@@ -75,9 +73,8 @@ class TaskLearner(Learner):
         submodels: RequestSubmodels,
         evaluation: Evaluation | None,
         stream: Stream,
+        traffic: Traffic,
         *,
-        uplink_compression: Compression | None = None,
-        compression: Compression | None = None,
         gives_up: bool = False,
         lr_share: Callable[[int], float] = unchanged,
         spread_updates: int | None = None,
@@ -86,10 +83,10 @@ class TaskLearner(Learner):
     ) -> None:
         title = f"task {name}" if name else "task"
         super().__init__(
-            server, local, submodels.model.spec, stream, f"{title}, round", evaluation, compression
+            server, local, submodels.model.spec, stream, f"{title}, round", evaluation, traffic.down
         )
         self.name, self.submodels, self.lr_share = name, submodels, lr_share
-        self._uplink = uplink_compression
+        self.traffic = traffic
         self._deferred: DeferredTraining | None = None
         if local is not None:
             self._deferred = DeferredTraining(
@@ -116,13 +113,6 @@ class TaskLearner(Learner):
         """Training of requests, when their updates are needed."""
         assert self._deferred is not None, "clients do not train"
         return self._deferred
-
-    @cached_property
-    def traffic(self) -> Traffic:
-        """Bits of uploads and downloads."""
-        server = self.server
-        bits = server.uplink.element_bits
-        return Traffic.of(server.rule, self.spec, self._uplink, self.compression, bits)
 
     @property
     def side_elements(self) -> int:

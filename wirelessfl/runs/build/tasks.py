@@ -86,10 +86,11 @@ def build_tasks(
             RequestSeconds(delays, number, config.named("delays"), f"task {name}", work),
             of_task,
             stream,
+            bits,
             departures=departures,
         )
-        for number, ((name, (task, of_task)), model) in enumerate(
-            zip(tasks.items(), models, strict=True)
+        for number, ((name, (task, of_task)), model, bits) in enumerate(
+            zip(tasks.items(), models, traffic, strict=True)
         )
     ]
     names = list(config.tasks)
@@ -170,6 +171,7 @@ def _learner(
     seconds: RequestSeconds,
     stream: Stream,
     run_stream: Stream,
+    traffic: Traffic,
     *,
     departures: bool,
 ) -> TaskLearner:
@@ -212,8 +214,7 @@ def _learner(
         submodels,
         evaluation,
         stream,
-        uplink_compression=task.uplink_compression,
-        compression=task.downlink_compression,
+        traffic,
         gives_up=departures or task.training.cutoff_seconds is not None,
         lr_share=unchanged if trained is None else task.lr_schedule.shares(task.training.rounds),
         spread_updates=task.schedule.measured,

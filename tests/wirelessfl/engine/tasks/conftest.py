@@ -7,6 +7,7 @@ import pytest
 import torch
 
 from wirelessfl.air.delays import ShiftedExponential
+from wirelessfl.air.traffic import Traffic
 from wirelessfl.air.uplinks import UPLINKS
 from wirelessfl.algorithms import assigner_of
 from wirelessfl.algorithms.algorithm import stored_vectors
@@ -80,6 +81,7 @@ def task(config, toy):
                 submodels,
                 model.evaluation(tested),
                 stream,
+                Traffic.of(rule, model.objective.spec, element_bits=server.uplink.element_bits),
                 lr_share=lr_share,
                 spread_updates=spread_updates,
             )

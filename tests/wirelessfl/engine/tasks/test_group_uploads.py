@@ -82,6 +82,7 @@ def made(config, data, streams):
             RequestSubmodels(assigner, whole, CLIENTS, stream, RequestSeconds(delays)),
             model.evaluation(None),
             stream,
+            traffic,
             name=name,
         )
         for stream, name in zip(streams, "ab", strict=False)
