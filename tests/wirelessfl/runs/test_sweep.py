@@ -518,7 +518,7 @@ def test_json_has_the_finished_and_the_failed_runs(tmp_path, capsys):
     assert failed == [2000, 2000]
     assert all("cannot be cut" in entry["error"] for entry in entries if entry["shards"] == 2000)
     assert all(entry["round"] == 1 for entry in entries if entry["shards"] == 1)
-    assert output.err.splitlines()[-1].startswith("SweepError: 2 of the runs failed")
+    assert output.err.splitlines()[-1].startswith("TrainingError: 2 of the runs failed")
     assert main([word for word in words if word != "--json"]) == 2
     assert capsys.readouterr().out.count("\n│ noniid") == 1
 
