@@ -141,8 +141,8 @@ class DelayProfile:
         places = offsets(self.subcarriers)
         total = np.zeros((len(clients), len(root), self.subcarriers), dtype=np.complex128)
         for tap, power in enumerate(np.sqrt(powers).tolist()):
-            own = stream.child("tap", tap) if tap else stream
-            h = power * self.taps.draw(own, index, clients, root)
+            of_tap = stream.child("tap", tap) if tap else stream
+            h = power * self.taps.draw(of_tap, index, clients, root)
             turn = np.exp(-2j * math.pi * (cycles[:, tap, None] * places % 1))
             total += h[..., None] * turn[:, None]
         return total

@@ -205,13 +205,9 @@ def external_watts(
         raise ValueError("interference_watts has no block: give one at least.")
     if array.shape[2:] == (1,):
         array = array[..., 0]
-    if array.ndim == 3:
-        watts = np.array(array, float)
-        _check_watts(watts)
-        watts.setflags(write=False)
-        return watts
-    width = array.shape[-1] if array.ndim else cells
-    watts = np.array(np.broadcast_to(array, (len(array) if array.ndim == 2 else 1, width)), float)
+    if array.ndim < 2:
+        array = np.broadcast_to(array, (1, array.shape[-1] if array.ndim else cells))
+    watts = np.array(array, float)
     _check_watts(watts)
     watts.setflags(write=False)
     return watts

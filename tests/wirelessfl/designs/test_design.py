@@ -478,13 +478,13 @@ def test_a_design_of_channels_that_differ_over_the_band_takes_equal_shares():
     """The best of those uplinks by enumeration; sums over the air are refused."""
     wide = {"delay_spread_ns": 300.0, "subcarriers": 8}
     settings, curve = config("hfedavg", **wide), Known()
-    found = design(settings, target=0.5, curve=curve, **FEW).value
+    best = design(settings, target=0.5, curve=curve, **FEW).value
     equal = {title: flags for title, flags in UPLINKS.items() if "optimal" not in title}
     seconds = {
         key: np.ceil(curve.rounds(0.5, *key[1:])) * cost[0]
         for key, cost in enumerated("hfedavg", equal, **wide).items()
     }
-    best = min(seconds, key=seconds.get)
-    assert (found.choice.local_steps, found.choice.edge_rounds) == best[1:]
+    fastest = min(seconds, key=seconds.get)
+    assert (best.choice.local_steps, best.choice.edge_rounds) == fastest[1:]
     with pytest.raises(ConfigError, match='uplink "aircomp" as set needs channels that are flat'):
         design(settings, target=0.5, curve=curve, uplinks=["tdma", "aircomp"], **FEW)

@@ -98,11 +98,11 @@ MORE = {
         "fedast", **BUFFERED | {"rounds": 12, "eval_every": 1}, **EXPONENTIAL, drop_out=0.2,
         uplink_compression="sign", error_feedback=True,
     ),
-    "requests until nobody is available": one(
+    "requests until no client is available": one(
         "fedavg", **ASYNCHRONOUS | {"rounds": 99, "eval_every": 1, "step_seconds": 0.02},
         **EXPONENTIAL, files=given.shifts,
     ),
-    "cells until nobody is available": one(
+    "cells until no client is available": one(
         "hist", **SLOW_CELLS, cells=4, buffer=2, files=given.shifts, availability_unit="rounds"
     ),
     "cut-off": one("fedavg", path_gain_db=(-20.0, 10.0), cutoff_seconds=0.04),
@@ -125,7 +125,7 @@ HAPPENS = {
     "buffered-available": "lost",
     "cells-batteries": "empty",
     "buffered-scaffold": "lost",
-    "requests until nobody is available": "lost",
+    "requests until no client is available": "lost",
     "cells-hfedavg": "staleness_max",
     "clients of sessions on disk": "dropped",
     "cut-off": "late",

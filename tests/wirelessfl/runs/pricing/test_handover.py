@@ -185,12 +185,12 @@ def test_handovers_are_counted_between_the_rounds_of_a_client():
 
 
 def test_ends_of_edge_rounds_are_drawn_at_the_clients_that_the_cell_serves():
-    found = round_timeline(config(**GRID, **HANDOVER), rounds=3)
-    (panel,) = draw_rounds(found.laps, 9, 3, found.seconds).axes
+    timeline = round_timeline(config(**GRID, **HANDOVER), rounds=3)
+    (panel,) = draw_rounds(timeline.laps, 9, 3, timeline.seconds).axes
     names = [int(label.get_text().split()[-1]) for label in panel.get_yticklabels()]
     height_of = dict(zip(names, panel.get_yticks(), strict=True))
     lines = [line.get_xydata() for line in panel.lines if line.get_color() == "0.35"]
-    for lap in found.laps:
+    for lap in timeline.laps:
         ends = lap.begin + lap.costs.cell_seconds[0]
         for client, cell in zip(lap.costs.clients, lap.costs.cell, strict=True):
             at = height_of[int(client)]
