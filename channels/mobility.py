@@ -303,12 +303,15 @@ class PositionTrace(Mobility):
             raise ValueError(f"{self.path}: cannot be read as CSV: {text}.") from error
         times = [name for name in TIMES if name in header]
         missing = [name for name in ("client", "x_m", "y_m") if name not in header]
+        metres = [name for name in ("x_m", "y_m", "z_m") if name in header]
+        twice = [name for name in ("client", *times, *metres) if header.count(name) > 1]
+        if twice:
+            raise ValueError(f"{self.path}: two columns are called {twice[0]}. Remove one.")
         if missing or len(times) != 1:
             raise ValueError(
                 f"{self.path}: the columns are {', '.join(header) or 'none'}. Give client, x_m, "
                 "y_m and one of round and seconds."
             )
-        metres = [name for name in ("x_m", "y_m", "z_m") if name in header]
         columns = [(name, header.index(name)) for name in ("client", times[0], *metres)]
         values = np.array(
             [[self._number(line, row, *column) for column in columns] for line, row in lines]

@@ -143,8 +143,8 @@ class MovingLinks:
 
 def at_heights(
     path_loss: PathLoss, station_m: FloatArray, points_m: FloatArray
-) -> Iterator[tuple[PathLoss, BoolArray | EllipsisType]]:
-    """A path loss at the heights of a base station and of clients, and the clients of each.
+) -> Iterator[tuple[PathLoss, tuple[IntArray, ...] | EllipsisType]]:
+    """A path loss at the heights of a base station and of clients, and places of those of each.
 
     Args:
         path_loss: the model, whose heights hold where positions have none.
@@ -156,8 +156,10 @@ def at_heights(
         yield path_loss.at_heights(high, None), ...
         return
     heights_m = points_m[..., 2]
-    for height in np.unique(heights_m).tolist():
-        yield path_loss.at_heights(high, height), heights_m == height
+    order = heights_m.argsort(axis=None, kind="stable")
+    heights, starts = np.unique(heights_m.ravel()[order], return_index=True)
+    for height, rows in zip(heights.tolist(), np.split(order, starts[1:]), strict=True):
+        yield path_loss.at_heights(high, height), np.unravel_index(rows, heights_m.shape)
 
 
 def _field(

@@ -273,7 +273,7 @@ class Network(PhysicalNetwork):
             values = (watts if watts.ndim == 2 else watts.sum(-1)).mean(0)
         else:
             values = watts_in(watts, index or 0, self.cells, self.clients, self.part)
-        # With as many clients as cells, each client is alone in its cell, and both are the same.
+        # With as many clients as cells, values are those of cells: at home each client is alone.
         rows = self.cell_of if len(values) == self.cells else self.numbers
         return np.asarray(1 + values[rows] / dbm_to_watts(self.noise_dbm)[self.cell_of])
 

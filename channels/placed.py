@@ -107,7 +107,8 @@ def placed_network(
         block_seconds: time from one block to the next, if clients move.
         handover: which cell serves a client that moves in a block, see :meth:`Network.served`:
             "none" for its own, which ``association`` chooses; "strongest" for that of the base
-            station with the largest mean gain there.
+            station with the largest mean gain there. Draws of the network itself are of the
+            clients' own cells.
         others: further arguments of :class:`Network`, by name.
 
     Raises:
@@ -232,7 +233,9 @@ def _check_heights(motion: Motion, path_loss: PathLoss) -> None:
             try:
                 path_loss.at_heights(station_m, client_m)
             except ValueError as error:
-                raise ValueError(f"clients move at a height of {client_m:g} m: {error}") from None
+                raise ValueError(
+                    f"clients move at a height of {client_m:g} m, the z_m of a trace: {error}"
+                ) from None
 
 
 def _placed(

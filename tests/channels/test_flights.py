@@ -147,7 +147,11 @@ def test_waypoints_keep_the_heights_of_the_layout():
     ("rows", "path_loss", "words"),
     [
         (FLIGHT[:2], UmaAv(), "it has z_m, and client 1 has no row and no height: give it a row"),
-        (("0,1,60,0,30", "0,3,60,0,400", FLIGHT[2]), UmaAv(), "move at a height of 400 m: client_"),
+        (
+            ("0,1,60,0,30", "0,3,60,0,400", FLIGHT[2]),
+            UmaAv(),
+            "at a height of 400 m, the z_m of a trace: client_",
+        ),
         (FLIGHT, LogDistance(), "LogDistance has no client_height_m"),
     ],
 )

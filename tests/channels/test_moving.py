@@ -296,6 +296,7 @@ def test_clients_of_a_trace_are_those_of_the_file(tmp_path):
         (["0,1,a,1"], "client,round,x_m,y_m", "line 2: x_m is 'a'. Give a number"),
         (["0,1,5"], "client,round,x_m,y_m", "line 2: y_m is ''. Give a number"),
         (["0,1,30,1", "0,1,40,1"], "client,round,x_m,y_m", "two rows are of one client and time"),
+        (["0,1,1,1,9"], "client,round,x_m,y_m,y_m", "two columns are called y_m. Remove one"),
         (["0,1,0,1"], "client,round,x_m,y_m", "distance_m contains 1: Umi needs metres from 10"),
     ],
 )
