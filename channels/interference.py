@@ -193,8 +193,6 @@ def external_watts(
         function: Callable[[int], ArrayLike] = interference_watts
         return function
     array = as_array("interference_watts", interference_watts)
-    if part is not None and array.ndim > 1 and not array.flags.writeable:
-        return array  # checked when the whole network was built
     if array.dtype.kind not in "iuf" or not _fits(array.shape, cells, clients, part, blocks=True):
         raise ValueError(
             f"interference_watts is {shown(interference_watts)}: give one number, [cells] or "
@@ -202,7 +200,9 @@ def external_watts(
             f"for {cells} cells and {clients} clients."
         )
     if not array.size:
-        raise ValueError("interference_watts has no block: give one at least.")
+        raise ValueError("interference_watts has no block or subcarrier: give one at least.")
+    if part is not None and array.ndim > 1 and not array.flags.writeable:
+        return array  # its values were checked when the whole network was built
     if array.shape[2:] == (1,):
         array = array[..., 0]
     if array.ndim < 2:
@@ -237,8 +237,7 @@ def watts_in(
         ValueError: a function returns something else than finite numbers >= 0 in such a shape.
     """
     if not callable(watts):
-        block = watts[index % len(watts)]
-        return np.asarray(block if block.ndim == 1 else block.sum(-1))
+        return np.asarray(watts[index % len(watts)])
     values = np.asarray(watts(index), dtype=np.float64)
     if not _fits(values.shape, cells, clients, part):
         raise ValueError(

@@ -136,10 +136,15 @@ class Network(PhysicalNetwork):
     @property
     def subcarriers(self) -> int:
         """Number of subcarriers of a band; 1 if channels and interference are flat over it."""
-        watts = self.interference_watts
-        if watts is not None and not callable(watts) and watts.ndim == 3:
-            return int(watts.shape[2])
+        if self._watts_by_part is not None:
+            return int(self._watts_by_part.shape[2])
         return 1 if self._selective is None else self._selective.subcarriers
+
+    @property
+    def _watts_by_part(self) -> FloatArray | None:
+        """Interference [blocks, cells, subcarriers] in watts, if it differs over the band."""
+        watts = self.interference_watts
+        return watts if isinstance(watts, np.ndarray) and watts.ndim == 3 else None
 
     def _disturbed(
         self, blocks: int | list[int], external_rise: FloatArray | None, spectrum: FloatArray | None
@@ -149,8 +154,8 @@ class Network(PhysicalNetwork):
         With the rise r_k and the gain s_k of subcarrier k, the rise of the band is
         R = 1 / mean_k(s_k / r_k), and the spectrum R s_k / r_k, of mean 1.
         """
-        watts = self.interference_watts
-        if watts is None or callable(watts) or watts.ndim < 3:
+        watts = self._watts_by_part
+        if watts is None:
             return external_rise, spectrum
         heard = watts[np.asarray(blocks) % len(watts)][..., self.cell_of, :]
         noise = dbm_to_watts(self.noise_dbm)[self.cell_of, None] / watts.shape[2]
@@ -269,8 +274,12 @@ class Network(PhysicalNetwork):
         watts = self.interference_watts
         if watts is None:
             return None
+        if self._watts_by_part is not None:  # at mean gains
+            blocks = [*range(len(self._watts_by_part))] if index is None else [index]
+            rise, _ = self._disturbed(blocks, None, None)
+            return None if rise is None else rise.mean(0)
         if index is None and not callable(watts):
-            values = (watts if watts.ndim == 2 else watts.sum(-1)).mean(0)
+            values = watts.mean(0)
         else:
             values = watts_in(watts, index or 0, self.cells, self.clients, self.part)
         # With as many clients as cells, values are those of cells: at home each client is alone.

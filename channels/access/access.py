@@ -64,6 +64,14 @@ class Access(ABC):
         """The seconds of :meth:`serve` alone, which may cost less."""
         return self.serve(load, draw).seconds
 
+    def sent(self, draw: ChannelDraw) -> ChannelDraw:
+        """The channels with the powers that clients give to subcarriers; ``draw`` for equal ones.
+
+        Args:
+            draw: channels, as those of :meth:`serve`.
+        """
+        return draw
+
     def soonest(self, load: Load, draw: ChannelDraw, counts: IntArray) -> BoolArray:
         """The clients of each cell with which its last update arrives soonest.
 

@@ -126,6 +126,11 @@ class FileLayout(Layout):
                     "Give it for all or none."
                 )
             positions[kind].append(metres)
+            if kind != "client" and (row.get(WATTS) or "").strip():
+                raise ValueError(
+                    f"{self.path}, line {line}: {WATTS} is that of a client, and this row is a "
+                    f"{kind}. Leave it empty."
+                )
             if kind == "client":
                 if (row.get(WATTS) or "").strip():
                     watts.append(self._number(line, row, WATTS, "watts"))

@@ -47,6 +47,10 @@ class WaterFilled(Access):
             )
         object.__setattr__(self, "coupled", self.access.coupled)
 
+    def sent(self, draw: ChannelDraw) -> ChannelDraw:
+        """See :class:`channels.Access`."""
+        return _filled(draw)
+
     def serve(self, load: Load, draw: ChannelDraw) -> Service:
         """See :class:`channels.Access`."""
         return self.access.serve(load, _filled(draw))

@@ -516,3 +516,25 @@ def test_interference_by_resource_block_that_does_not_fit_is_refused(changes, er
 def test_a_sum_over_the_air_needs_interference_that_is_flat_over_the_band():
     with pytest.raises(ValueError, match="flat over the band"):
         OverTheAir().seconds(Load(np.ones(6), 1.0), by_block().draws(STREAM, range(2)))
+
+
+def test_a_budget_takes_the_mean_sinr_of_the_resource_blocks():
+    """One loud block of four leaves a quarter less, not the noise of the sum."""
+    watts = np.zeros((1, 3, 4))
+    watts[..., 0] = 1.0
+    network = by_block(watts)
+    assert link_budget(network).noise_rise_db == pytest.approx(10 * np.log10(4 / 3))
+
+
+def test_a_sub_network_checks_the_shape_of_its_watts():
+    watts = np.full((1, 3), 1e-13)
+    watts.setflags(write=False)
+    with pytest.raises(ValueError, match="for 2 cells"):
+        Network(
+            [0, 1],
+            cpu_hz=1e9,
+            gain_db=-95.0,
+            bandwidth_hz=[9e6, 9e6],
+            part=[0, 3],
+            interference_watts=watts,
+        )

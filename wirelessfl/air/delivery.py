@@ -167,8 +167,10 @@ def delivered(
         return access.serve(load, draws)
     estimated = _lower(draws, failures.margin)
     service = access.serve(load, estimated)
-    # The probabilities are those of one upload at its power in its band.
-    chance = failures.probability(_own_snr(service, draws), draws)
+    # The probabilities are those of one upload at its power in its band, and in its subcarriers.
+    loaded = access.sent(estimated)
+    sent = draws if loaded is estimated else _lower(loaded, 1 / failures.margin)
+    chance = failures.probability(_own_snr(service, sent), draws)
     shape = (edge_rounds, len(draws.network.numbers))
     uniform = np.concatenate(
         [stream.uniforms(edge, draws.network.numbers, 1).T for edge in range(edge_rounds)]

@@ -47,6 +47,10 @@ def test_a_cell_may_be_given(layout):
         (GOOD + "client,1e2\n", "line 6: y_m is ''"),
         (GOOD + "client,nan,1\n", "line 6: x_m is 'nan'"),
         (
+            "kind,x_m,y_m,interference_watts\nbase_station,0,0,1e-13\nclient,30,40,\n",
+            "line 2: interference_watts is that of a client",
+        ),
+        (
             "kind,x_m,y_m,interference_watts\nbase_station,0,0,\nclient,30,40,loud\n",
             "line 3: interference_watts is 'loud'. Give a number of watts",
         ),

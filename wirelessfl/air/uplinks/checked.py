@@ -101,6 +101,10 @@ class CheckedAccess(Access):
         shape = np.broadcast_shapes(load.shape, draw.h.shape[:-1])
         return self._checked("serve", lambda service: _service(service, shape), load, draw)
 
+    def sent(self, draw: ChannelDraw) -> ChannelDraw:
+        """See :class:`Access`."""
+        return self.access.sent(draw)
+
     def soonest(self, load: Load, draw: ChannelDraw, counts: IntArray) -> BoolArray:
         """See :class:`Access`; the default asks for the seconds of the user's access.
 

@@ -97,7 +97,7 @@ class AsynchronousCells(OneModel):
         self._ends: dict[int, float] = {}
         limits = planner.participation.energy
         self._limits = limits if limits is not None and limits.capacity is not None else None
-        self._charged_at = 0.0
+        self._wakes_at = 0.0
         self._replanner = replace(
             planner, participation=replace(planner.participation, energy=None)
         )  # whose clients are known
@@ -187,8 +187,8 @@ class AsynchronousCells(OneModel):
         now = self.clock.now
         charged = math.inf if limits is None else limits.next_charged(charges, now)
         if charged < math.inf:
-            if charged != self._charged_at:
-                self._charged_at = charged
+            if charged != self._wakes_at:
+                self._wakes_at = charged
                 self.clock.at(charged, Later())
             return
         busy = any(self._ends[cell] > now for cell in self.sent)
@@ -242,6 +242,8 @@ class AsynchronousCells(OneModel):
         cells = [cell for cell in cells if len(plans[cell].clients)]
         if not (self.learner.trains and cells):
             server.version += 1
+            # Of their own, as a checkpoint stores the tensors of each version.
+            server.cloud = {name: value.clone() for name, value in server.cloud.items()}
             return
         issued = [(plans[cell], self._models[self.sent[cell]]) for cell in cells]
         rounds = self.learner.train(issued)

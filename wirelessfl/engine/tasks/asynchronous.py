@@ -80,10 +80,11 @@ class Asynchronous(TaskHandler):
         self._late_in_a_row += 1
         if self._late_in_a_row > max(LATE_IN_A_ROW, LATE_PER_CLIENT * self.requests.clients):
             count, cutoff = self._late_in_a_row, self.requests.cutoff
+            more = "" if cutoff is None else ", raise cutoff_seconds"
             raise TrainingError(
                 f"the clients of the last {count} requests left before their updates had arrived"
                 f"{'' if cutoff is None else ' or missed the cut-off'}, so that no aggregation "
-                "follows. Give longer stays in availability_trace, or lower local_steps."
+                f"follows. Give longer stays in availability_trace{more}, or lower local_steps."
                 if self.requests.availability is not None
                 else f"cutoff_seconds={cutoff:g}: the last {count} updates missed it, so that no "
                 "aggregation follows. Raise cutoff_seconds, or lower local_steps."

@@ -150,6 +150,26 @@ def test_a_cell_whose_clients_have_all_left_changes_nothing(config, toy, stays):
     assert run.ended.endswith("too few cells have clients that are available")
 
 
+def test_a_version_without_updates_is_stored_beside_the_one_it_equals(config, toy, stays):
+    """Cell 1 works on version 0, while the round of cell 0 makes version 1 of the same values."""
+    network = Network.from_snr([0, 1], cpu_hz=[1e9, 1e8], snr_db=20.0, cycles_per_step=1e8 / 3)
+    flags = FLAGS | {"schedule": "buffered", "buffer": 1, "edge_rounds": 1, "eval_every": 1}
+    flags |= {"availability_trace": stays((0, 0, 0.05), (1, 0, "")), "checkpoint_seconds": 0.0}
+    whole = wirelessfl.run(config("hfedavg", **flags, rounds=3), data=toy, network=network)
+    assert [row["loss"] for row in whole.rows[:2]] == [whole.rows[0]["loss"]] * 2
+    assert whole.rows[2]["loss"] != whole.rows[1]["loss"]
+    settings = config("hfedavg", **flags, rounds=3)
+
+    def stop(row):
+        if row["round"] == 1:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        wirelessfl.run(settings, data=toy, network=network, on_row=stop)
+    resumed = wirelessfl.resume(settings.run.out, data=toy, network=network)
+    assert [row["loss"] for row in resumed.rows] == [row["loss"] for row in whole.rows]
+
+
 def test_all_clients_always_available_change_nothing(config, toy, stays, bare):
     flags = {"clients_per_round": 3, "rounds": 4}
     plain = wirelessfl.run(config("fedavg", **flags), data=toy)

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import channels
+import solvers
 import wirelessfl
 from channels import DelayProfile, Load, Stream
 from wirelessfl.air.delivery import delivered
@@ -139,6 +140,16 @@ def test_packets_fail_by_the_capacity_of_the_band():
     noise = 10 ** (-174 / 10) / 1000 * 9e6
     capacity = np.log2(1 + 0.2 * gain / noise).mean(-1)
     np.testing.assert_allclose(seen[0][0], 2**capacity - 1, rtol=1e-6)
+    weak = channels.Network(
+        [0, 0], cpu_hz=1e9, transmit_power_w=1e-3, **channels.Recorded.of_gains(gain[None]).links
+    ).draw(Stream(1))
+    draws = replace(weak, h=weak.h[None], spectrum=weak.spectrum[None])
+    delivered(solvers.WaterFilled(), Load(1e6, 1e3), draws, Seen(), 1, Stream(2))
+    # Clients load their power for the lower channels on which they base their rates.
+    powers = solvers.water_filling(gain / noise * 9e6 / Seen().margin, 1e-3, 9e6).value
+    capacity = np.log2(1 + 2 * powers * gain / noise).mean(-1)
+    assert abs(powers - 5e-4).max() > 1e-4
+    np.testing.assert_allclose(seen[1][0], 2**capacity - 1, rtol=1e-5)
 
 
 def test_water_filling_shortens_rounds_of_weak_clients():
