@@ -68,6 +68,11 @@ DRAWS = 4
 """Rounds of the sample, of which the means are taken."""
 REQUESTED = ("local_steps", "edge_rounds", "clients", "masks", "snr_db", "count", "steps")
 """Arguments of ``pilot`` that say which pilots there are."""
+UNSOLVED = (
+    ("rates", "mcs", "solvers take Shannon's formula"),
+    ("power_loading", "water-filling", "uplinks give all subcarriers equal power"),
+)
+"""Settings of uplinks with values that no design has, and why."""
 MARGIN = 1.5
 """Rounds of a pilot over those of the cheapest uplink, whose rounds with other masks cost less."""
 
@@ -253,11 +258,11 @@ def design(
     objects: Given = {"model": model, "data": data, "network": network}
     settings, replaced = configured_call(design, config, objects)
     objects["network"] = replaced.network
-    if getattr(settings.uplink, "rates", None) == "mcs":
-        raise ConfigError(
-            'rates="mcs" conflicts with a design, whose solvers take Shannon\'s formula: leave '
-            "rates out."
-        )
+    for name, value, reason in UNSOLVED:
+        if getattr(settings.uplink, name, None) == value:
+            raise ConfigError(
+                f'{name}="{value}" conflicts with a design, whose {reason}: leave {name} out.'
+            )
     if target is None:
         target = settings.evaluation.target
     if max_seconds is None:

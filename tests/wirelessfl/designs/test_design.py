@@ -488,3 +488,7 @@ def test_a_design_of_channels_that_differ_over_the_band_takes_equal_shares():
     assert (best.choice.local_steps, best.choice.edge_rounds) == fastest[1:]
     with pytest.raises(ConfigError, match='uplink "aircomp" as set needs channels that are flat'):
         design(settings, target=0.5, curve=curve, uplinks=["tdma", "aircomp"], **FEW)
+    for name, value in (("power_loading", "water-filling"), ("rates", "mcs")):
+        filled = config("hfedavg", uplink="tdma", **wide, **{name: value})
+        with pytest.raises(ConfigError, match=f'{name}="{value}" conflicts with a design, whose'):
+            design(filled, target=0.5, curve=curve, **FEW)
