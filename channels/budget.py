@@ -19,10 +19,11 @@ from channels.plausible import noted
 from channels.summaries import cells_of, count_of, html_table, span, text_table
 from channels.validation import in_range, shown
 
+OVER_THE_AIR = "over the air"
 ACCESSES: Mapping[str, Access] = {
     "equal slots": EqualSlots(),
     "equal bands": EqualBands(),
-    "over the air": Simultaneous(),
+    OVER_THE_AIR: Simultaneous(),
 }
 """Accesses of a link budget, by name."""
 OFF = "off"
@@ -198,6 +199,13 @@ def _missing(quantity: str) -> str | None:
     return OFF if quantity.startswith(("interference", "noise rise")) else None
 
 
+def default_accesses(network: Network) -> Mapping[str, Access]:
+    """The accesses of a link budget, by name; over the air only if the network has such sums."""
+    if network.subcarriers == 1 and not network.watts_by_client:
+        return ACCESSES
+    return {name: access for name, access in ACCESSES.items() if name != OVER_THE_AIR}
+
+
 @noted
 @checked()
 def link_budget(
@@ -222,9 +230,11 @@ def link_budget(
         network: a network or sub-network, or a channel draw of one block.
         bits: size of each client's upload, one number or [clients], finite and > 0; None for rates
             alone. Over the air, 32 bits are an element.
-        accesses: accesses by name; None for equal slots, equal bands and over the air.
+        accesses: accesses by name; None for equal slots, equal bands and over the air, the last
+            where the band is flat and all clients of a cell hear the same interference.
     """
-    uplinks = ACCESSES if accesses is None else accesses
+    whole = network.network if isinstance(network, ChannelDraw) else network
+    uplinks = default_accesses(whole) if accesses is None else accesses
     if not isinstance(uplinks, Mapping):
         raise TypeError(
             f"accesses is {shown(accesses)}: give accesses by name, e.g. "
@@ -238,7 +248,7 @@ def link_budget(
         raise ValueError(
             f"network is {block!r}: give a draw of one block, e.g. draw.block(0), or the network."
         )
-    network = network.network if isinstance(network, ChannelDraw) else network
+    network = whole
     cells = network.cell_of
     size = None if bits is None else in_range("bits", bits, ("clients", network.clients), above=0)
     noise_rise = None

@@ -538,3 +538,8 @@ def test_a_sub_network_checks_the_shape_of_its_watts():
             part=[0, 3],
             interference_watts=watts,
         )
+
+
+def test_a_budget_has_no_sums_over_the_air_that_are_refused():
+    for watts in (RESOURCE_BLOCKS, np.full(6, 1e-13)):
+        assert {*link_budget(by_block(watts)).rate_bps} == {"equal slots", "equal bands"}

@@ -134,7 +134,11 @@ NO_ROUNDS = (
 )
 ROUNDS = Needs(lambda run, _: run.schedule.work == "rounds", NO_ROUNDS)
 """Rounds in which the server or all cells start and merge together."""
-COHORTS = Needs(lambda run, _: not run.regime.of_tasks, NO_ROUNDS)
+COHORTS = Needs(
+    lambda run, _: not run.regime.of_tasks,
+    'conflicts with schedule "{run.schedule.title}" as set, in which clients do not train one '
+    'model together: choose schedule "rounds"',
+)
 """Clients that train one model together, all those of the server or those of a cell."""
 TASKS = Needs(
     lambda run, _: run.regime.of_tasks,

@@ -87,20 +87,20 @@ def budget_of(config: Config, upload_mib: float) -> tuple[Network, LinkBudget]:
             f"a link budget has the mean gain in each of the {network.subcarriers} subcarriers; "
             "that of a channel draw sums the rates of their own gains."
         )
-    accesses = accesses_of(config.uplink)
+    accesses = accesses_of(config.uplink, network)
     return network, link_budget(network, bits=upload_mib * BITS_PER_MIB, accesses=accesses)
 
 
-def accesses_of(uplink: Uplink) -> dict[str, Access]:
-    """The accesses of every budget, and that of the uplink if it is another one, by name."""
-    from channels.budget import ACCESSES
+def accesses_of(uplink: Uplink, network: Network) -> dict[str, Access]:
+    """The accesses of a network's budget, and that of the uplink if it is another one, by name."""
+    from channels.budget import ACCESSES, default_accesses
     from solvers import OverTheAir
 
     access = uplink.sizing  # there is no round whose deadline could be met
     if isinstance(access, OverTheAir):
         access = access.times  # beamformers do not change the seconds
     as_set = {} if access in ACCESSES.values() else {f"{uplink.name} as set": access}
-    return {**ACCESSES, **as_set}
+    return {**default_accesses(network), **as_set}
 
 
 def act(arguments: argparse.Namespace) -> int:
@@ -128,7 +128,7 @@ def act(arguments: argparse.Namespace) -> int:
         say(json.dumps(finite(result), indent=2, allow_nan=False))
         return 0
     console = Terminal()
-    lines = notes(network, arguments.upload_mib)
+    lines = notes(network, budget, arguments.upload_mib)
     if arguments.per_client and network.clients > FEW:
         console = Terminal(width=max(console.width, WIDTH))
         table, same = _by_client(budget)
@@ -144,8 +144,9 @@ def act(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def notes(network: Network, upload_mib: float) -> list[str]:
+def notes(network: Network, budget: LinkBudget, upload_mib: float) -> list[str]:
     """What the table's numbers mean, and what they leave out."""
+    from channels.budget import OVER_THE_AIR
     from wirelessfl.base.wording import count_of
 
     antennas = count_of(network.antennas, "antenna")
@@ -153,8 +154,12 @@ def notes(network: Network, upload_mib: float) -> list[str]:
         f"{antennas} per edge server; upload of {upload_mib:g} MiB per client. The mean SNR is "
         "that of one antenna.",
         "Rates and seconds hold at mean channel gains, while all clients of a cell upload.",
-        "Over the air, an element counts as 32 bits at any SNR: noise makes errors, not seconds.",
     ]
+    if OVER_THE_AIR in budget.rate_bps:
+        lines.append(
+            "Over the air, an element counts as 32 bits at any SNR: noise makes errors, not "
+            "seconds."
+        )
     if network.interference is None and network.interference_watts is None:
         lines.append("Interference between cells is off.")
     return lines

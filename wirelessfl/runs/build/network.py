@@ -139,10 +139,14 @@ def _linked(
             **common,
         )
     except ValueError as error:
-        # Only the cells are passed on, so their errors cannot name the file.
-        from_file = isinstance(layout.association, Path)
-        if from_file and str(error).startswith(("association ", "association[")):
-            raise ConfigError(f"{layout.association}: {error}") from error
+        # Only the values are passed on, so their errors cannot name the file.
+        files = {
+            "association": layout.association,
+            "interference_watts": settings.interference_watts,
+        }
+        for name, file in files.items():
+            if isinstance(file, Path) and str(error).startswith((f"{name} ", f"{name}[")):
+                raise ConfigError(f"{file}: {error}") from error
         raise
 
 

@@ -166,7 +166,7 @@ def test_batteries_of_devices_by_hand(config, toy, tmp_path):
         ({"recharge": "constant"}, "needs batteries: set battery_joules"),
         ({"on_empty": "drop"}, "needs battery_joules: set it"),
         ({"battery_joules": 1.0, "sessions": 2}, "conflicts with sessions"),
-        ({"battery_joules": 1.0, "schedule": "buffered"}, "has no synchronous rounds"),
+        ({"battery_joules": 1.0, "schedule": "buffered"}, "do not train one model together"),
         ({"battery_joules": 0.0}, "battery_joules: 0.0 cannot be used: give joules > 0"),
         ({"battery_joules": "x"}, "battery_joules: 'x' cannot be used: give joules > 0"),
         ({"client_joules": "1,2,3"}, 'LOW <= HIGH as LOW,HIGH, or "devices"'),
