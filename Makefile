@@ -8,7 +8,7 @@ READY := $(VENV)/.ready
 # The tests start many interpreters, which start faster with compiled files.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo test test-all test-extras test-flower docs links setup check gate-store gate product bench gpu figures figures-check claims fuzz clean
+.PHONY: demo test test-all test-extras test-flower peers docs links setup check gate-store gate product bench gpu figures figures-check claims fuzz clean
 
 demo: $(READY)
 	$(BIN)/python -m experiments.demo
@@ -38,12 +38,21 @@ test-extras: $(READY)
 	$(MAKE) test-flower
 
 # Flower accepts only older versions of some packages: it has an environment of its own.
-test-flower:
+$(FLOWER)/.ready: pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(FLOWER)
-	sed 's/^rich==.*/rich==14.3.4/; s/^datasets==.*/datasets==4.1.1/' constraints.txt >$(FLOWER)/constraints.txt
+	sed 's/^rich==.*/rich==14.3.4/; s/^datasets==.*/datasets==4.1.1/; /^ray==/d' \
+		constraints.txt >$(FLOWER)/constraints.txt
 	$(FLOWER)/bin/python -m pip install --quiet --constraint $(FLOWER)/constraints.txt \
-		--editable '.[flower]' pytest hypothesis
+		--editable '.[peers]' pytest hypothesis
+	touch $@
+
+test-flower: $(FLOWER)/.ready
 	$(FLOWER)/bin/python -m pytest -m flower tests/wirelessfl/bridges
+
+# Whole commands beside programs of other packages.
+peers: $(FLOWER)/.ready
+	$(FLOWER)/bin/python -m pytest tests/benchmarks/test_peers.py
+	$(FLOWER)/bin/wirelessfl bench command
 
 # The site; with ONLINE=1 its types link to the pages of NumPy, PyTorch and others.
 docs: $(READY)

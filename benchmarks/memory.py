@@ -11,6 +11,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -33,9 +34,10 @@ def pss_bytes(pids: Sequence[int]) -> int:
     """Total proportional set size of some processes, from /proc."""
     total = 0
     for pid in pids:
-        for line in Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines():
-            if line.startswith("Pss:"):
-                total += 1024 * int(line.split()[1])
+        with suppress(OSError):  # it has ended
+            for line in Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines():
+                if line.startswith("Pss:"):
+                    total += 1024 * int(line.split()[1])
     return total
 
 

@@ -41,7 +41,8 @@ def bench(what: str, repeats: int, data_dir: Path | None, as_json: bool, quick: 
         from benchmarks.start import start_bench
         from benchmarks.whole_command import command_bench
 
-        brief: dict[str, Any] = {"dataset": "digits", "rounds": 2, "clients": 4, "others": 0}
+        brief: dict[str, Any] = {"dataset": "digits", "rounds": {"fcnn": 2}, "clients": 4}
+        brief["others"] = 0
         with console.status("timing whole commands") if not quiet else console:
             tables |= command_bench(min(repeats, 3), data_dir, **(brief if quick else {}))
             tables["commands that do not train"] = start_bench(1 if quick else repeats)

@@ -378,7 +378,7 @@ def test_theorems_are_those_of_the_table():
 def test_the_table_of_extras_is_that_of_the_package():
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     page = (ROOT / "docs" / "start" / "index.md").read_text(encoding="utf-8")
-    extras = project["optional-dependencies"].keys() - {"test", "extras"}  # of developers
+    extras = project["optional-dependencies"].keys() - {"test", "extras", "peers"}  # of developers
     assert {*re.findall(r"^\| `(\w+)` \|", page, re.MULTILINE)} == extras
 
 
