@@ -1,17 +1,17 @@
-"""Benchmark of bands: wall-clock time of ``allocate_bandwidth`` and of a cone program."""
+"""Benchmark of bands, constant and varying in time, against cone programs."""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable
 from statistics import median
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from channels.arrays import FloatArray
 from channels.streams import Stream
-from solvers import SolverUnavailableError, allocate_bandwidth
+from solvers import SolverUnavailableError, allocate_bands_in_time, allocate_bandwidth
 from solvers.packages import import_solver, quiet_cvxpy
 
 _BAND_HZ = 20e6
@@ -34,6 +34,16 @@ _CASES = (
     _Case(100_000, 15, ("newton",)),
     _Case(1, 1_000_000, ("newton",)),
 )
+
+
+_IN_TIME = (
+    _Case(1, 20, ("prices", "cvxpy in time")),
+    _Case(1, 40, ("prices",)),
+    _Case(1, 160, ("prices",)),
+    _Case(1, 640, ("prices",)),
+)
+_LOADED = 0.6
+"""Seconds in which clients become ready, relative to those that uploads at once would take."""
 
 
 class BandProblems(NamedTuple):
@@ -63,8 +73,25 @@ def band_bench(repeats: int = 5, most: int = 1_500_000) -> list[dict[str, object
     Returns:
         Rows with problem, backend, seconds, ratio_to_newton, gap, note.
     """
+    return _rows(_CASES, repeats, most)
+
+
+def in_time_bench(repeats: int = 5, most: int = 640) -> list[dict[str, object]]:
+    """As ``band_bench``, of ``allocate_bands_in_time`` and of cvxpy with Clarabel.
+
+    Args:
+        repeats: timed runs of each method.
+        most: largest number of clients; smaller for tests.
+
+    Returns:
+        Rows with problem, backend, seconds, ratio_to_prices, gap, note.
+    """
+    return _rows(_IN_TIME, repeats, most)
+
+
+def _rows(cases: tuple[_Case, ...], repeats: int, most: int) -> list[dict[str, object]]:
     rows: list[dict[str, object]] = []
-    for case in _CASES:
+    for case in cases:
         clients = min(case.clients, most)
         problems = max(min(case.problems, most // clients), 1)
         rows += _measure(case._replace(problems=problems, clients=clients), repeats)
@@ -89,13 +116,14 @@ def _measure(case: _Case, repeats: int) -> list[dict[str, object]]:
                 continue
             if repeat:
                 taken[name].append((time.perf_counter() - start) / case.problems)
-    newton = median(taken["newton"])
+    first = case.methods[0]
+    reference = median(taken[first])
     return [
         {
             "problem": case.name,
             "backend": name,
             "seconds": median(taken[name]) if taken[name] else None,
-            "ratio_to_newton": median(taken[name]) / newton if taken[name] else None,
+            f"ratio_to_{first}": median(taken[name]) / reference if taken[name] else None,
             "gap": gaps.get(name),
             "note": notes[name],
         }
@@ -131,7 +159,44 @@ def _cvxpy(uploads: BandProblems, best: float) -> tuple[float, float]:
     return abs(float(end.value) / best - 1), best
 
 
+def _prices(uploads: BandProblems, best: float) -> tuple[float, float]:
+    solution = allocate_bands_in_time(*_loaded(uploads), _BAND_HZ)
+    return float(solution.gap), float(solution.objective)
+
+
+def _loaded(uploads: BandProblems) -> BandProblems:
+    """The first problem, whose clients become ready while others send."""
+    bits, seconds, snr_hz = (array[0] for array in uploads)
+    at_once = allocate_bandwidth(bits, 0.0, snr_hz, _BAND_HZ).objective
+    return BandProblems(bits, _LOADED * at_once * seconds, snr_hz)
+
+
+def _cvxpy_in_time(uploads: BandProblems, best: float) -> tuple[float, float]:
+    """The relative distance of cvxpy's time to ``best``, that of ``allocate_bands_in_time``."""
+    cvxpy = import_solver("cvxpy", "prices")
+    bits, seconds, snr_hz = _loaded(uploads)
+    order = seconds.argsort()
+    bits, ready, snr_hz = bits[order] / 1e6, seconds[order], snr_hz[order] / 1e6
+    end = cvxpy.Variable()
+    lengths = [*np.diff(ready), end - ready[-1]]
+    sent: list[Any] = [0.0] * len(bits)
+    limits = [end >= ready[-1]]
+    for k, length in enumerate(lengths):
+        part = cvxpy.Variable(k + 1, nonneg=True)  # MHz x seconds of the clients that are ready
+        limits.append(cvxpy.sum(part) <= _BAND_HZ / 1e6 * length)
+        rates = -cvxpy.rel_entr(part, part + snr_hz[: k + 1] * length) / np.log(2)
+        for i in range(k + 1):
+            sent[i] += rates[i]
+    limits += [sent[i] >= bits[i] for i in range(len(bits))]
+    problem = cvxpy.Problem(cvxpy.Minimize(end), limits)
+    with quiet_cvxpy():
+        problem.solve(solver="CLARABEL")
+    return abs(float(end.value) / best - 1), best
+
+
 _METHODS: dict[str, Callable[[BandProblems, float], tuple[float, float]]] = {
     "newton": _newton,
     "cvxpy": _cvxpy,
+    "prices": _prices,
+    "cvxpy in time": _cvxpy_in_time,
 }

@@ -61,7 +61,7 @@ def bench(what: str, repeats: int, data_dir: Path | None, as_json: bool, quick: 
             tables |= simulator_bench(repeats, data_dir, **short)
             tables["planning"] = planning_bench(repeats, **({"rounds": 20} if quick else {}))
     if what in ("all", "solvers"):
-        from benchmarks.bands import band_bench
+        from benchmarks.bands import band_bench, in_time_bench
         from benchmarks.beamforming import beamforming_bench
         from benchmarks.mask_sizes import mask_size_bench
         from benchmarks.training_rounds import rounds_bench
@@ -71,6 +71,7 @@ def bench(what: str, repeats: int, data_dir: Path | None, as_json: bool, quick: 
             tables["mask sizes"] = mask_size_bench(repeats)
             tables["widths"] = width_bench(repeats)
             tables["bands"] = band_bench(repeats, **({"most": 1500} if quick else {}))
+            tables["bands in time"] = in_time_bench(repeats, **({"most": 20} if quick else {}))
             small_grid = {"local": 4, "edge": 2, "draws": 2}
             tables["training rounds"] = rounds_bench(repeats, **(small_grid if quick else {}))
             few: dict[str, Any] = {"problems": 2, "batch": 20, "starts": 100, "limit_seconds": 0.5}

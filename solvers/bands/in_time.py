@@ -108,10 +108,13 @@ def allocate_bands_in_time(
 
 def _soonest(cell: BandCells, starts: FloatArray) -> tuple[FloatArray, float, float]:
     """Bands [clients, intervals] of one problem, when they end, and a lower bound."""
-    send = np.flatnonzero(cell.bits)
+    send = np.argsort(cell.ready, kind="stable")
+    send = send[cell.bits[send] > 0]
     moments, first = np.unique(cell.ready[send], return_inverse=True)
     band = float(cell.bandwidth_hz)
-    block = Block(cell.bits[send] / band, first, cell.snr_hz[send] / band, np.diff(moments))
+    block = Block(
+        cell.bits[send] / band, first.astype(np.float64), cell.snr_hz[send] / band, np.diff(moments)
+    )
     plan, least = shortest(block)
     # Clients without bits begin intervals too, in which the bands do not change.
     into = np.searchsorted(moments, starts, side="right") - 1

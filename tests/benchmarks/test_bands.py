@@ -30,3 +30,12 @@ def test_rows(monkeypatch):
     monkeypatch.setitem(bands._METHODS, "cvxpy", without)
     row = bands.band_bench(repeats=1, most=50)[1]
     assert (row["seconds"], row["note"]) == (None, "cvxpy cannot be imported")
+
+
+def test_bands_in_time():
+    """The cone program ends at the same time."""
+    first, cone, *others = bands.in_time_bench(repeats=1, most=12)
+    assert [row["backend"] for row in (first, cone)] == ["prices", "cvxpy in time"]
+    assert cone["gap"] < 1e-5
+    assert cone["ratio_to_prices"] == pytest.approx(cone["seconds"] / first["seconds"])
+    assert all(row["gap"] < 1e-8 for row in (first, *others))
