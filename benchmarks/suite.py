@@ -38,7 +38,7 @@ def bench(what: str, repeats: int, data_dir: Path | None, as_json: bool, quick: 
         with console.status("timing local training") if not quiet else console:
             tables |= engine_bench(repeats, data_dir, **(small if quick else {}))
     if what in ("all", "command"):
-        from benchmarks.start import start_bench
+        from benchmarks.start import start_bench, sweep_bench
         from benchmarks.whole_command import command_bench
 
         brief: dict[str, Any] = {"dataset": "digits", "rounds": {"fcnn": 2}, "clients": 4}
@@ -46,6 +46,9 @@ def bench(what: str, repeats: int, data_dir: Path | None, as_json: bool, quick: 
         with console.status("timing whole commands") if not quiet else console:
             tables |= command_bench(min(repeats, 3), data_dir, **(brief if quick else {}))
             tables["commands that do not train"] = start_bench(1 if quick else repeats)
+            tables["sweeps of tiny runs"] = sweep_bench(
+                **({"repeats": 1, "runs": 2} if quick else {})
+            )
     if what in ("all", "submodels"):
         from benchmarks.submodels import submodel_bench
 

@@ -1,3 +1,5 @@
+import pytest
+
 from benchmarks import start
 
 
@@ -12,3 +14,12 @@ def test_every_command_is_timed(monkeypatch):
     assert rows[0]["command"] == "import json"
     for row in rows:
         assert row["relative to import torch"] == row["seconds"] / rows[0]["seconds"] > 0
+
+
+@pytest.mark.thorough
+def test_sweeps_with_two_processes_are_relative_to_those_with_one():
+    one, two = start.sweep_bench(repeats=1, runs=2)
+    assert (one["jobs"], two["jobs"]) == (1, 2)
+    for name, ratio in (("seconds", "seconds_relative"), ("cpu_seconds", "cpu_relative")):
+        assert one[f"{ratio}_to_one_job"] == 1
+        assert two[f"{ratio}_to_one_job"] == two[name] / one[name] > 0

@@ -69,6 +69,10 @@ def act(arguments: argparse.Namespace) -> int:
     Raises:
         SweepError: runs failed; raised after printing.
     """
+    from wirelessfl.training.workers.processes import OF_RUNS, fork_server
+
+    if arguments.jobs > 1 and arguments.ray is None:
+        fork_server.start(*OF_RUNS)  # it loads PyTorch at the same time as this process
     from wirelessfl.cli.flags import given_flags, tables_of
     from wirelessfl.cli.output import sweep_progress
     from wirelessfl.config.combinations import configurations, points
@@ -102,7 +106,7 @@ def act(arguments: argparse.Namespace) -> int:
         ", ".join(f"{k} {short(str(v))}" for k, v in entry.items() if v is not None) or "run"
         for entry in described
     ]
-    from wirelessfl.runs.sweep import Failure, SweepError, root_of, sweep  # loads PyTorch
+    from wirelessfl.runs.sweep import Failure, SweepError, root_of, sweep
 
     root = root_of(configs, root)
     runs = [(label, c.total_rounds) for label, c in zip(labels, configs, strict=True)]

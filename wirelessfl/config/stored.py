@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import fields
+from functools import cache
 from pathlib import Path
 from typing import Any, get_args, get_type_hints
 
@@ -65,13 +66,18 @@ def check_stored(tables: Mapping[str, Any], file: Path) -> None:
 
 def _check_values(table: Mapping[str, Any], file: Path) -> None:
     """Check that the settings of sections in a table are numbers if their fields are."""
-    hints = {key: hint for s in SECTIONS.values() for key, hint in get_type_hints(s).items()}
     for key, value in table.items():
-        kind = hints.get(key)
+        kind = _hints().get(key)
         kinds = set(get_args(kind) or (kind,)) - {type(None)}
         number = type(value) is int or (type(value) is float and float in kinds)
         if not _is_plain(value) or (kinds and kinds <= {int, float} and not number):
             raise ConfigError(f"{file}: {key} is {shown(value)}, which cannot be its value.")
+
+
+@cache
+def _hints() -> dict[str, Any]:
+    """Types of the settings of sections, by key."""
+    return {key: hint for s in SECTIONS.values() for key, hint in get_type_hints(s).items()}
 
 
 def _is_plain(value: Any) -> bool:

@@ -17,7 +17,7 @@ from contextlib import contextmanager, suppress
 from multiprocessing.connection import Connection, wait
 from multiprocessing.process import BaseProcess
 from pathlib import Path
-from typing import Any
+from typing import Any, Self, cast
 from urllib.parse import urlsplit
 
 import torch
@@ -29,6 +29,7 @@ from wirelessfl.runs.folder.log import Row
 from wirelessfl.runs.kept import why_failed
 from wirelessfl.training.workers.processes import (
     CHILD,
+    OF_RUNS,
     UNGUARDED_CODE,
     check_guarded,
     end_with_parent,
@@ -38,28 +39,45 @@ from wirelessfl.training.workers.processes import (
 )
 
 
-class _Child:
-    """A process that executes one run, and the pipe that receives its rows.
+class _Worker:
+    """A process that executes runs in turn, and the pipe of their settings and rows.
 
     Args:
-        config: settings of the run.
-        place: index of the run.
-        folder: its folder.
-        source: folder of the trained run if this one is priced.
-        slot: number of the process, from 0 to ``jobs`` - 1, which no other has at the same time.
+        slot: its number, from 0 to ``jobs`` - 1, which no other process has at the same time.
     """
 
-    def __init__(
-        self, config: Config, place: int, folder: Path, source: Path | None, slot: int
-    ) -> None:
-        context = fork_server.context("wirelessfl.runs.kept")
-        self.place, self.slot = place, slot
-        self.pipe, theirs = context.Pipe(duplex=False)
-        arguments = config, folder, source, theirs, dict(os.environ), slot
-        self.process: BaseProcess = context.Process(target=_make_one, args=arguments, name=CHILD)
+    def __init__(self, slot: int) -> None:
+        context = fork_server.context(*OF_RUNS)
+        self.slot, self.busy = slot, False
+        self.places: list[int] = []
+        """Indices of its runs."""
+        self.pipe, theirs = context.Pipe()
+        self.process: BaseProcess = context.Process(target=_serve, args=(theirs, slot), name=CHILD)
         with safe_path():
             self.process.start()
         theirs.close()
+
+    def begin(self, place: int, config: Config, folder: Path, source: Path | None) -> None:
+        """Execute the run with this index, see ``why_failed``."""
+        self.places.append(place)
+        self.busy = True
+        with suppress(OSError):  # the process has ended, which the end of the pipe says
+            self.pipe.send((config, folder, source, dict(os.environ)))
+
+    def reply(self) -> Row | str | None:
+        """The next row of its run, then the failure or ""; None if the process has ended."""
+        try:
+            message: Row | str = self.pipe.recv()
+        except (EOFError, OSError):
+            self.process.join()
+            return None
+        self.busy = isinstance(message, dict)
+        return message
+
+    def close(self) -> None:
+        """End the process, which is idle or has ended."""
+        self.pipe.close()
+        self.process.join()
 
     def end(self) -> None:
         """Wait until the process has written a checkpoint of its run, and ended."""
@@ -72,24 +90,25 @@ class _Child:
         self.pipe.close()
 
 
-def _make_one(
-    config: Config,
-    folder: Path,
-    source: Path | None,
-    pipe: Connection,
-    environment: dict[str, str],
-    slot: int,
-) -> None:
-    """Execute a run on one thread of a child process; send its rows, then the failure or ""."""
-    os.environ.clear()
-    os.environ.update(environment)  # the fork server may have an older one
+def _serve(pipe: Connection, slot: int) -> None:
+    """Execute runs on one thread of a child process until the parent closes the pipe."""
     for number in ENDING:  # the parent ends this process by SIGTERM
         signal.signal(number, signal.SIG_DFL if number == signal.SIGTERM else signal.SIG_IGN)
-    end_with_parent()  # the stored run can be resumed
+    end_with_parent()  # the stored runs can be resumed
     torch.set_num_threads(1)
-    if source is None:
-        use_gpu(config, slot)
-    pipe.send(why_failed(config, folder, pipe.send, source))
+    while True:
+        try:
+            config, folder, source, environment = pipe.recv()
+        except EOFError:
+            return
+        os.environ.clear()
+        os.environ.update(environment)  # the fork server may have an older one
+        if source is None:
+            use_gpu(config, slot)
+        reason = why_failed(config, folder, pipe.send, source)
+        if torch.cuda.is_initialized():  # type: ignore[no-untyped-call]
+            torch.cuda.empty_cache()  # for the runs of other processes
+        pipe.send(reason)
 
 
 def use_gpu(config: Config, number: int) -> None:
@@ -104,74 +123,102 @@ def use_gpu(config: Config, number: int) -> None:
         torch.cuda.set_device(number % gpus)
 
 
-def in_processes(
-    configs: Sequence[Config],
-    places: list[int],
-    folders: Sequence[Path],
-    jobs: int,
-    tell: Callable[[int, Row], None],
-    ended: Callable[[int], None],
-    sources: Mapping[int, Path],
-) -> list[tuple[Config, str]]:
-    """Execute the runs with indices ``places``; return the failed runs with the reasons.
+class Processes:
+    """Local processes for the runs of a sweep; each executes one run after the other.
+
+    If a run ends its process, another process takes its place.
 
     Args:
         configs: settings of all runs.
-        places: indices of the runs to execute.
         folders: folder of each run.
         jobs: number of processes.
         tell: called with the index of a run and each of its rows.
         ended: called with the index of each finished run.
-        sources: by run to price, the folder of the trained run.
 
     Raises:
         ConfigError: the processes import a script that starts the sweep.
     """
-    check_guarded("jobs=1")
-    waiting, failures = deque(places), []
-    children: dict[Any, _Child] = {}
-    try:
-        while waiting or children:
-            while waiting and len(children) < jobs:
-                place = waiting.popleft()
-                slot = min({*range(jobs)} - {child.slot for child in children.values()})
-                child = _Child(configs[place], place, folders[place], sources.get(place), slot)
-                children[child.pipe] = child
-            for pipe in wait(list(children)):
-                child = children[pipe]
-                try:
-                    message = child.pipe.recv()
-                except EOFError:
-                    child.process.join()
-                    if child.process.exitcode == UNGUARDED_CODE:
-                        raise ConfigError(unguarded("jobs=1")) from None
-                    message = f"its process ended with exit code {child.process.exitcode}"
+
+    def __init__(
+        self,
+        configs: Sequence[Config],
+        folders: Sequence[Path],
+        jobs: int,
+        tell: Callable[[int, Row], None],
+        ended: Callable[[int], None],
+    ) -> None:
+        check_guarded("jobs=1")
+        self.configs, self.folders, self.jobs = configs, folders, jobs
+        self.tell, self.ended = tell, ended
+        self.workers: dict[int, _Worker] = {}
+        """By slot."""
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        """End the processes; after an error each with a checkpoint of its run."""
+        if kind is not None:
+            _end([*self.workers.values()])
+            return
+        for worker in self.workers.values():
+            worker.close()
+
+    def execute(
+        self, places: Sequence[int], sources: Mapping[int, Path]
+    ) -> list[tuple[Config, str]]:
+        """Execute the runs with indices ``places``; return the failed runs with the reasons.
+
+        Args:
+            places: indices of the runs to execute.
+            sources: by run to price, the folder of the trained run.
+
+        Raises:
+            ConfigError: the processes import a script that starts the sweep.
+        """
+        waiting, failures = deque(places), list[tuple[Config, str]]()
+        while True:
+            for slot in range(self.jobs):
+                if waiting and not (slot in self.workers and self.workers[slot].busy):
+                    if slot not in self.workers:
+                        self.workers[slot] = _Worker(slot)
+                    place = waiting.popleft()
+                    run = self.configs[place], self.folders[place], sources.get(place)
+                    self.workers[slot].begin(place, *run)
+            busy = {worker.pipe: worker for worker in self.workers.values() if worker.busy}
+            if not busy:
+                return failures
+            for pipe in wait([*busy]):
+                worker = busy[cast(Connection, pipe)]
+                place, message = worker.places[-1], worker.reply()
+                if message is None:
+                    del self.workers[worker.slot]
+                    worker.close()
+                    code = worker.process.exitcode
+                    if code == UNGUARDED_CODE:
+                        raise ConfigError(unguarded("jobs=1"))
+                    if len(worker.places) > 1:  # perhaps an earlier run has caused it
+                        waiting.appendleft(place)
+                        continue
+                    message = f"its process ended with exit code {code}"
                 if isinstance(message, dict):
-                    tell(child.place, message)
-                    continue
-                del children[pipe]
-                child.process.join()
-                child.pipe.close()
-                if message:
-                    failures.append((configs[child.place], message))
+                    self.tell(place, message)
+                elif message:
+                    failures.append((self.configs[place], message))
                 else:
-                    ended(child.place)
-    except BaseException:
-        _end(list(children.values()))
-        raise
-    return failures
+                    self.ended(place)
 
 
-def _end(children: Sequence[_Child]) -> None:
+def _end(workers: Sequence[_Worker]) -> None:
     """End processes, each with a checkpoint of its run; at once at a second Ctrl-C."""
     try:
-        for child in children:
-            child.process.terminate()
-        for child in children:
-            child.end()
+        for worker in workers:
+            worker.process.terminate()
+        for worker in workers:
+            worker.end()
     except KeyboardInterrupt:
-        for child in children:
-            child.process.kill()
+        for worker in workers:
+            worker.process.kill()
         raise
 
 

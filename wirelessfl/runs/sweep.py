@@ -6,6 +6,7 @@ Runs are executed in sequence, in several local processes, or on a Ray cluster.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -23,7 +24,7 @@ from wirelessfl.runs.folder.identity import settings_hash
 from wirelessfl.runs.folder.log import Row
 from wirelessfl.runs.folder.run_folder import RunFolder
 from wirelessfl.runs.kept import is_finished, kept_folder, training_key, why_failed
-from wirelessfl.runs.pools import in_processes, on_ray
+from wirelessfl.runs.pools import Processes, on_ray
 from wirelessfl.runs.result import RunResult
 from wirelessfl.runs.run import resume
 from wirelessfl.training.workers.processes import launched, leave_if_child
@@ -203,13 +204,15 @@ def sweep(
         if ray is not None and not sources:
             on_cluster = on_ray(configs, some, folders, ray, tell, ended)
             return [Failure(*reason) for reason in on_cluster]
-        if jobs > 1:
-            in_children = in_processes(configs, some, folders, jobs, tell, ended, sources)
-            return [Failure(*reason) for reason in in_children]
+        if processes is not None:
+            return [Failure(*reason) for reason in processes.execute(some, sources)]
         return _in_turn(configs, some, folders, tell, ended, sources)
 
     failures: list[Failure] = []
-    with handled_by(end):
+    with handled_by(end), ExitStack() as stack:
+        processes = None
+        if jobs > 1 and places:
+            processes = stack.enter_context(Processes(configs, folders, jobs, tell, ended))
         if train_all and places:
             failures = execute(places, {})
         elif places:

@@ -1,5 +1,6 @@
 """Concurrent runs of a sweep take the GPUs of a machine in turn."""
 
+import threading
 from multiprocessing import Pipe
 
 import pytest
@@ -44,25 +45,30 @@ class Process:
 
 def test_a_run_takes_the_gpu_of_the_run_that_has_ended(tmp_path, monkeypatch):
     """Run 0 is long, the others are short: they never share its slot, thus not its GPU."""
-    started, pipes = [], {}
+    started, workers = [], {}
 
-    class Child:
-        def __init__(self, config, place, folder, source, slot):
-            self.place, self.slot, self.process = place, slot, Process()
-            self.pipe, pipes[place] = Pipe(duplex=False)
-            started.append((place, slot))
+    class Worker(pools._Worker):
+        def __init__(self, slot):
+            self.slot, self.busy, self.places = slot, False, []
+            self.process = Process()
+            self.pipe, self.theirs = Pipe()
+            assert slot not in workers, "a slot has one process for all of its runs"
+            workers[slot] = self
+
+        def begin(self, place, *run):
+            self.places.append(place)
+            self.busy = True
+            started.append((place, self.slot))
             if place > 0:
-                pipes[place].send("")
+                self.theirs.send("")
             if place == 5:  # the last one
-                pipes[0].send("")
+                workers[0].theirs.send("")
 
-    monkeypatch.setattr(pools, "_Child", Child)
+    monkeypatch.setattr(pools, "_Worker", Worker)
     ended = []
     folders = [tmp_path / str(place) for place in range(6)]
-    failures = pools.in_processes(
-        [None] * 6, [*range(6)], folders, 2, lambda place, row: None, ended.append, {}
-    )
-    assert failures == []
+    with pools.Processes([None] * 6, folders, 2, lambda place, row: None, ended.append) as some:
+        assert some.execute([*range(6)], {}) == []
     assert started == [(0, 0), (1, 1), (2, 1), (3, 1), (4, 1), (5, 1)]
     assert sorted(ended) == [*range(6)]
 
@@ -73,11 +79,14 @@ def test_a_trained_run_selects_the_gpu_of_its_slot(used, tmp_path, monkeypatch):
     monkeypatch.setattr(pools.signal, "signal", lambda number, handler: None)
     monkeypatch.setattr(torch, "set_num_threads", lambda count: None)
     monkeypatch.setattr(pools, "why_failed", lambda *run: "")
-    environment = dict(pools.os.environ)
+    here, there = Pipe()
+    process = threading.Thread(target=pools._serve, args=(there, 6))
+    process.start()
     for source in (None, tmp_path):
-        here, there = Pipe(duplex=False)
-        pools._make_one(Config.from_flags("fedavg"), tmp_path, source, there, environment, 6)
+        here.send((Config.from_flags("fedavg"), tmp_path, source, dict(pools.os.environ)))
         assert here.recv() == ""
+    here.close()
+    process.join()
     assert used == [2]
     pools._make_packed(Config.from_flags("fedavg"), "run", b"", 5)
     assert used == [2, 1]

@@ -189,7 +189,6 @@ def test_a_killed_process_is_reported_with_its_exit_code(tmp_path):
 
 OBSERVER = """
 import os
-import re
 from dataclasses import dataclass
 from wirelessfl.extend import FedAvg
 
@@ -197,19 +196,65 @@ from wirelessfl.extend import FedAvg
 class Observer(FedAvg):
     def initial(self, start):
         assert "SET_LATER" in os.environ
+        assert "SET_BY_A_RUN" not in os.environ
+        os.environ["SET_BY_A_RUN"] = "1"
+        with open("processes", "a") as file:
+            file.write(f"{os.getpid()}\\n")
         return super().initial(start)
 """
 
 
+def own_runs(folder, monkeypatch, source, path, seeds):
+    """Short runs of a class in a file of a folder, which becomes the current one."""
+    monkeypatch.chdir(folder)
+    monkeypatch.syspath_prepend(folder)
+    Path(path.partition(":")[0] + ".py").write_text(source)
+    small = {"clients": 2, "rounds": 1, "local_steps": 1, "threads": 1, "chunk": 2}
+    return [Config.from_flags(path, seed=seed, **small) for seed in seeds]
+
+
 def test_processes_get_the_environment_of_the_sweep(tmp_path, monkeypatch):
-    """The fork server may have been started before a variable was set."""
+    """The fork server may have been started before a variable was set.
+
+    A process executes several runs, and none of them sees a variable that another one has set.
+    """
     assert fork_server.start() == sys.platform.startswith("linux")
     monkeypatch.setenv("SET_LATER", "1")
-    (tmp_path / "observer.py").write_text(OBSERVER)
-    monkeypatch.syspath_prepend(tmp_path)
-    small = {"clients": 2, "rounds": 1, "local_steps": 1, "threads": 1, "chunk": 2}
-    wanted = [Config.from_flags("observer:Observer", seed=seed, **small) for seed in (1, 2)]
-    assert len(sweep(wanted, tmp_path / "runs", jobs=2)) == 2
+    runs = own_runs(tmp_path, monkeypatch, OBSERVER, "observer:Observer", range(4))
+    assert len(sweep(runs, "runs", jobs=2)) == 4
+    processes = Path("processes").read_text().split()
+    assert (len(processes), len({*processes})) == (4, 2)
+
+
+ENDING = """
+import os
+from dataclasses import dataclass
+from wirelessfl.extend import FedAvg
+
+runs = 0
+
+@dataclass(frozen=True)
+class Ending(FedAvg):
+    last: int = 1
+
+    def initial(self, start):
+        global runs
+        runs += 1
+        if runs > self.last:
+            os._exit(3)
+        return super().initial(start)
+"""
+
+
+def test_a_run_that_ends_its_process_loses_only_itself(tmp_path, monkeypatch):
+    """It fails only if it also ends a process that has executed no other run."""
+    ending = own_runs(tmp_path, monkeypatch, ENDING, "ending:Ending", range(5))
+    assert len(sweep(ending, "runs", jobs=2)) == 5
+    alone = [config.changed(last=0) for config in ending[1:3]]
+    with pytest.raises(SweepError, match="exit code 3") as caught:
+        sweep([ending[0], *alone, *ending[1:]], "others", jobs=2)
+    assert [failure.config.run.seed for failure in caught.value.failures] == [1, 2]
+    assert all(is_finished(config, Path("others")) for config in ending)
 
 
 @pytest.mark.parametrize("jobs", [1, 2])

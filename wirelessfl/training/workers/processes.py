@@ -65,6 +65,8 @@ PRELOADED = tuple(
     f"wirelessfl.training.{name}" for name in ("workers.worker", "stacked", "module_executors")
 )
 """Modules that workers of a run import."""
+OF_RUNS = ("wirelessfl.runs.kept", "wirelessfl.runs.build.trained_parts")
+"""Modules that processes of a sweep import besides."""
 CHILD = "wirelessfl child"
 """Name of child processes."""
 UNGUARDED_CODE = 77

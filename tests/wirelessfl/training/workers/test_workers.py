@@ -328,7 +328,7 @@ def test_models_defined_in_an_interactive_session_get_no_workers(monkeypatch):
 @pytest.mark.thorough
 def test_modules_that_the_fork_server_imports_exist():
     """The server ignores others, so that workers would import them one by one."""
-    assert all(find_spec(name) for name in processes.PRELOADED)
+    assert all(find_spec(name) for name in (*processes.PRELOADED, *processes.OF_RUNS))
 
 
 @pytest.mark.thorough
