@@ -1,36 +1,89 @@
-"""Benchmarks of what commands take besides training: their start, and sweeps of tiny runs."""
+"""Benchmarks of the start of commands, relative to loading PyTorch, and of sweeps of tiny runs."""
 
 from __future__ import annotations
 
+import os
 import statistics
 import subprocess
 import sys
 import tempfile
-from functools import partial
+import time
+from pathlib import Path
 
-from benchmarks.timing import Rows, interleaved
+from benchmarks.timing import Rows
+from wirelessfl.data.files import find_place
 
 TORCH = "import torch"
 COMMANDS = ("--help", "list", "run hist --cels 3", "plan hist", "plan hist --dataset fashion-mnist")
+DATASETS = ("digits", "fashion-mnist")
+FIRST_ROW = "round 0/"
+"""Beginning of the line of a run's first row."""
+ENDED = ", first row"
+"""End of the name of a run that is killed at its first row."""
 
 
-def start_bench(repeats: int = 5) -> Rows:
-    """Seconds of whole commands, from the start of Python to its end.
+def start_bench(repeats: int = 5, data_dir: Path | None = None) -> Rows:
+    """Seconds of whole commands, and of runs to their first row, from the start of Python.
+
+    Their CPU time is that of all threads. Bytecode is stored, as by an installation.
 
     Args:
         repeats: timed runs of each command, interleaved; medians are reported.
+        data_dir: folder of the data sets; runs of those that it lacks are left out.
     """
-    python = {TORCH: ["-c", TORCH]}
-    python |= {f"wirelessfl {words}": ["-m", "wirelessfl", *words.split()] for words in COMMANDS}
-    calls = {
-        name: partial(subprocess.run, [sys.executable, *words], capture_output=True)
-        for name, words in python.items()
+    commands = {TORCH: ["-c", TORCH]}
+    commands |= {f"wirelessfl {words}": ["-m", "wirelessfl", *words.split()] for words in COMMANDS}
+    folder = [] if data_dir is None else ["--data-dir", str(data_dir)]
+    for dataset in DATASETS:
+        if dataset == "digits" or find_place(dataset, data_dir).folder.is_dir():
+            run = f"run hist --dataset {dataset}"
+            commands[f"wirelessfl {run}{ENDED}"] = ["-m", "wirelessfl", *run.split(), *folder]
+    times: dict[str, list[tuple[float, float]]] = {name: [] for name in commands}
+    with tempfile.TemporaryDirectory() as outs:
+        for number in range(repeats + 1):  # the first ones store bytecode, and are not counted
+            for name, words in commands.items():
+                out = ["--out", f"{outs}/{number} {name}"] if name.endswith(ENDED) else []
+                seconds = _seconds([*words, *out])
+                times[name] += [seconds] if number else []
+    medians = {
+        name: [statistics.median(run[kind] for run in runs) for kind in (0, 1)]
+        for name, runs in times.items()
     }
-    times = {name: statistics.median(runs) for name, runs in interleaved(calls, repeats).items()}
     return [
-        {"command": name, "seconds": seconds, "relative to import torch": seconds / times[TORCH]}
-        for name, seconds in times.items()
+        {
+            "command": name,
+            "seconds": seconds,
+            "relative to import torch": seconds / medians[TORCH][0],
+            "CPU seconds": cpu,
+            "CPU relative to import torch": cpu / medians[TORCH][1],
+        }
+        for name, (seconds, cpu) in medians.items()
     ]
+
+
+def _seconds(words: list[str]) -> tuple[float, float]:
+    """Wall-clock and CPU seconds of a command, which is killed at the first row of its run."""
+    environment = {k: v for k, v in os.environ.items() if k != "PYTHONDONTWRITEBYTECODE"}
+    begun, cpu = time.perf_counter(), _cpu_of_children()
+    process = subprocess.Popen(
+        [sys.executable, *words],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        env=environment,
+    )
+    with process:
+        assert process.stdout is not None
+        for line in process.stdout:
+            if line.startswith(FIRST_ROW):
+                process.kill()
+                break
+    return time.perf_counter() - begun, _cpu_of_children() - cpu
+
+
+def _cpu_of_children() -> float:
+    used = os.times()
+    return used.children_user + used.children_system
 
 
 MEASURE = """

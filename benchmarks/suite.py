@@ -45,7 +45,7 @@ def bench(what: str, repeats: int, data_dir: Path | None, as_json: bool, quick: 
         brief["others"] = 0
         with console.status("timing whole commands") if not quiet else console:
             tables |= command_bench(min(repeats, 3), data_dir, **(brief if quick else {}))
-            tables["commands that do not train"] = start_bench(1 if quick else repeats)
+            tables["start of commands"] = start_bench(1 if quick else repeats, data_dir)
             tables["sweeps of tiny runs"] = sweep_bench(
                 **({"repeats": 1, "runs": 2} if quick else {})
             )

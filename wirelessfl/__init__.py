@@ -77,6 +77,8 @@ from __future__ import annotations
 import random
 import sys
 from importlib import import_module
+from importlib.util import find_spec
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from wirelessfl.base import (
@@ -201,11 +203,12 @@ def check_packages() -> None:
     Raises:
         ImportError: another package is found first; the message says where.
     """
-    for name, mark in (("channels", "ChannelDraw"), ("solvers", "optimize_mask_sizes")):
-        package = import_module(name)
-        if not hasattr(package, mark):
+    for name, mark in (("channels", "path_loss"), ("solvers", "mask_sizes")):
+        spec = find_spec(name)  # imports nothing
+        folders = getattr(spec, "submodule_search_locations", None) or ()
+        if not any(Path(folder, mark).is_dir() for folder in folders):
             raise ImportError(
-                f"package {name!r} at {getattr(package, '__file__', None)} does not belong to "
+                f"package {name!r} at {getattr(spec, 'origin', None)} does not belong to "
                 "wirelessfl. Uninstall it, or install wirelessfl into a separate environment."
             )
 

@@ -4,16 +4,18 @@ from benchmarks import start
 
 
 def test_every_command_is_timed(monkeypatch):
-    """A row for each command, relative to the first, here a fast import."""
+    """A row for each command, relative to the first, here a fast import; runs end at a row."""
     assert start.TORCH == "import torch"
     monkeypatch.setattr(start, "TORCH", "import json")
     monkeypatch.setattr(start, "COMMANDS", ("--help",))
+    monkeypatch.setattr(start, "DATASETS", ("digits",))
     rows = start.start_bench(repeats=1)
-    assert [row["command"] for row in rows][1:] == ["wirelessfl --help"]
-    assert rows[0]["relative to import torch"] == 1
-    assert rows[0]["command"] == "import json"
+    run = "wirelessfl run hist --dataset digits, first row"
+    assert [row["command"] for row in rows] == ["import json", "wirelessfl --help", run]
+    assert rows[0]["relative to import torch"] == rows[0]["CPU relative to import torch"] == 1
     for row in rows:
         assert row["relative to import torch"] == row["seconds"] / rows[0]["seconds"] > 0
+    assert rows[2]["CPU seconds"] > rows[1]["CPU seconds"]  # it loads PyTorch
 
 
 @pytest.mark.thorough

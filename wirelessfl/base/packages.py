@@ -2,11 +2,26 @@
 
 from __future__ import annotations
 
+import gc
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from importlib import import_module, metadata
 from importlib.util import find_spec
 from types import ModuleType
 from typing import Any
+
+
+@contextmanager
+def no_garbage() -> Iterator[None]:
+    """Imports leave no garbage; looking for it takes a tenth of their time."""
+    collects = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if collects:
+            gc.enable()
 
 
 class _Deferred(ModuleType):
@@ -20,7 +35,9 @@ class _Deferred(ModuleType):
         if spec.submodule_search_locations is not None:
             self.__path__ = spec.submodule_search_locations
         try:
-            spec.loader.exec_module(self)
+            with no_garbage():
+                spec.loader.exec_module(self)
+                gc.freeze()  # later searches for garbage leave out its many objects
         except BaseException:
             sys.modules.pop(self.__name__, None)
             raise

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 from rich.table import Table
 
 from wirelessfl.base.errors import ConfigError
-from wirelessfl.base.rows import finite
 from wirelessfl.base.terminal import Terminal, say
 from wirelessfl.cli.parser import Parser
 
@@ -105,6 +104,7 @@ def accesses_of(uplink: Uplink, network: Network) -> dict[str, Access]:
 
 def act(arguments: argparse.Namespace) -> int:
     """Print the link budget as a table or as JSON."""
+    from wirelessfl.base.rows import finite
     from wirelessfl.base.wording import count_of
     from wirelessfl.cli.flags import given_flags, merged, tables_of
     from wirelessfl.runs.pricing.radio import TABLES

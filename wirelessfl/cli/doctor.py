@@ -15,7 +15,6 @@ from typing import Any
 
 from wirelessfl.base.terminal import say
 from wirelessfl.cli.parser import Parser
-from wirelessfl.training.workers.processes import cores
 
 HELP = "print versions, devices, data sets, licences, and a five-second speed check"
 NEEDED = ("numpy", "scipy", "torch", "pydantic", "scikit-learn", "matplotlib")
@@ -95,6 +94,8 @@ def _versions() -> dict[str, str]:
 
 def _machine() -> dict[str, Any]:
     import torch
+
+    from wirelessfl.training.workers.processes import cores
 
     memory = None
     if hasattr(os, "sysconf") and "SC_PHYS_PAGES" in os.sysconf_names:

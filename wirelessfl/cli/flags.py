@@ -150,16 +150,21 @@ def _widest(first: Flag, second: Flag) -> Flag:
 
 def add_flags(
     parser: argparse.ArgumentParser,
-    others: Iterable[Flag],
+    chosen: Iterable[Flag],
+    words: Sequence[str],
     *,
     lists: bool,
     types: Mapping[str, Callable[[str], Any]],
 ) -> None:
-    """Add a flag for every setting; the configuration refuses those without effect.
+    """Add the flags of a command line; the configuration refuses those without effect.
+
+    All choices have flags only if the words name one that sections and ``chosen`` lack, or if there
+    are no words: listing them takes a tenth of a second.
 
     Args:
         parser: receives the flags.
-        others: flags of the user's own classes, which the package does not list.
+        chosen: flags of the chosen classes, which may be the user's own.
+        words: the command line.
         lists: whether flags accept several values: ``2,4,6``, or ``1e9,2e9;2e9,4e9`` if each value
             is a list.
         types: types of some flags, by name.
@@ -169,12 +174,16 @@ def add_flags(
         option = "--" + kind.replace("_", "-")
         parser.add_argument(option, metavar="NAME", help=argparse.SUPPRESS, type=as_type)
     parser.add_argument("--task", action="append", help=argparse.SUPPRESS)
-    flags = {flag.name: flag for flag in (*others, *all_flags())}
+    flags = {flag.name: flag for flag in (*chosen, *section_flags())}
+    options = {*parser._option_string_actions, *(flag.option for flag in flags.values())}
+    named = {word.partition("=")[0] for word in words if word.startswith("--")}
+    if whole := not words or not named <= options:
+        flags |= {flag.name: flag for flag in all_flags()}
     for flag in flags.values():
         _add(parser, flag, lists, types.get(flag.name))
-    for old, new in RENAMED.items():
-        (named,) = (action for action in parser._actions if action.dest == new)
-        convert: Any = named.type or str
+    for old, new in RENAMED.items() if whole else ():
+        (today,) = (action for action in parser._actions if action.dest == new)
+        convert: Any = today.type or str
         parser.add_argument(
             "--" + old.replace("_", "-"), dest=new, action=_Renamed, type=convert,
             help=argparse.SUPPRESS,

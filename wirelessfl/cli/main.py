@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import errno
-import gc
 import os
 import sys
 import warnings
@@ -18,7 +17,8 @@ import wirelessfl
 from wirelessfl import check_packages
 from wirelessfl.base import import_paths
 from wirelessfl.base.errors import ConfigError, DataError, TrainingError, disk_full, out_of_memory
-from wirelessfl.base.packages import defer
+from wirelessfl.base.packages import defer, no_garbage
+from wirelessfl.base.ranks import launched
 from wirelessfl.base.signals import Terminated
 from wirelessfl.base.terminal import OutputError, Stream, say, standard_streams
 from wirelessfl.cli.parser import Parser
@@ -59,12 +59,10 @@ def _main(words: list[str]) -> int:
     defer("torch")
     try:
         check_packages()
-        from wirelessfl.training.workers.processes import launched
-
         leads = launched()[0] == 0  # all processes under torchrun raise the same errors
         # Otherwise a file there could stand for a package that is not installed.
         import_paths.search_current_folder(at_once="--trust" in words)
-        with _no_garbage():
+        with no_garbage():
             parsed = parser_of(words).parse_args(words)
         with _notes_shown():
             status: int = parsed.act(parsed)
@@ -121,18 +119,6 @@ def _notes_shown() -> Iterator[None]:
 
         warnings.showwarning = shown
         yield
-
-
-@contextmanager
-def _no_garbage() -> Iterator[None]:
-    """Imports leave no garbage; looking for it takes a tenth of their time."""
-    collects = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if collects:
-            gc.enable()
 
 
 def parser_of(words: Sequence[str], *, whole: bool = False) -> Parser:

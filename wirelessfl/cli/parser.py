@@ -137,7 +137,7 @@ class Parser(argparse.ArgumentParser):
         tables, named = chosen_tables(scout, self.words)
         if algorithm is not None:
             tables = {"algorithm": {"name": algorithm}, **tables}
-        add_flags(self, user_flags(tables, named), lists=lists, types=types or {})
+        add_flags(self, user_flags(tables, named), self.words, lists=lists, types=types or {})
         self.add_argument("-h", "--help", nargs="?", const="", action=Help, tables=tables, **page)
 
     def add_runs(self) -> None:

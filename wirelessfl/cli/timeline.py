@@ -8,9 +8,9 @@ from pathlib import Path
 
 from wirelessfl.base.errors import ConfigError
 from wirelessfl.base.import_paths import expanded
+from wirelessfl.base.ranks import launched
 from wirelessfl.base.terminal import say
 from wirelessfl.cli.parser import Parser, check_figure
-from wirelessfl.training.workers.processes import launched
 
 HELP = "draw each client's work: wirelessfl timeline hist --rounds 1 [--flag value ...]"
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gzip
 import hashlib
 import os
 import re
@@ -234,8 +233,10 @@ def _verified_content(path: Path, file: Published, title: str, advice: str) -> b
     # Check the first bytes, not the name: servers and browsers decompress without renaming.
     if not file.is_archive and content.startswith(b"\x1f\x8b"):
         try:
-            content = gzip.decompress(content)
-        except (EOFError, OSError, zlib.error) as error:
+            # The last bytes are the decompressed size. A buffer of this size is not copied.
+            size = min(int.from_bytes(content[-4:], "little"), 8 * len(content))
+            content = zlib.decompress(content, zlib.MAX_WBITS | 16, size)
+        except zlib.error as error:
             raise DataError(
                 f"{title}: truncated or damaged gzip data ({error}), expected content with "
                 f"{hash_name} {expected}. {advice}"

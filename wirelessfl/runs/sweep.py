@@ -15,6 +15,7 @@ from channels.notes import Notes
 from wirelessfl.base.errors import ConfigError, TrainingError
 from wirelessfl.base.files import check_writable
 from wirelessfl.base.import_paths import expanded
+from wirelessfl.base.ranks import launched
 from wirelessfl.base.signals import end, handled_by
 from wirelessfl.base.wording import shown, suggesting
 from wirelessfl.config import Config
@@ -27,7 +28,7 @@ from wirelessfl.runs.kept import is_finished, kept_folder, training_key, why_fai
 from wirelessfl.runs.pools import Processes, on_ray
 from wirelessfl.runs.result import RunResult
 from wirelessfl.runs.run import resume
-from wirelessfl.training.workers.processes import launched, leave_if_child
+from wirelessfl.training.workers.processes import leave_if_child
 
 ROOT = Path("runs/sweep")
 LISTED = 3  # runs named per reason of a failure

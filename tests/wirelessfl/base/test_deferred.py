@@ -49,6 +49,14 @@ def test_commands_that_do_not_need_torch_do_not_load_it(words, loaded):
     assert loaded[words] is False
 
 
+def test_the_list_of_commands_loads_no_large_package():
+    code = "import sys; from wirelessfl.cli import main; main(['--help'])"
+    code = f"try:\n {code}\nexcept SystemExit:\n print(*sys.modules, file=sys.stderr)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert "wirelessfl" in done.stderr.split()
+    assert not {"channels", "numpy", "pydantic", "solvers"} & {*done.stderr.split()}
+
+
 CODE = """
 import sys
 from wirelessfl.base.packages import defer, is_loaded, load

@@ -11,9 +11,9 @@ from rich.table import Table
 
 import wirelessfl
 from wirelessfl.base.errors import ConfigError
+from wirelessfl.base.ranks import launched
 from wirelessfl.base.terminal import Terminal, escaped, say, standard_streams
 from wirelessfl.cli import main
-from wirelessfl.training.workers.processes import launched
 
 HOSTILE = "\x1b]0;title\x07\x1b[31mred\x9b2J\r"
 SHOWN = r"\x1b]0;title\x07\x1b[31mred\x9b2J\x0d"

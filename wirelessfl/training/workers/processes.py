@@ -1,4 +1,4 @@
-"""Processes of a run: cores, ranks, memory, and the server that children are forked from.
+"""Processes of a run: cores, memory, and the server that children are forked from.
 
 On Linux children are forked from a server process that has done their imports. It can be started
 early, e.g. while data are loading. Without it children are spawned, and each of them imports
@@ -12,7 +12,7 @@ import multiprocessing
 import os
 import sys
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
@@ -27,20 +27,6 @@ def cores() -> int:
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1
-
-
-def launched(environment: Mapping[str, str] | None = None) -> tuple[int, int]:
-    """Rank of this process and number of processes started by ``torchrun``; (0, 1) without it."""
-    environment = os.environ if environment is None else environment
-    rank, count = environment.get("RANK"), environment.get("WORLD_SIZE")
-    if not (rank and count):
-        return 0, 1
-    if not (rank.isdecimal() and count.isdecimal() and int(rank) < int(count)):
-        raise ConfigError(
-            f"RANK is {rank!r} and WORLD_SIZE {count!r}: torchrun sets them to whole numbers "
-            "0 <= RANK < WORLD_SIZE. Unset both, or start with torchrun."
-        )
-    return int(rank), int(count)
 
 
 def from_standard_input() -> bool:

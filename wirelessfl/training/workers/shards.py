@@ -16,7 +16,7 @@ from typing import Any, TypeVar, cast
 import torch
 
 from wirelessfl.base.errors import ConfigError, DataError, TrainingError
-from wirelessfl.training.workers.processes import launched
+from wirelessfl.base.ranks import launched
 
 T = TypeVar("T")
 
