@@ -10,7 +10,8 @@ import tempfile
 import time
 from pathlib import Path
 
-from benchmarks.timing import Rows
+import wirelessfl
+from benchmarks.timing import Rows, interleaved
 from wirelessfl.data.files import find_place
 
 TORCH = "import torch"
@@ -137,3 +138,66 @@ def sweep_bench(repeats: int = 5, runs: int = 64) -> Rows:
         }
         for jobs, (wall, cpu) in medians.items()
     ]
+
+
+def shared_data_bench(
+    repeats: int = 5,
+    data_dir: Path | None = None,
+    *,
+    dataset: str = "fashion-mnist",
+    runs: int = 8,
+) -> Rows:
+    """Seconds of short runs in one process: each by a call of ``run``, and all by one of ``sweep``.
+
+    Runs of ``hist`` differ in their seed, and train for one local step in each of two edge rounds.
+
+    Args:
+        repeats: timed calls of each kind, interleaved; medians are reported.
+        data_dir: folder of the data sets.
+        dataset: name of the data set.
+        runs: number of runs.
+
+    Returns:
+        The table; empty if the data set is not available.
+    """
+    if dataset != "digits" and not find_place(dataset, data_dir).folder.is_dir():
+        print(f"skipping sweeps: data set {dataset} is not available", file=sys.stderr)
+        return []
+    configs = [
+        wirelessfl.Config.from_flags(
+            "hist",
+            dataset=dataset,
+            data_dir=data_dir,
+            rounds=1,
+            edge_rounds=2,
+            local_steps=1,
+            seed=seed,
+        )
+        for seed in range(runs)
+    ]
+
+    def one_by_one() -> None:
+        with tempfile.TemporaryDirectory() as out:
+            for number, config in enumerate(configs):
+                wirelessfl.run(config.with_run({"out": Path(out, str(number))}), on_note=_ignore)
+
+    def together() -> None:
+        with tempfile.TemporaryDirectory() as out:
+            wirelessfl.sweep(configs, out, on_note=_ignore)
+
+    times = interleaved({"run": one_by_one, "sweep": together}, repeats)
+    medians = {name: statistics.median(seen) for name, seen in times.items()}
+    return [
+        {
+            "runs by": name,
+            "data set": dataset,
+            "runs": runs,
+            "seconds": seconds,
+            "relative to run": seconds / medians["run"],
+        }
+        for name, seconds in medians.items()
+    ]
+
+
+def _ignore(note: str) -> None:
+    pass

@@ -38,7 +38,7 @@ def bench(what: str, repeats: int, data_dir: Path | None, as_json: bool, quick: 
         with console.status("timing local training") if not quiet else console:
             tables |= engine_bench(repeats, data_dir, **(small if quick else {}))
     if what in ("all", "command"):
-        from benchmarks.start import start_bench, sweep_bench
+        from benchmarks.start import shared_data_bench, start_bench, sweep_bench
         from benchmarks.whole_command import command_bench
 
         brief: dict[str, Any] = {"dataset": "digits", "rounds": {"fcnn": 2}, "clients": 4}
@@ -49,6 +49,9 @@ def bench(what: str, repeats: int, data_dir: Path | None, as_json: bool, quick: 
             tables["sweeps of tiny runs"] = sweep_bench(
                 **({"repeats": 1, "runs": 2} if quick else {})
             )
+            few_runs: dict[str, Any] = {"dataset": "digits", "runs": 2}
+            if rows := shared_data_bench(repeats, data_dir, **(few_runs if quick else {})):
+                tables["sweeps that read their data once"] = rows
     if what in ("all", "submodels"):
         from benchmarks.submodels import submodel_bench
 

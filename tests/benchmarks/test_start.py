@@ -25,3 +25,13 @@ def test_sweeps_with_two_processes_are_relative_to_those_with_one():
     for name, ratio in (("seconds", "seconds_relative"), ("cpu_seconds", "cpu_relative")):
         assert one[f"{ratio}_to_one_job"] == 1
         assert two[f"{ratio}_to_one_job"] == two[name] / one[name] > 0
+
+
+def test_a_sweep_is_relative_to_its_runs():
+    run, sweep = start.shared_data_bench(repeats=1, dataset="digits", runs=2)
+    assert (run["runs by"], sweep["runs by"]) == ("run", "sweep")
+    assert sweep["relative to run"] == sweep["seconds"] / run["seconds"] > 0
+
+
+def test_without_its_data_there_is_no_table():
+    assert start.shared_data_bench(1, dataset="digits-of-others") == []

@@ -25,6 +25,7 @@ import torch
 from wirelessfl.base.errors import ConfigError
 from wirelessfl.base.signals import ENDING
 from wirelessfl.config import Config
+from wirelessfl.runs.build.samples import data_kept
 from wirelessfl.runs.folder.log import Row
 from wirelessfl.runs.kept import why_failed
 from wirelessfl.training.workers.processes import (
@@ -96,19 +97,20 @@ def _serve(pipe: Connection, slot: int) -> None:
         signal.signal(number, signal.SIG_DFL if number == signal.SIGTERM else signal.SIG_IGN)
     end_with_parent()  # the stored runs can be resumed
     torch.set_num_threads(1)
-    while True:
-        try:
-            config, folder, source, environment = pipe.recv()
-        except EOFError:
-            return
-        os.environ.clear()
-        os.environ.update(environment)  # the fork server may have an older one
-        if source is None:
-            use_gpu(config, slot)
-        reason = why_failed(config, folder, pipe.send, source)
-        if torch.cuda.is_initialized():  # type: ignore[no-untyped-call]
-            torch.cuda.empty_cache()  # for the runs of other processes
-        pipe.send(reason)
+    with data_kept:
+        while True:
+            try:
+                config, folder, source, environment = pipe.recv()
+            except EOFError:
+                return
+            os.environ.clear()
+            os.environ.update(environment)  # the fork server may have an older one
+            if source is None:
+                use_gpu(config, slot)
+            reason = why_failed(config, folder, pipe.send, source)
+            if torch.cuda.is_initialized():  # type: ignore[no-untyped-call]
+                torch.cuda.empty_cache()  # for the runs of other processes
+            pipe.send(reason)
 
 
 def use_gpu(config: Config, number: int) -> None:

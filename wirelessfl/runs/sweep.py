@@ -21,6 +21,7 @@ from wirelessfl.base.wording import shown, suggesting
 from wirelessfl.config import Config
 from wirelessfl.config.choices import CHOSEN
 from wirelessfl.config.sections import SECTIONS, WITHOUT_RESULTS
+from wirelessfl.runs.build.samples import data_kept
 from wirelessfl.runs.folder.identity import settings_hash
 from wirelessfl.runs.folder.log import Row
 from wirelessfl.runs.folder.run_folder import RunFolder
@@ -210,7 +211,7 @@ def sweep(
         return _in_turn(configs, some, folders, tell, ended, sources)
 
     failures: list[Failure] = []
-    with handled_by(end), ExitStack() as stack:
+    with handled_by(end), data_kept, ExitStack() as stack:
         processes = None
         if jobs > 1 and places:
             processes = stack.enter_context(Processes(configs, folders, jobs, tell, ended))

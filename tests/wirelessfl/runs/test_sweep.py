@@ -15,6 +15,7 @@ from tests.launching import holder, wait_until
 from wirelessfl.base.errors import ConfigError
 from wirelessfl.cli import main
 from wirelessfl.config import Config
+from wirelessfl.data.choice import DatasetChoice
 from wirelessfl.runs.folder.identity import settings_hash
 from wirelessfl.runs.folder.run_folder import RunFolder
 from wirelessfl.runs.kept import is_finished, kept_folder, kept_run, priced_from
@@ -41,6 +42,35 @@ def test_the_hash_depends_on_settings_but_not_on_paths(tmp_path):
     assert base != settings_hash(Config.from_flags("hist", seed=2))
     assert base != settings_hash(Config.from_flags("hfedavg"))
     assert base == settings_hash(Config(algorithm="hist"))
+
+
+def test_runs_of_a_sweep_read_a_built_in_data_set_once(tmp_path, monkeypatch):
+    """They equal single runs; data sets that alternate, and the user's, are read for each run."""
+    read, load = [], DatasetChoice.load
+
+    def counted(choice, data_dir):
+        read.append(choice.name)
+        return load(choice, data_dir)
+
+    monkeypatch.setattr(DatasetChoice, "load", counted)
+    settings = configs(rounds=1, dataset="digits")
+    results = sweep(settings, tmp_path / "sweep")
+    assert read == ["digits"]
+    for config, result in zip(settings, results, strict=True):
+        alone = wirelessfl.run(config.with_run({"out": tmp_path / str(config.run.seed)}))
+        assert bare([alone]) == bare([result])
+        assert alone.params.keys() == result.params.keys()
+        assert all(alone.params[name].equal(value) for name, value in result.params.items())
+    assert read == ["digits"] * 4
+    own = tmp_path / "own.py"
+    own.write_text("from wirelessfl.data import load_dataset\ndef data(data_dir):\n")
+    own.write_text(own.read_text() + "    return load_dataset('digits', data_dir)\n")
+    read.clear()
+    mine = configs(rounds=1, dataset=f"{own}:data", seeds=(1, 2))
+    unit = configs(rounds=1, dataset="digits", pixels="unit", seeds=(4, 5))
+    plain = configs(rounds=1, dataset="digits", seeds=(6,))
+    sweep([*mine, *unit, *plain, *unit[:1]], tmp_path / "others")
+    assert read == [f"{own}:data", f"{own}:data", "digits", "digits"]
 
 
 def test_equal_tables_give_one_stored_run(tmp_path):

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import os
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -12,14 +14,16 @@ import torch
 
 from channels import Network
 from channels.arrays import IntArray
+from channels.concurrency import SharedContext
 from channels.streams import Stream
 from wirelessfl.base.errors import ConfigError
 from wirelessfl.base.guard import described
 from wirelessfl.config.choices import Choices
 from wirelessfl.config.sections import DataSection
-from wirelessfl.data import Dataset
+from wirelessfl.data import BUILT_IN, Dataset
 from wirelessfl.data.choice import DatasetChoice
 from wirelessfl.data.client_samples import ClientSamples, RemainingSamples, hold_out
+from wirelessfl.data.files import ENVIRONMENT
 from wirelessfl.data.label_groups import LabelGroups, split_groups
 from wirelessfl.data.labels import class_remedy, is_one_class
 from wirelessfl.data.partition import check_below
@@ -42,6 +46,36 @@ class Dealt(NamedTuple):
     held_out: IntArray | None
 
 
+class KeptData(SharedContext):
+    """Context in which the built-in data set that was read last is kept for the next runs."""
+
+    def __init__(self) -> None:
+        super().__init__(self._keep)
+        self._last: tuple[Any, Dataset | None] = (None, None)
+
+    @contextmanager
+    def _keep(self) -> Iterator[None]:
+        try:
+            yield
+        finally:
+            self._last = None, None
+
+    def read(self, choice: DatasetChoice, data_dir: Path | None) -> Dataset:
+        """The data set, read from its files unless it was read last."""
+        if not self._inside or choice.name not in BUILT_IN:  # those of users may change
+            return choice.load(data_dir)
+        place = choice, data_dir, os.environ.get(ENVIRONMENT)
+        last, data = self._last
+        if data is None or last != place:
+            data, self._last = None, (None, None)  # two would need the memory of both
+            data = choice.load(data_dir)
+            self._last = place, data
+        return data
+
+
+data_kept = KeptData()
+
+
 @dataclass(frozen=True)
 class Loaded:
     """Cache of data sets and splits: tasks with equal settings share the same objects."""
@@ -58,7 +92,7 @@ class Loaded:
         """
         key = (choice, data_dir)
         if key not in self.data:
-            self.data[key] = choice.load(data_dir)
+            self.data[key] = data_kept.read(choice, data_dir)
         return self.data[key]
 
     def split(
