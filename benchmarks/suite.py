@@ -70,7 +70,7 @@ def bench(what: str, repeats: int, data_dir: Path | None, as_json: bool, quick: 
         from benchmarks.bands import band_bench, in_time_bench
         from benchmarks.beamforming import beamforming_bench
         from benchmarks.mask_sizes import mask_size_bench
-        from benchmarks.training_rounds import rounds_bench
+        from benchmarks.training_rounds import cells_bench, rounds_bench
         from benchmarks.widths import width_bench
 
         with console.status("timing the solvers") if not quiet else console:
@@ -80,6 +80,7 @@ def bench(what: str, repeats: int, data_dir: Path | None, as_json: bool, quick: 
             tables["bands in time"] = in_time_bench(repeats, **({"most": 20} if quick else {}))
             small_grid = {"local": 4, "edge": 2, "draws": 2}
             tables["training rounds"] = rounds_bench(repeats, **(small_grid if quick else {}))
+            tables["many cells"] = cells_bench(repeats, (9,) if quick else (16, 32))
             few: dict[str, Any] = {"problems": 2, "batch": 20, "starts": 100, "limit_seconds": 0.5}
             tables |= beamforming_bench(repeats, **(few if quick else {}))
     if quick:

@@ -1,7 +1,8 @@
-"""Benchmark of ``optimize_rounds``: a whole grid in one solve, and point by point."""
+"""Benchmarks of ``optimize_rounds``: a whole grid against point by point, and many cells."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
 from statistics import median
 from typing import Any
@@ -13,10 +14,11 @@ from channels import ChannelDraw, Load, section_vi_c
 from channels.arrays import IntArray
 from channels.streams import Stream
 from solvers import TrainingProblem, optimize_rounds
+from solvers.training_rounds import grid_search
 
-_CELLS, _CLIENTS, _NEURONS = 4, 60, 300
-_BACKHAUL = np.array([0.1, 0.2, 0.3, 0.4])
-"""Seconds of each cell that follow the edge rounds."""
+_CELLS, _NEURONS = 4, 300
+_BACKHAUL = 0.1, 0.4
+"""Seconds of the first and the last cell that follow the edge rounds."""
 _GOALS: dict[str, dict[str, Any]] = {
     "seconds": {},
     "joules by a deadline": {"weights": (0.0, 1.0)},
@@ -69,10 +71,59 @@ def rounds_bench(repeats: int = 5, local: int = 60, edge: int = 20, draws: int =
     ]
 
 
-def _network(draws: int) -> tuple[Load, ChannelDraw]:
+def cells_bench(
+    repeats: int = 5, cells: tuple[int, ...] = (16, 32), draws: int = 1, highs: int = 16
+) -> Rows:
+    """Measure the median seconds of many cells, by branch and bound and by HiGHS.
+
+    Seconds and joules count; 10 x 5 points.
+
+    Args:
+        repeats: timed runs of each case, interleaved.
+        cells: numbers of cells, of 15 clients each.
+        draws: channel draws.
+        highs: most cells with a run of HiGHS.
+
+    Returns:
+        Rows with cells, seconds, ratio_highs and gap.
+    """
+    steps, edges = np.arange(1, 11), np.arange(1, 6)
+    calls: dict[str, Callable[[], Any]] = {}
+    gaps = []
+    for number in cells:
+        network = _network(draws, number)
+        solve = partial(_solve, network, steps, edges, _GOALS["seconds and joules"])
+        gaps.append(solve().gap)
+        calls[str(number)] = solve
+        if number <= highs:
+            calls[f"{number} by HiGHS"] = partial(_by_highs, solve)
+    taken = {name: median(times) for name, times in interleaved(calls, repeats).items()}
+    return [
+        {
+            "cells": number,
+            "seconds": taken[str(number)],
+            "ratio_highs": taken[f"{number} by HiGHS"] / taken[str(number)]
+            if number <= highs
+            else None,
+            "gap": gap,
+        }
+        for number, gap in zip(cells, gaps, strict=True)
+    ]
+
+
+def _by_highs(solve: Callable[[], Any]) -> Any:
+    """Solve with integer programs, whatever the number of cells."""
+    most, grid_search.MANY = grid_search.MANY, 10**9
+    try:
+        return solve()
+    finally:
+        grid_search.MANY = most
+
+
+def _network(draws: int, cells: int = _CELLS) -> tuple[Load, ChannelDraw]:
     """The load of a neuron and a local step, and the channels, equal in all runs."""
     stream = Stream(0, ("bench", "training rounds"))
-    network = section_vi_c(cells=_CELLS, clients=_CLIENTS, stream=stream)
+    network = section_vi_c(cells=cells, clients=15 * cells, stream=stream)
     blocks = [network.draw(stream.child("channel", i)).h for i in range(draws)]
     # Seconds of computation and uploads alike.
     neuron = Load(30 * network.cycles_per_step / _NEURONS, elements=795)
@@ -84,5 +135,6 @@ def _solve(
 ) -> Any:
     h, e = np.meshgrid(steps, edges, indexing="ij")
     rounds = 3000 / (h * e) + 20 + 1.5 * h + 2 * e
-    problem = TrainingProblem.of_load(*network, _NEURONS, extra_seconds=_BACKHAUL)
+    backhaul = np.linspace(*_BACKHAUL, network[1].network.cells)
+    problem = TrainingProblem.of_load(*network, _NEURONS, extra_seconds=backhaul)
     return optimize_rounds(problem, rounds, local_steps=steps, edge_rounds=edges, **goal)

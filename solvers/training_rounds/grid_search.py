@@ -23,6 +23,7 @@ from channels.arrays import BoolArray, FloatArray
 from solvers.joint.weighted import rounded
 from solvers.training_rounds.grid_problem import GridProblem, proportion
 from solvers.training_rounds.sizes_program import Cut, SizesAnswer, SizesCase, solve_program
+from solvers.training_rounds.sizes_tree import SizesTree
 from solvers.training_rounds.spend import Phases, spend
 from solvers.training_rounds.units import Model, Units
 
@@ -32,6 +33,8 @@ _ROUGH = 1e-3
 """That of points that cannot be best, but for rounding of sizes."""
 _MAX_TURNS = 40
 _HALVINGS = 60
+MANY = 8
+"""Cells up to which HiGHS solves every integer program, as often as it takes."""
 _FEW = 4_000
 """Phases of cells of all sizes, points and draws up to which costs are enumerated."""
 _BLOCK = 2_000
@@ -101,6 +104,8 @@ class GridSearch:
         self.stage = np.zeros(shape, dtype=np.int64)
         """0: bounded, 1: solved in fractions, 2: solved."""
         self.steps: dict[int, FloatArray] = {}
+        self.branched: set[int] = set()
+        """Keys of points of which a tree of sizes has been searched."""
         self.messages: list[str] = []
         sizes = problem.quota / problem.shape[1]
         self.near_steps = np.full(problem.shape[1], sizes)
@@ -258,7 +263,13 @@ class GridSearch:
             h, self.fixed, problem.low[m], self.high[m, h, e], problem.quota, self.lost[e],
             self.growth[e], self.latest[m, h, e], problem.weights,
         )  # fmt: skip
-        answer = self._program(case, whole)
+        if whole and key not in self.branched and self._branches(case):
+            self.branched.add(key)
+            answer: SizesAnswer | str = SizesTree(
+                self.units, case, self.near_steps, self.near_ends
+            ).search(GAP / 6)
+        else:
+            answer = self._program(case, whole)
         if isinstance(answer, str):
             self.messages.append(answer)
             self._learn(key, 0.0, np.inf, 2)
@@ -272,6 +283,9 @@ class GridSearch:
         cost = self._tried(case, answer.steps, answer.ends, not whole)
         self.turns[self.key == key] += 1
         done = cost - lower <= gap / 3 * cost or self.turns[point] >= _MAX_TURNS
+        if not answer.ended and len(case.low) > MANY:
+            self.messages.append("an integer program of HiGHS reached its time limit")
+            done = True
         done |= not whole and lower - before <= gap / 30 * lower
         steps = answer.steps
         if not whole:
@@ -339,6 +353,11 @@ class GridSearch:
         if not isinstance(answer, str):
             self.near_steps, self.near_ends = answer.steps, answer.ends
         return answer
+
+    def _branches(self, case: SizesCase) -> bool:
+        """Whether the tree of sizes may replace the integer program."""
+        free = bool(np.isinf(case.latest).all()) and min(case.weights) > 0
+        return free and len(case.low) > MANY and self.exact and not self.units.full_power
 
     def _everywhere(self, cut: Cut) -> FloatArray:
         """What a cut says about U at all points, [largest, local steps, edge rounds]."""

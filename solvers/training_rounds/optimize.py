@@ -144,7 +144,9 @@ def optimize_rounds(
         bound leaves out part of the offsets, and the status may be FEASIBLE: no move of units
         between two cells improves the sizes. With w_E = 0, plans have the least energy for their
         ends. Infeasible problems have no value, and the message names the constraint and the
-        shortfall.
+        shortfall. Whole sizes of up to 8 cells, or without joules, or with a limit of time, are
+        those of integer programs (HiGHS); of more cells those of a branch and bound, and the
+        message says where a program stopped at its time limit.
 
     The convexity in sizes, bands, powers, clocks and ends together follows from that in bands and
     times (Mo and Xu, arXiv:2003.00199) by perspectives; sizes by outer approximation (Duran and

@@ -86,12 +86,14 @@ class SizesAnswer(NamedTuple):
         ends: [draws].
         bound: on the mean cost of a draw.
         cut: None for whole sizes.
+        ended: whether the program was solved, not stopped.
     """
 
     steps: FloatArray
     ends: FloatArray
     bound: float
     cut: Cut | None
+    ended: bool = True
 
 
 def solve_program(
@@ -211,7 +213,7 @@ class _Program:
         if answer.x is None:
             return f"HiGHS ended without a solution ({answer.message})"
         rounded = self._answer(answer.x, float(answer.mip_dual_bound) * self.cost, None)
-        return rounded._replace(steps=np.round(rounded.steps))
+        return rounded._replace(steps=np.round(rounded.steps), ended=answer.status == 0)
 
     def fractions(self) -> SizesAnswer | str:
         """Fractions of steps, with multipliers."""
