@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import statistics
 import time
 import tracemalloc
@@ -16,7 +17,7 @@ import torch
 from benchmarks.executors import PLAIN
 from benchmarks.timing import AT_SGEMM, Rows, interleaved, sgemm_rate, with_threads
 from benchmarks.workloads import load_samples, plain_loop
-from channels import section_vi_c
+from channels import Access, EqualBands, EqualSlots, SharedBand, section_vi_c
 from channels.streams import Stream
 from wirelessfl.air.delays import Delays, ShiftedExponential, Wireless, client_speeds
 from wirelessfl.air.plan import WholeModel
@@ -53,6 +54,8 @@ from wirelessfl.training.workers.workers_executor import WorkersExecutor
 REQUESTS, BUFFER, STEPS, BATCH, SAMPLES = 96, 3, 27, 32, 300
 FLOP = 2 * (2 * 199_200 + 42_000) * BATCH * STEPS
 """FLOP per update of the MLP: forward, gradients of weights and of hidden activations."""
+BANDS = (96, 1000, 5000)
+"""Numbers of uploads that share a band."""
 ONE_DRAW, SHARED = "one draw per request", "TDMA, shared band"
 
 
@@ -75,6 +78,7 @@ def simulator_bench(
     events = [_events(repeats, *size, updates) for size in sizes]
     return {
         "simulator without training, one core": events,
+        "uploads over a shared band, one core": _bands(repeats, max(updates // 50, 1)),
         f"updates of the MNIST MLP, {REQUESTS} requests": _training(repeats, data_dir, merges),
     }
 
@@ -136,6 +140,54 @@ def _events(repeats: int, delays: str, tasks: int, clients: int, updates: int) -
         "startup_ms": 1e3 * ready,
         "state_mib": held,
     }
+
+
+def _bands(repeats: int, updates: int) -> Rows:
+    """Uploads per second; each starts when another ends, so that their number is constant.
+
+    ``ratio`` is the speed relative to a band that computes the rates of all uploads whenever one
+    starts or ends, as bands do that are not shared in time.
+    """
+    snr = 10 * np.random.default_rng(0).exponential(size=8192)
+
+    def player(access: Access, uploads: int, time_shared: bool) -> Callable[[], None]:
+        band = SharedBand(lambda clients: access.rates(snr[clients], 1e7), time_shared=time_shared)
+        numbers = itertools.count()
+
+        def start(now: float) -> None:
+            number = next(numbers)
+            band.start(now, number, 32.0 * 199_210, number % len(snr))
+
+        def play() -> None:
+            for _ in range(updates):
+                done = band.next_done()
+                assert done is not None, "an upload must be in progress"
+                band.finish(*done)
+                start(done[0])
+
+        for _ in range(uploads):
+            start(0.0)
+        return play
+
+    rows: Rows = []
+    for uploads in BANDS:
+        calls = {
+            "equal slots": player(EqualSlots(), uploads, time_shared=True),
+            "equal slots, all rates": player(EqualSlots(), uploads, time_shared=False),
+            "equal bands": player(EqualBands(), uploads, time_shared=False),
+        }
+        times = interleaved(calls, repeats)
+        medians = {name: statistics.median(seen) for name, seen in times.items()}
+        rows += [
+            {
+                "band": name,
+                "uploads": uploads,
+                "uploads_per_second": updates / seconds,
+                "ratio": medians["equal slots, all rates"] / seconds,
+            }
+            for name, seconds in medians.items()
+        ]
+    return rows
 
 
 def _untrained(clients: int) -> TaskLearner:

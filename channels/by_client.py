@@ -60,14 +60,19 @@ class ByCell:
     def _sizes(self) -> IntArray:
         return np.diff(self.ends, prepend=0)
 
+    @cached_property
+    def _equal(self) -> Values:
+        """The values of all clients of one cell; takes no memory for each."""
+        return np.broadcast_to(self.values, int(self.ends[-1]))
+
     def at(self, clients: IntArray) -> Values:
         """Values of the given clients, [clients]."""
-        return np.asarray(self.values[np.searchsorted(self.ends, clients, side="right")])
+        return np.asarray(self.values[self.ends.searchsorted(clients, side="right")])
 
     def whole(self) -> Values:
         """Values of all clients, [clients], read-only."""
         if len(self.values) == 1:
-            return np.broadcast_to(self.values, int(self.ends[-1]))
+            return self._equal
         values = np.repeat(self.values, self._sizes)
         values.setflags(write=False)
         return values

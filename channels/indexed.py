@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import lru_cache
 
 import numpy as np
 
@@ -10,6 +11,8 @@ from channels.arrays import FloatArray
 from channels.streams import Stream
 
 BLOCK = 1024
+BLOCKS = 64
+"""Maximum number of blocks that are kept: work in progress has indices of several."""
 
 
 class Draws:
@@ -21,14 +24,14 @@ class Draws:
 
     def __init__(self, draw: Callable[[int], FloatArray]) -> None:
         self._draw = draw
-        self._block, self._values = -1, list[float]()
+        self._kept = lru_cache(BLOCKS)(draw)
+        self._block, self._values = -1, np.empty(0)
 
     def __getitem__(self, index: int) -> float:
         block, offset = divmod(index, BLOCK)
         if block != self._block:
-            self._values = self._draw(block).tolist()
-            self._block = block
-        return self._values[offset]
+            self._block, self._values = block, self._kept(block)
+        return self._values.item(offset)
 
     def first(self, count: int) -> FloatArray:
         """The numbers with indices 0 to ``count`` - 1."""

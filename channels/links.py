@@ -16,7 +16,7 @@ from channels.arguments import checked
 from channels.arrays import BoolArray, FloatArray
 from channels.modulation import RateLaw, band_efficiency, check_law, efficiency_at
 from channels.network import ChannelDraw, Network
-from channels.validation import LEAST, MOST, common_shape
+from channels.validation import LEAST, MOST, check_amounts, common_shape
 
 Scheme = Literal["tdma", "ofdma"]
 SUBCARRIER_HZ = 15e3
@@ -59,14 +59,20 @@ def rate_bps(
     check_law(law)
     arguments = {"bandwidth_hz": bandwidth_hz, "snr": snr, "gain": gain}
     for name, values in arguments.items():
-        array = np.asarray(values, dtype=np.float64)
-        bad = ~((array >= 0) & (array <= MOST))
-        if bad.any():
-            raise ValueError(f"{name} contains {array[bad].flat[0]}: give finite numbers >= 0.")
-    shapes = {name: np.shape(values) for name, values in arguments.items()}
-    common_shape(shapes, shapes.values(), "shapes that broadcast")
-    received = np.multiply(snr, gain, dtype=np.float64)
-    return np.asarray(np.multiply(bandwidth_hz, efficiency_at(received, law)))
+        check_amounts(name, values)
+    try:
+        received = np.multiply(snr, gain, dtype=np.float64)
+        return np.asarray(np.multiply(bandwidth_hz, efficiency_at(received, law)))
+    except ValueError:
+        shapes = {name: np.shape(values) for name, values in arguments.items()}
+        common_shape(shapes, shapes.values(), "shapes that broadcast")
+        raise
+
+
+def rate_at(bandwidth_hz: float, snr: FloatArray, law: RateLaw) -> FloatArray:
+    """As :func:`rate_bps`, of received SNRs [clients], which alone are checked."""
+    check_amounts("snr", snr)
+    return np.asarray(bandwidth_hz * efficiency_at(snr, law))
 
 
 @checked()

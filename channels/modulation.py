@@ -28,6 +28,7 @@ standard has none. They are 2.8 to 6.1 dB above the SNRs at which Shannon's capa
 """
 BLOCK_ERROR = 0.1
 """Fraction of the blocks that are lost and sent again."""
+_LN_2 = np.log(2)
 
 
 @checked()
@@ -66,7 +67,7 @@ def check_law(law: str) -> None:
 def efficiency_at(snr: FloatArray, law: RateLaw) -> FloatArray:
     """As :func:`spectral_efficiency`, without checks."""
     if law == "shannon":
-        return np.asarray(np.log1p(snr) / np.log(2))
+        return np.asarray(np.log1p(snr) / _LN_2)
     thresholds = 10 ** (THRESHOLD_DB / 10)
     entry = np.searchsorted(thresholds, snr, side="right")
     with np.errstate(divide="ignore", over="ignore"):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any, Self
 
 import numpy as np
@@ -201,8 +202,13 @@ class PhysicalNetwork(ClientsByCell):
         """``snr_db`` of some clients, [rows]; takes no memory for the others."""
         values = vars(self)
         power = values["transmit_power_w"].at(rows) / DEFAULT_POWER_W
-        more_noise = (self.noise_dbm - self._noise_dbm)[values["cell_of"].at(rows)]
+        more_noise = self._more_noise_db[values["cell_of"].at(rows)]
         return np.asarray(values["_snr_db"].at(rows) + 10 * np.log10(power) - more_noise)
+
+    @cached_property
+    def _more_noise_db(self) -> FloatArray:
+        """Noise power above that of ``_snr_db``, [cells]."""
+        return self.noise_dbm - self._noise_dbm
 
     @property
     def gain_db(self) -> FloatArray:

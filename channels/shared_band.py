@@ -6,7 +6,7 @@ that upload at the moment; they change whenever another upload starts or ends (p
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -17,6 +17,8 @@ from channels.validation import whole_number
 
 # A remainder below this fraction of an upload is a rounding error.
 _ROUNDING = 1e-12
+# Above this rate, in bit/s, seconds of an upload do not overflow.
+_SLOW = 1e-60
 
 
 class EndedUpload(NamedTuple):
@@ -39,7 +41,7 @@ class EndedUpload(NamedTuple):
 
 
 class SharedBand:
-    """Active uploads and their remaining bits; each change costs O(uploads) operations.
+    """Active uploads and their remaining bits; each change takes a few operations on arrays.
 
     Between changes every upload proceeds at a constant rate. A change first advances all uploads to
     its time at the old rates, then computes new rates. A completed upload must be removed with
@@ -59,6 +61,9 @@ class SharedBand:
         rates: function of the uploading clients, [uploads] in order of their starts. It returns
             the rate and the duty cycle of each upload while exactly these are active, finite and
             >= 0. Its result may change only when an upload starts or ends.
+        time_shared: whether each of n uploads has 1/n of the rate that it has alone, and the duty
+            cycle 1/n, see :attr:`Access.time_shared`. ``rates`` is then called once per upload,
+            for it alone.
 
     Example, for the channels of a block with one cell::
 
@@ -66,17 +71,20 @@ class SharedBand:
         band = SharedBand(lambda clients: EqualBands().rates(snr[clients], bandwidth_hz=9e6))
     """
 
-    def __init__(self, rates: Callable[[IntArray], Rates]) -> None:
-        self._rates = rates
+    def __init__(self, rates: Callable[[IntArray], Rates], *, time_shared: bool = False) -> None:
+        self._rates, self._time_shared = rates, time_shared
         self._now = -np.inf
         self._keys: list[int] = []
-        self._clients = np.empty(0, dtype=np.int64)
-        # Of each upload: total bits, remaining bits, and seconds of transmission until _now.
-        self._uploads = np.empty((3, 0))
+        self._active: set[int] = set()  # the keys
+        # Of each upload, in columns of which the last are free: its client; total bits, remaining
+        # bits and seconds of transmission until _now, and rate alone, if the band is time-shared.
+        self._clients = np.empty(16, dtype=np.int64)
+        self._uploads = np.empty((4, 16))
         self._bps = np.empty(0)  # since _now
-        self._duty = np.empty(0)  # since _now
+        self._duty: FloatArray | float = 0.0  # since _now; one number if it is equal for all
         self._pace = np.empty(0)  # seconds per bit, since _now
         self._done_at = np.empty(0)
+        self._next: tuple[float, int] | None = None  # end and index of the upload that ends first
 
     def start(self, now_seconds: float, key: int, bits: float, client: int | None = None) -> None:
         """Start an upload.
@@ -94,22 +102,26 @@ class SharedBand:
         """
         key = whole_number("key", key)
         client = key if client is None else whole_number("client", client)
-        if key in self._keys:
+        if key in self._active:
             raise ValueError(
                 f"key is {key}, which is in use by an active upload: choose another key."
             )
         if not 0 <= bits < np.inf:
             raise ValueError(f"bits is {bits}: give a finite number >= 0.")
-        uploads = np.append(self._uploads_at(now_seconds), [[bits], [bits], [0.0]], axis=1)
-        self._set(now_seconds, [*self._keys, key], np.append(self._clients, client), uploads)
+        alone = self._alone(client) if self._time_shared else 0.0
+        self._advance(now_seconds)
+        count = len(self._keys)
+        if count == len(self._clients):
+            self._clients = np.append(self._clients, self._clients)
+            self._uploads = np.append(self._uploads, self._uploads, axis=1)
+        self._keys.append(key)
+        self._active.add(key)
+        self._clients[count], self._uploads[:, count] = client, (bits, bits, 0.0, alone)
+        self._share()
 
     def next_done(self) -> tuple[float, int] | None:
         """Time and key of the upload that ends first at the current rates, or None."""
-        if not self._keys:
-            return None
-        first = int(self._done_at.argmin())
-        seconds = float(self._done_at[first])
-        return None if seconds == np.inf else (seconds, self._keys[first])
+        return None if self._next is None else (self._next[0], self._keys[self._next[1]])
 
     def finish(self, now_seconds: float, key: int) -> EndedUpload:
         """Remove a completed upload at the time that :meth:`next_done` returned.
@@ -143,13 +155,14 @@ class SharedBand:
 
     def snapshot(self) -> dict[str, Any]:
         """The state as a dictionary for JSON; None stands for no change yet."""
+        count = len(self._keys)
         return {
             "seconds": self._now if np.isfinite(self._now) else None,
             "keys": list(self._keys),
-            "clients": self._clients.tolist(),
-            "uploads": self._uploads.tolist(),
+            "clients": self._clients[:count].tolist(),
+            "uploads": self._uploads[:3, :count].tolist(),
             "bps": self._bps.tolist(),
-            "duty": self._duty.tolist(),
+            "duty": np.broadcast_to(self._duty, count).tolist(),
         }
 
     def restore(self, snapshot: Mapping[str, Any]) -> None:
@@ -157,21 +170,31 @@ class SharedBand:
         seconds = snapshot["seconds"]
         self._now = -np.inf if seconds is None else float(seconds)
         self._keys = [int(key) for key in snapshot["keys"]]
-        self._clients = np.array(snapshot["clients"], dtype=np.int64)
-        self._uploads = np.array(snapshot["uploads"], dtype=np.float64)
+        self._active = set(self._keys)
+        count = len(self._keys)
+        self._clients = np.empty(max(16, count), dtype=np.int64)
+        self._uploads = np.zeros((4, len(self._clients)))
+        self._clients[:count], self._uploads[:3, :count] = snapshot["clients"], snapshot["uploads"]
+        if self._time_shared:
+            self._uploads[3, :count] = [*map(self._alone, self._clients[:count].tolist())]
         self._bps = np.array(snapshot["bps"], dtype=np.float64)
         self._duty = np.array(snapshot["duty"], dtype=np.float64)
         self._set_ends()
 
     def _take(self, now: float, index: int) -> EndedUpload:
         """Remove the upload at ``index``."""
-        uploads = self._uploads_at(now)
-        _, left, sent_for = uploads[:, index].tolist()
-        keys = self._keys[:index] + self._keys[index + 1 :]
-        self._set(now, keys, np.delete(self._clients, index), np.delete(uploads, index, axis=1))
+        self._advance(now)
+        count, clients, uploads = len(self._keys), self._clients, self._uploads
+        _, left, sent_for, _ = uploads[:, index].tolist()
+        self._active.remove(self._keys.pop(index))
+        clients[index : count - 1] = clients[index + 1 : count]
+        uploads[:, index : count - 1] = uploads[:, index + 1 : count]
+        self._share()
         return EndedUpload(left, sent_for)
 
     def _index_of(self, key: int) -> int:
+        if self._next is not None and self._keys[self._next[1]] == key:
+            return self._next[1]
         try:
             return self._keys.index(key)
         except ValueError:
@@ -179,9 +202,9 @@ class SharedBand:
                 f"key is {key}, which is not the key of an active upload: choose an active upload."
             ) from None
 
-    def _uploads_at(self, now: float) -> FloatArray:
-        """State of the uploads at ``now``, between the last change and the next end."""
-        if not (np.isfinite(now) and now >= self._now):
+    def _advance(self, now: float) -> None:
+        """Advance all uploads to ``now``, between the last change and the next end."""
+        if not (-np.inf < now < np.inf and now >= self._now):
             raise ValueError(
                 f"now_seconds is {now} after {self._now}: give a finite time, not before the last "
                 "change."
@@ -192,32 +215,63 @@ class SharedBand:
                 f"now_seconds is {now}, but upload {ended[1]} completed at {ended[0]}: finish it "
                 "at that time first."
             )
-        bits, left, sent_for = self._uploads
+        passed, self._now = now - self._now, float(now)
+        count = len(self._keys)
+        if not count:
+            return
+        left, sent_for = self._uploads[1, :count], self._uploads[2, :count]
         # Several uploads may end at the same instant, including those with almost no bits.
         complete = self._done_at <= now
-        if self._keys and now > self._now:
-            passed = now - self._now
-            left, sent_for = left - passed / self._pace, sent_for + passed * self._duty
+        if passed > 0:
+            left -= passed / self._pace
+            sent_for += passed * self._duty
             # An upload that is due now is complete, even if a rounding error remains.
-            complete |= left <= _ROUNDING * bits
-        return np.stack([bits, np.where(complete, 0.0, left), sent_for])
+            complete |= left <= _ROUNDING * self._uploads[0, :count]
+        left[complete] = 0.0
 
-    def _set(self, now: float, keys: Sequence[int], clients: IntArray, uploads: FloatArray) -> None:
-        rates = self._rates(clients) if keys else Rates(uploads[0], uploads[0])
+    def _share(self) -> None:
+        """Set rates and ends of the uploads from now on."""
+        count = len(self._keys)
+        if self._time_shared:
+            self._bps, self._duty = self._uploads[3, :count] / max(1, count), 1 / max(1, count)
+        elif count:
+            rates = self._checked(self._clients[:count])
+            self._bps, self._duty = rates.bps, rates.duty
+        else:
+            self._bps = self._duty = np.empty(0)
+        self._set_ends()
+
+    def _alone(self, client: int) -> float:
+        """The rate of ``client`` while nobody else uploads."""
+        return float(self._checked(np.array([client])).bps[0])
+
+    def _checked(self, clients: IntArray) -> Rates:
+        rates = self._rates(clients)
         for name, array in (("bps", rates.bps), ("duty", rates.duty)):
-            if np.shape(array) != clients.shape or not (np.isfinite(array) & (array >= 0)).all():
+            if np.shape(array) != clients.shape or not (
+                array[array.argmin()] >= 0 and array[array.argmax()] < np.inf
+            ):
                 raise ValueError(
                     f"rates returned {name} {array} for clients {clients}: it must return a finite "
                     "number >= 0 for each."
                 )
-        self._now, self._keys, self._clients = float(now), list(keys), clients
-        self._uploads, self._bps, self._duty = uploads, rates.bps, rates.duty
-        self._set_ends()
+        return rates
 
     def _set_ends(self) -> None:
         """Compute when each upload ends at the current rates."""
-        left = self._uploads[1]
-        with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
-            self._pace = 1 / self._bps
-            seconds = np.where(left > 0, left * self._pace, 0.0)
-        self._done_at = self._now + seconds  # 0 bits take 0 s even at rate 0
+        self._next, count = None, len(self._keys)
+        if not count:
+            return
+        left, bps = self._uploads[1, :count], self._bps
+        if bps[bps.argmin()] > _SLOW:
+            self._pace = 1 / bps
+            seconds = left * self._pace
+        else:
+            with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+                self._pace = 1 / bps
+                seconds = np.where(left > 0, left * self._pace, 0.0)  # 0 bits take 0 s at rate 0
+        self._done_at = self._now + seconds
+        first = int(self._done_at.argmin())
+        end = float(self._done_at[first])
+        if end < np.inf:
+            self._next = end, first

@@ -174,6 +174,17 @@ def common_shape(
         raise ValueError(f"the shapes do not fit: {shapes}. Give {layout}.") from None
 
 
+def check_amounts(name: str, values: ArrayLike) -> None:
+    """Raise unless ``values`` are finite and >= 0, and no product of a few of them overflows."""
+    array = np.asarray(values, dtype=np.float64)
+    if not array.size or (
+        array.item(array.argmin()) >= 0 and array.item(array.argmax()) <= MOST  # False for NaN
+    ):
+        return
+    bad = array[~((array >= 0) & (array <= MOST))]
+    raise ValueError(f"{name} contains {bad.flat[0]}: give finite numbers >= 0.")
+
+
 def checked_rows(name: str, rows: ArrayLike) -> IntArray:
     """``rows`` as an array of integers >= 0, [rows]."""
     array = as_array(name, rows)

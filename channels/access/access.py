@@ -42,6 +42,9 @@ class Access(ABC):
     """Whether it needs channels that are flat over the band."""
     costly: ClassVar[bool] = False
     """Whether :meth:`serve` costs much more time than :meth:`seconds`."""
+    time_shared: ClassVar[bool] = False
+    """Whether each of n clients that upload at once has 1/n of the time: in :meth:`rates`, 1/n of
+    the rate that it has alone, and the duty cycle 1/n."""
 
     @abstractmethod
     def serve(self, load: Load, draw: ChannelDraw) -> Service:

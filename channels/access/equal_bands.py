@@ -9,7 +9,7 @@ import numpy as np
 from channels.access.access import Access, sent, times
 from channels.arguments import checked
 from channels.arrays import FloatArray
-from channels.links import ofdma_seconds_per_bit, rate_bps
+from channels.links import ofdma_seconds_per_bit, rate_at
 from channels.loads import Decision, Load, Rates, Service
 from channels.modulation import RateLaw, check_law
 from channels.network import ChannelDraw
@@ -52,4 +52,4 @@ class EqualBands(Access):
     def rates(self, snr: FloatArray, bandwidth_hz: float) -> Rates:
         """See :class:`Access`: the band is divided equally among the uploading clients."""
         count = max(1, len(snr))
-        return Rates(rate_bps(bandwidth_hz / count, count * snr, 1.0, self.law), np.ones(len(snr)))
+        return Rates(rate_at(bandwidth_hz / count, count * snr, self.law), np.ones(len(snr)))

@@ -9,7 +9,7 @@ import numpy as np
 from channels.access.access import Access, sent, times
 from channels.arguments import checked
 from channels.arrays import FloatArray
-from channels.links import airtime_seconds_per_bit, rate_bps, tdma_seconds_per_bit
+from channels.links import airtime_seconds_per_bit, rate_at, tdma_seconds_per_bit
 from channels.loads import Load, Rates, Service
 from channels.modulation import RateLaw, check_law
 from channels.network import ChannelDraw
@@ -28,6 +28,8 @@ class EqualSlots(Access):
     Args:
         law: how rates follow from SNRs, see :func:`channels.spectral_efficiency`.
     """
+
+    time_shared = True
 
     law: RateLaw = "shannon"
 
@@ -49,5 +51,6 @@ class EqualSlots(Access):
 
     def rates(self, snr: FloatArray, bandwidth_hz: float) -> Rates:
         """See :class:`Access`: R_i / n for n clients, each transmitting 1/n of the time."""
-        share = np.full(len(snr), 1 / max(1, len(snr)))
-        return Rates(rate_bps(bandwidth_hz, snr, 1.0, self.law) / max(1, len(snr)), share)
+        count = max(1, len(snr))
+        bps = rate_at(bandwidth_hz, snr, self.law) / count
+        return Rates(bps, np.full(len(snr), 1 / count))

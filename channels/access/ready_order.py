@@ -10,7 +10,7 @@ from channels.access.access import Access, service, times
 from channels.access.on_time import soonest_in_turn
 from channels.arguments import checked
 from channels.arrays import BoolArray, FloatArray, IntArray
-from channels.links import airtime_seconds_per_bit, rate_bps
+from channels.links import airtime_seconds_per_bit, rate_at
 from channels.loads import Decision, Load, Rates, Service
 from channels.modulation import RateLaw, check_law
 from channels.network import ChannelDraw, Network
@@ -72,8 +72,9 @@ class ReadyOrder(Access):
 
     def rates(self, snr: FloatArray, bandwidth_hz: float) -> Rates:
         """See :class:`Access`: the client that started first has the band, the others wait."""
-        first = np.arange(len(snr)) == 0
-        return Rates(np.where(first, rate_bps(bandwidth_hz, snr, 1.0, self.law), 0.0), first * 1.0)
+        bps, duty = np.zeros(len(snr)), np.zeros(len(snr))
+        bps[:1], duty[:1] = rate_at(bandwidth_hz, snr[:1], self.law), 1.0
+        return Rates(bps, duty)
 
 
 def _in_turn(

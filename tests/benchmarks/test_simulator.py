@@ -18,6 +18,7 @@ def test_tables(monkeypatch, known_times, take_turns):
     monkeypatch.setattr(workloads, "SAMPLES", 100)
     monkeypatch.setattr(simulator, "WorkersExecutor", lambda inner, count: inner)  # slow to start
     monkeypatch.setattr(simulator, "REQUESTS", 4)
+    monkeypatch.setattr(simulator, "BANDS", (3, 5))
     numbers = itertools.count()
     second = SimpleNamespace(perf_counter=lambda: float(next(numbers)))
     monkeypatch.setattr(simulator, "time", second)  # each reading is 1 s after the last
@@ -30,7 +31,12 @@ def test_tables(monkeypatch, known_times, take_turns):
 
     monkeypatch.setattr(simulator, "_run", counted)
     tables = simulator.simulator_bench(repeats=3, updates=600, merges=2)
-    events, training = tables.values()
+    events, bands, training = tables.values()
+    assert [row["uploads"] for row in bands] == [3, 3, 3, 5, 5, 5]
+    for row, plain in zip(bands, 3 * [bands[1]] + 3 * [bands[4]], strict=True):
+        assert row["ratio"] == pytest.approx(
+            row["uploads_per_second"] / plain["uploads_per_second"]
+        )
     assert [(row["tasks"], row["clients"]) for row in events] == [
         (2, 1000),
         (10, 100_000),
@@ -46,13 +52,15 @@ def test_tables(monkeypatch, known_times, take_turns):
     plain, *others, floor = training
     assert plain["method"] == PLAIN
     assert plain["ratio"] == 1
-    times = take_turns([row["method"] for row in training[:-1]], 3)
+    times = take_turns([row["method"] for row in training[:-1]], 3, begun=3 * len(bands))
     assert plain["ms_per_update"] == 1e3 * times[PLAIN][1] / 4
     for row in others:
         _, middle, _ = times[row["method"]]
         trained = 1e3 * middle / row["ms_per_update"]
         assert trained == pytest.approx(round(trained))
         assert 2 * simulator.BUFFER <= round(trained) <= 2 * simulator.BUFFER + 4
-    assert floor["ms_per_update"] == 1e3 * simulator.FLOP / (2 * 2048**3 / (1 + 3 * len(times)))
+    assert floor["ms_per_update"] == 1e3 * simulator.FLOP / (
+        2 * 2048**3 / (1 + 3 * len(bands) + 3 * len(times))
+    )
     for row in (*others, floor):
         assert row["ratio"] == pytest.approx(plain["ms_per_update"] / row["ms_per_update"])

@@ -228,6 +228,30 @@ def test_no_bit_is_lost(problem, pace):
     assert carried + dropped == pytest.approx(sent, rel=1e-9, abs=1e-9)
 
 
+@given(uploads(), st.integers(1, 6), st.sampled_from(["shannon", "mcs"]))
+def test_a_time_shared_band_equals_one_that_computes_all_rates(problem, cut, law):
+    """States and ends are bit-identical, also after a restored snapshot."""
+    starts, cancelled = problem
+
+    def run(time_shared):
+        def new():
+            rates = lambda clients: EqualSlots(law).rates(RATES[clients], 1.0)  # noqa: E731
+            return SharedBand(rates, time_shared=time_shared)
+
+        band = new()
+        for seconds, *upload in starts[:cut]:
+            while (end := band.next_done()) is not None and end[0] <= seconds:
+                band.finish(*end)
+            band.start(seconds, *upload)
+        state = json.dumps(band.snapshot(), allow_nan=False)
+        band = new()
+        band.restore(json.loads(state))
+        later = [(seconds, key) for seconds, key in cancelled if seconds >= starts[:cut][-1][0]]
+        return state, play(band, starts[cut:], later)
+
+    assert run(time_shared=True) == run(time_shared=False)
+
+
 @given(st.lists(st.integers(0, 3), min_size=2, max_size=8), st.floats(1e-3, 1e3))
 def test_equal_uploads_end_together_in_order_of_their_starts(clients, bits):
     band = band_of(lambda clients: np.full(len(clients), 0.1 * len(clients)))

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import cached_property
-from typing import Any
+from functools import cached_property, lru_cache
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -170,6 +170,30 @@ class ShiftedExponential(Delays):
         return np.asarray(shares * (3 * least))
 
 
+class ClientValues(NamedTuple):
+    """What all requests of a client share.
+
+    Args:
+        cycle_joules: kappa f^2, energy of a CPU cycle.
+        snr: mean SNR per antenna of its uploads, over the whole band.
+        sending_watts: power that it draws while it sends.
+        idle_watts: power that it draws within a request while it neither trains nor sends.
+        training_watts: power that it draws while it trains, on a device.
+        cpu_hz: CPU cycles per second.
+    """
+
+    cycle_joules: float
+    snr: float
+    sending_watts: float
+    idle_watts: float
+    training_watts: float | None
+    cpu_hz: float
+
+
+CACHED, TOGETHER = 4096, 64
+"""Maximum number of clients whose values are cached, and how many are computed together."""
+
+
 @dataclass(frozen=True, eq=False)
 class Wireless(Delays):
     """Local steps at the CPU speed, then an upload over a band shared by all concurrent uploads.
@@ -203,11 +227,42 @@ class Wireless(Delays):
         """Seconds of a client's local steps."""
         return float(self.steps[task].of(client) * self.step_seconds[task][client])
 
-    def _snr(self, client: int) -> float:
-        """Mean SNR per antenna of a client's upload, over the whole band."""
-        network, clients = self.network, np.array([client])
+    @cached_property
+    def client(self) -> Callable[[int], ClientValues]:
+        """The values of a client."""
+        return lru_cache(CACHED)(self._client)
+
+    def _client(self, client: int) -> ClientValues:
+        network = self.network
+        joules = network.switched_capacitance[client] * network.cpu_hz[client] ** 2
+        values = self._neighbours(client // TOGETHER)[client % TOGETHER]
+        return ClientValues(float(joules), *values)
+
+    @cached_property
+    def _neighbours(self) -> Callable[[int], list[tuple[Any, ...]]]:
+        return lru_cache(CACHED // TOGETHER)(self._values)
+
+    def _values(self, block: int) -> list[tuple[Any, ...]]:
+        """Other fields of ``ClientValues`` of clients with consecutive numbers."""
+        network = self.network
+        clients = np.arange(TOGETHER * block, min(TOGETHER * (block + 1), network.clients))
         snr, gain = network.snr_db_of(clients), network.path_gain_db[clients]
-        return float((snr_linear(snr) * 10 ** (gain / 10))[0])
+        devices = network.devices
+        sending, idle = network.transmit_power_w[clients], np.zeros(len(clients))
+        training = [None] * len(clients)
+        if devices is not None:
+            sending = network.of(clients).sending_watts()
+            training = devices.watts[devices.of[clients]].tolist()
+            if (column := devices.by_client("idle_watts")) is not None:
+                idle = np.nan_to_num(column[clients])
+        columns = (
+            (snr_linear(snr) * 10 ** (gain / 10)).tolist(),
+            sending.tolist(),
+            idle.tolist(),
+            training,
+            network.cpu_hz[clients].tolist(),
+        )
+        return list(zip(*columns, strict=True))
 
     @cached_property
     def _gains(self) -> Draws:
@@ -239,28 +294,6 @@ class Wireless(Delays):
             return 0.0
         whole = self._down_seconds(task, client)
         return whole * (traffic.down_of(share) / traffic.whole_down - share)
-
-    @cached_property
-    def _watts(self) -> ByKind | None:
-        """Power of training on devices, by client; None without devices."""
-        devices = self.network.devices
-        return None if devices is None else ByKind(devices.watts, devices.of)
-
-    def sending_watts(self, client: int) -> float:
-        """Watts that a client draws while it sends."""
-        if self.network.devices is None:
-            return float(self.network.transmit_power_w[client])
-        return float(self.network.of([client]).sending_watts()[0])
-
-    @cached_property
-    def _idle(self) -> ByKind | None:
-        """Idle power by client; None without devices that have any."""
-        devices = self.network.devices
-        return None if devices is None else devices.by_client("idle_watts")
-
-    def idle_watts(self, client: int) -> float:
-        """Watts that a client draws within a request or round while it neither trains nor sends."""
-        return 0.0 if self._idle is None else float(np.nan_to_num(self._idle[client]))
 
     def _down_seconds(self, task: int, client: int) -> float:
         rate = self.downlink_bps
@@ -315,13 +348,19 @@ class Wireless(Delays):
     def received_snr(self, client: int, number: int) -> float:
         """SNR ||h||^2 in the upload of request ``number``, over the whole band."""
         network = self.network
+        snr = self.client(client).snr
         if network.gain_by_client:
-            return self._snr(client) * network.draw_gain(self.stream, number, client)
-        return self._snr(client) * self._gains[number]
+            return snr * network.draw_gain(self.stream, number, client)
+        return snr * self._gains[number]
 
     @cached_property
     def _access(self) -> Access:
         return checked_access(self.uplink)
+
+    @property
+    def time_shared(self) -> bool:
+        """Whether n current uploads each have 1/n of the rate that they have alone."""
+        return self._access.time_shared
 
     def rates(self, snrs: FloatArray) -> Rates:
         """Rates of the current uploads, from their SNR over the whole band."""
@@ -333,15 +372,11 @@ class Wireless(Delays):
         A device with ``idle_watts`` spends them while it receives, waits for its turn to send or
         for others that send with it; uploads count what sending takes more.
         """
-        network, down = self.network, share * self._down_seconds(task, client)
+        down, values = share * self._down_seconds(task, client), self.client(client)
         after = max(seconds - down - self._more_down(task, client, share), 0.0)
         busy = min(after, share * self._computing(task, client))
         pilots = min(after - busy, self._pilot_seconds)
-        if self._watts is not None:
-            idle = self.idle_watts(client) * (seconds - busy - pilots)
-            return float(busy * self._watts[client] + self.sending_watts(client) * pilots) + idle
-        cycles = busy * network.cpu_hz[client]
-        return float(
-            network.switched_capacitance[client] * network.cpu_hz[client] ** 2 * cycles
-            + network.transmit_power_w[client] * pilots
-        )
+        if values.training_watts is not None:
+            idle = values.idle_watts * (seconds - busy - pilots)
+            return busy * values.training_watts + values.sending_watts * pilots + idle
+        return values.cycle_joules * (busy * values.cpu_hz) + values.sending_watts * pilots

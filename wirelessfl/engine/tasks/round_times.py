@@ -171,7 +171,7 @@ def round_times(
         ):
             waits = np.where(gone, 0.0, length - np.minimum(end, stop)).tolist()
             for entry, client, idle in zip(rows, clients.tolist(), waits, strict=True):
-                spent.add(entry, delays.wireless.idle_watts(client) * idle)
+                spent.add(entry, delays.wireless.client(client).idle_watts * idle)
     late = [_late(in_time, gone, first) for in_time, gone in zip(awaited, lost, strict=True)]
     counts = [int(gone.sum()) for gone in lost]
     return RoundTimes(seconds, awaited, length, counts, late, spent, draws)

@@ -31,16 +31,18 @@ class UploadBand:
 
     def __init__(self, wireless: Wireless) -> None:
         self.wireless = wireless
-        self._band = SharedBand(self._rates)
-        self._senders: dict[int, tuple[int, float]] = {}  # client and SNR by number
+        self._band = SharedBand(self._rates, time_shared=wireless.time_shared)
+        self._senders: dict[int, tuple[int, int]] = {}  # client and place by number
         self._begun: dict[int, float] = {}  # seconds by number
+        self._snrs = np.empty(0)  # by place
+        self._free: list[int] = []  # places
 
     def __contains__(self, number: int) -> bool:
         """Whether upload ``number`` is in progress."""
         return number in self._senders
 
-    def _rates(self, numbers: IntArray) -> Rates:
-        return self.wireless.rates(np.array([self._senders[n][1] for n in numbers.tolist()]))
+    def _rates(self, places: IntArray) -> Rates:
+        return self.wireless.rates(self._snrs[places])
 
     def start(self, now: float, number: int, task: int, client: int, share: float) -> None:
         """Start an upload.
@@ -52,9 +54,19 @@ class UploadBand:
             client: client that uploads.
             share: fraction of the full model's parameters that it sends.
         """
-        self._senders[number] = client, self.wireless.received_snr(client, number)
-        self._begun[number] = now
-        self._band.start(now, number, self.wireless.bits(task, share))
+        place = self._place(self.wireless.received_snr(client, number))
+        self._senders[number], self._begun[number] = (client, place), now
+        self._band.start(now, number, self.wireless.bits(task, share), place)
+
+    def _place(self, snr: float) -> int:
+        """A free place, which gets ``snr``."""
+        if not self._free:
+            more = max(16, len(self._snrs))
+            self._free = [*range(len(self._snrs), len(self._snrs) + more)]
+            self._snrs = np.append(self._snrs, np.zeros(more))
+        place = self._free.pop()
+        self._snrs[place] = snr
+        return place
 
     def next_done(self) -> tuple[float, int] | None:
         """Time and number of the upload that ends next at the current rates, or None."""
@@ -69,24 +81,31 @@ class UploadBand:
         return self._joules(now, number, self._band.remove(now, number))
 
     def _joules(self, now: float, number: int, ended: EndedUpload) -> float:
-        client, _ = self._senders.pop(number)
-        begun, wireless, busy = self._begun.pop(number), self.wireless, ended.transmit_seconds
-        joules = float(wireless.sending_watts(client) * busy)
-        if not wireless.uplink.radio:  # a link is busy, but uses no transmit energy
+        client, place = self._senders.pop(number)
+        self._free.append(place)
+        begun, values = self._begun.pop(number), self.wireless.client(client)
+        busy = ended.transmit_seconds
+        joules = values.sending_watts * busy
+        if not self.wireless.uplink.radio:  # a link is busy, but uses no transmit energy
             busy = now - begun
-        return joules - wireless.idle_watts(client) * busy
+        return joules - values.idle_watts * busy
 
     def snapshot(self) -> dict[str, Any]:
         """State as plain numbers and lists."""
-        senders = [[number, *sender] for number, sender in self._senders.items()]
+        senders = [
+            [number, client, self._snrs.item(place)]
+            for number, (client, place) in self._senders.items()
+        ]
         begun = [*self._begun.items()]
         return {"band": self._band.snapshot(), "senders": senders, "begun": begun}
 
     def restore(self, state: dict[str, Any]) -> None:
         """Continue from a snapshot."""
-        self._senders = {number: (client, snr) for number, client, snr in state["senders"]}
+        senders = state["senders"]
+        self._snrs, self._free = np.array([snr for *_, snr in senders], dtype=np.float64), []
+        self._senders = {number: (client, i) for i, (number, client, _) in enumerate(senders)}
         self._begun = dict(state["begun"])
-        self._band.restore(state["band"])
+        self._band.restore({**state["band"], "clients": [*range(len(senders))]})
 
 
 class Uploaded(NamedTuple):
