@@ -1,12 +1,15 @@
-"""Benchmark of planning: wall-clock time of the plans of a run, without training."""
+"""Benchmarks of planning: plans of a run without training, and many networks."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
 from statistics import median
 from typing import Any
 
+import channels
 from benchmarks.timing import Rows, interleaved
+from wirelessfl import price
 from wirelessfl.config import Config
 from wirelessfl.engine.rounds.planner import Planner
 from wirelessfl.runs.build.configured import configured
@@ -58,3 +61,31 @@ def _planner(algorithm: str, flags: dict[str, Any]) -> Planner:
 def _plan(planner: Planner, rounds: int) -> float:
     """Simulated seconds of the first rounds."""
     return sum(float(planner.plan(number).price.seconds.max()) for number in range(rounds))
+
+
+def network_bench(repeats: int = 5, count: int = 10_000) -> Rows:
+    """Measure the median seconds of building many networks and of pricing 30 rounds over them.
+
+    They are drops of 20 clients in 4 urban micro cells, each from its own stream.
+
+    Args:
+        repeats: timed runs of each case, interleaved.
+        count: number of networks.
+
+    Returns:
+        Rows with step, seconds, and the speed relative to building them one by one.
+    """
+    config = Config.from_flags("hfedavg", cells=CELLS, clients=20, rounds=30)
+    streams = [channels.Stream(seed) for seed in range(count)]
+    together = channels.umi(CELLS, 20, stream=streams)
+    calls: dict[str, Callable[[], Any]] = {
+        "build, one by one": lambda: [channels.umi(CELLS, 20, stream=one) for one in streams],
+        "build, together": lambda: channels.umi(CELLS, 20, stream=streams),
+        "price": lambda: price(config, network=together),
+    }
+    taken = {name: median(seconds) for name, seconds in interleaved(calls, repeats).items()}
+    alone = next(iter(taken.values()))
+    return [
+        {"step": name, "networks": count, "seconds": seconds, "ratio": alone / seconds}
+        for name, seconds in taken.items()
+    ]

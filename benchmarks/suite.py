@@ -59,13 +59,14 @@ def bench(what: str, repeats: int, data_dir: Path | None, as_json: bool, quick: 
         with console.status("timing submodels") if not quiet else console:
             tables |= submodel_bench(repeats, **tiny)
     if what in ("all", "simulator"):
-        from benchmarks.planning import planning_bench
+        from benchmarks.planning import network_bench, planning_bench
         from benchmarks.simulator import simulator_bench
 
         short = {"updates": 2000, "merges": 2} if quick else {}
         with console.status("timing the simulator") if not quiet else console:
             tables |= simulator_bench(repeats, data_dir, **short)
             tables["planning"] = planning_bench(repeats, **({"rounds": 20} if quick else {}))
+            tables["many networks"] = network_bench(repeats, **({"count": 20} if quick else {}))
     if what in ("all", "solvers"):
         from benchmarks.bands import band_bench, in_time_bench
         from benchmarks.beamforming import beamforming_bench

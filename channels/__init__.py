@@ -24,6 +24,7 @@ True
 
 Networks:
     Network           cells, clients, gains, powers, bands, CPUs; ``draw`` gives channels
+    Networks          many of them as arrays, e.g. drops of clients
     placed_network    a network from positions and path loss
     section_vi_c      the network of the HIST paper
     umi, uma          3GPP micro and macro cells
@@ -174,6 +175,7 @@ from channels.loads import Decision, Load, Rates, Service
 from channels.mobility import Mobility, PositionTrace, RandomWaypoint
 from channels.modulation import spectral_efficiency
 from channels.network import ChannelDraw, Network
+from channels.networks import Networks
 from channels.notes import Note
 from channels.path_loss import (
     PATH_LOSSES,
@@ -231,6 +233,7 @@ __all__ = [
     "LogDistance",
     "Mobility",
     "Network",
+    "Networks",
     "Note",
     "PathLoss",
     "Placement",

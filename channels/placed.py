@@ -2,38 +2,47 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from typing import Any, Literal
+from collections.abc import Sequence
+from dataclasses import replace
+from functools import partial
+from typing import Any, Literal, overload
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from channels.arguments import checked
-from channels.arrays import BoolArray, FloatArray, IntArray
-from channels.association import PLACED, Association, cells_of
+from channels.arrays import IntArray
+from channels.association import PLACED, Association
 from channels.decibels import gains_in_range
 from channels.devices import devices_of
 from channels.doppler import check_block_seconds
+from channels.drops import TOGETHER, drops
 from channels.interference import ActiveInterference, Interference, sorted_watts
 from channels.layouts import Layout, Positions
+from channels.layouts.grid import GridLayout
 from channels.layouts.layout import bands_in_turn
 from channels.mobility import Mobility, Motion
-from channels.moving import Moving, MovingLinks, at_heights
+from channels.moving import Moving, MovingLinks
 from channels.network import Network
+from channels.networks import Networks
 from channels.path_loss import PathLoss
 from channels.path_loss.path_loss import check_setting
+from channels.placed_links import PlacedLinks
 from channels.placement import Placement
-from channels.streams import Stream
+from channels.streams import Stream, StreamOrStreams
+from channels.validation import shown
 
 DERIVED = ("cell_of", "gain_db", "snr_db", "path_gain_db", "interference", "placement", "part")
 """Arguments of a network that follow from positions."""
 Interferers = Literal["one", "active"]
 Handover = Literal["none", "strongest"]
 BY_CLIENT = ("cpu_hz", "transmit_power_w", "switched_capacitance")
+BY_NETWORK = (*BY_CLIENT, "bandwidth_hz")
+"""Arguments that can have a first axis of networks."""
 LARGEST_ANTENNA_DB = 60.0
 
 
-@checked()
+@overload
 def placed_network(
     layout: Layout | Positions,
     path_loss: PathLoss,
@@ -41,6 +50,28 @@ def placed_network(
     cells: int | None = None,
     clients: int | None = None,
     stream: Stream,
+    cpu_hz: ArrayLike | None = None,
+    **others: Any,
+) -> Network: ...
+@overload
+def placed_network(
+    layout: Layout | Positions,
+    path_loss: PathLoss,
+    *,
+    cells: int | None = None,
+    clients: int | None = None,
+    stream: Sequence[Stream],
+    cpu_hz: ArrayLike | None = None,
+    **others: Any,
+) -> Networks: ...
+@checked()
+def placed_network(
+    layout: Layout | Positions,
+    path_loss: PathLoss,
+    *,
+    cells: int | None = None,
+    clients: int | None = None,
+    stream: StreamOrStreams,
     cpu_hz: ArrayLike | None = None,
     antenna_gain_db: float = 0.0,
     reuse_factor: int | None = None,
@@ -50,7 +81,7 @@ def placed_network(
     block_seconds: float = 1.0,
     handover: Handover = "none",
     **others: Any,
-) -> Network:
+) -> Network | Networks:
     """A network whose gains follow from positions, with the terms kept in its ``placement``.
 
     The gain of a client is ``antenna_gain_db`` minus path loss and shadowing. Whether a link has a
@@ -83,7 +114,8 @@ def placed_network(
         path_loss: path loss of all links.
         cells: number of cells; None if the layout has its own, as positions have.
         clients: total number of clients; None if the layout has its own, as positions have.
-        stream: randomness of positions, lines of sight and shadowing.
+        stream: randomness of positions, lines of sight and shadowing; or a list of streams, for a
+            network from each of them, which equals that of the stream alone.
         cpu_hz: [clients], CPU cycles per second; None with ``devices``. Like all values of clients,
             it is in the order in which the layout's clients were given; the network sorts clients
             by cell.
@@ -109,12 +141,29 @@ def placed_network(
             "none" for its own, which ``association`` chooses; "strongest" for that of the base
             station with the largest mean gain there. Draws of the network itself are of the
             clients' own cells.
-        others: further arguments of :class:`Network`, by name.
+        others: further arguments of :class:`Network`, by name. Of several networks, values of
+            clients and cells can differ: [networks, clients], [networks, cells].
+
+    Returns:
+        A network; :class:`Networks` of several streams. Those on discs, hexagons and rings are
+        drawn all at once if clients stand still, without ``reuse_factor``; others one by one.
 
     Raises:
         ValueError: a client is out of the path loss's range, or a value is out of range.
         TypeError: an argument has the wrong type, or follows from the positions.
     """
+    if not isinstance(stream, Stream):
+        settings: dict[str, Any] = {
+            "antenna_gain_db": antenna_gain_db,
+            "reuse_factor": reuse_factor,
+            "interferers": interferers,
+            "association": association,
+            "mobility": mobility,
+            "block_seconds": block_seconds,
+            "handover": handover,
+        }
+        values = {"cpu_hz": cpu_hz, **others}
+        return _of_streams(layout, path_loss, cells, clients, stream, settings, values)
     wrong = [name for name in DERIVED if name in others]
     if wrong:
         raise TypeError(f"{wrong[0]} follows from the positions: omit it.")
@@ -147,7 +196,7 @@ def placed_network(
         where = motion.where
         _check_heights(motion, path_loss)
     given = isinstance(layout, Positions) or where.given_as is not None
-    links = _Links(where, path_loss, stream, given)
+    links = PlacedLinks(where, path_loss, stream, given)
     if isinstance(association, str) and association == PLACED:
         loss, shadowing, sight = links.own()
         links_db = None if reuse_factor is None else links.losses()
@@ -206,6 +255,49 @@ def placed_network(
     return replace(network, fading=fading, interference=interference)
 
 
+def _of_streams(
+    layout: Layout | Positions,
+    path_loss: PathLoss,
+    cells: int | None,
+    clients: int | None,
+    streams: Sequence[Stream],
+    settings: dict[str, Any],
+    values: dict[str, Any],
+) -> Networks:
+    """Networks from several streams: as arrays if possible, or else one by one."""
+    listed = streams_in(streams)
+    build = partial(placed_network, layout, path_loss, cells=cells, clients=clients, **settings)
+
+    def built(number: int) -> Network:
+        rows = {
+            name: value[number] if name in BY_NETWORK and np.ndim(value) == 2 else value
+            for name, value in values.items()
+        }
+        return build(stream=listed[number], **rows)
+
+    first = built(0)  # it checks the arguments
+    still = settings["mobility"] is None and settings["reuse_factor"] is None
+    if (
+        isinstance(layout, GridLayout)
+        and type(layout) in TOGETHER
+        and still
+        and settings["association"] == PLACED
+    ):
+        gain_db = settings["antenna_gain_db"]
+        return drops(layout, path_loss, cells, clients, listed, gain_db, **values)
+    return Networks.stack([first, *map(built, range(1, len(listed)))])
+
+
+def streams_in(stream: StreamOrStreams) -> list[Stream]:
+    """The streams of one network or of several."""
+    streams = [stream] if isinstance(stream, Stream) else stream
+    if not isinstance(streams, Sequence) or not all(isinstance(one, Stream) for one in streams):
+        raise TypeError(f"stream is {shown(stream)}: give a channels.Stream, or a list of them.")
+    if not streams:
+        raise ValueError("stream is an empty list: give at least one stream.")
+    return list(streams)
+
+
 def sorted_by_cell(name: str, value: Any, order: IntArray | None, cells: int) -> Any:
     """An argument of a network, with values of clients in its order.
 
@@ -252,89 +344,3 @@ def _placed(
         if number is not None:
             raise ValueError(f"{name} is {number}, but positions have their own: omit it.")
     return layout
-
-
-@dataclass(frozen=True)
-class _Links:
-    """Losses between clients and base stations."""
-
-    where: Positions
-    path_loss: PathLoss
-    stream: Stream
-    given: bool
-    """Whether the positions are the user's own."""
-    drawn_as: IntArray | None = None
-    """[clients], the index by which each client's links are drawn; None for its own."""
-
-    def own(self) -> tuple[FloatArray, FloatArray, BoolArray]:
-        """Path loss, shadowing and line of sight of each client to its base station [clients]."""
-        cells, distance = self.where.cell_of, self.where.distance_m
-        try:
-            self.path_loss.los_probability(distance)  # one error for all cells
-        except ValueError as error:
-            raise ValueError(f"{self._first_outside()}{error}") from None
-        loss, shadowing = np.empty(len(cells)), np.empty(len(cells))
-        sight = np.empty(len(cells), dtype=np.bool_)
-        starts = np.flatnonzero(np.diff(cells, prepend=-1))
-        for cell, rows in enumerate(np.split(np.arange(len(cells)), starts[1:])):
-            loss[rows], shadowing[rows], sight[rows] = self._drawn(cell, rows, distance[rows])
-        return loss, shadowing, sight
-
-    def _first_outside(self) -> str:
-        """Which given client is first out of the path loss's range, and what to do; else empty."""
-        distance, (shortest, longest) = self.where.distance_m, self.path_loss.range_m
-        [*outside] = np.flatnonzero(~((distance >= shortest) & (distance <= longest)))
-        if not (self.given and outside):
-            return ""
-        row = outside[0]
-        number = row if self.where.given_as is None else self.where.given_as[row]
-        return (
-            f"client {number} is {distance[row]:.4g} m from base station {self.where.cell_of[row]}:"
-            " move it, or choose another path loss. "
-        )
-
-    def chosen(
-        self, association: Association, antenna_gain_db: float
-    ) -> tuple[Positions, tuple[FloatArray, FloatArray, BoolArray], FloatArray]:
-        """Positions by the chosen cells, the terms of each client's own link, and all losses."""
-        losses_db = self.losses()
-        cells = cells_of(association, self.where, antenna_gain_db - losses_db)
-        order = cells.argsort(kind="stable")
-        given_as = order if self.where.given_as is None else self.where.given_as[order]
-        watts = self.where.interference_watts
-        where = Positions(
-            self.where.base_stations_m,
-            self.where.clients_m[order],
-            cells[order],
-            given_as,
-            None if watts is None else watts[order],
-        )
-        chosen = _Links(where, self.path_loss, self.stream, self.given, order)
-        return where, chosen.own(), losses_db[order]
-
-    def losses(self) -> FloatArray:
-        """Path loss and shadowing of each client to each base station [clients, cells]."""
-        rows = np.arange(len(self.where.cell_of))
-        losses = np.empty((len(rows), len(self.where.base_stations_m)))
-        for cell in range(losses.shape[1]):
-            distance = self.where.distances_to(cell).clip(*self.path_loss.range_m)
-            loss, shadowing, _ = self._drawn(cell, rows, distance)
-            losses[:, cell] = loss + shadowing
-        return losses
-
-    def _drawn(
-        self, cell: int, clients: IntArray, distance_m: FloatArray
-    ) -> tuple[FloatArray, FloatArray, BoolArray]:
-        """Path loss, shadowing and line of sight of clients to the base station of a cell."""
-        rows = clients if self.drawn_as is None else self.drawn_as[clients]
-        uniform = self.stream.child("line-of-sight").uniforms(cell, rows, 1)[:, 0]
-        normal = self.stream.child("shadowing").normals(cell, rows, 1)[:, 0].astype(np.float64)
-        loss, shadowing = np.empty(len(clients)), np.empty(len(clients))
-        sight = np.empty(len(clients), dtype=np.bool_)
-        points = self.where.clients_m[clients]
-        for model, some in at_heights(self.path_loss, self.where.base_stations_m[cell], points):
-            metres = distance_m[some]
-            sight[some] = uniform[some] < model.los_probability(metres)
-            shadowing[some] = model.shadowing_std_db(metres, sight[some]) * normal[some]
-            loss[some] = model.loss_db(metres, sight[some])
-        return loss, shadowing, sight

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import Any, overload
+
 import numpy as np
 
 from channels.arguments import checked
@@ -10,14 +13,21 @@ from channels.decibels import dbm_to_watts
 from channels.fading import Rayleigh
 from channels.layouts import Hexagonal, Layout
 from channels.network import Network
+from channels.networks import Networks
 from channels.path_loss import PathLoss, Uma, Umi
-from channels.placed import placed_network
-from channels.streams import Stream
+from channels.placed import placed_network, streams_in
+from channels.streams import Generators, Stream, StreamOrStreams, Streams
 from channels.validation import number_of
 
 
+@overload
+def section_vi_c(cells: int = 4, clients: int = 60, *, stream: Stream) -> Network: ...
+@overload
+def section_vi_c(cells: int = 4, clients: int = 60, *, stream: Sequence[Stream]) -> Networks: ...
 @checked()
-def section_vi_c(cells: int = 4, clients: int = 60, *, stream: Stream) -> Network:
+def section_vi_c(
+    cells: int = 4, clients: int = 60, *, stream: StreamOrStreams
+) -> Network | Networks:
     """The heterogeneous network of the HIST paper (Fang, Han, Brinton), Section VI-C.
 
     Cells j = 1..floor(N/2) are slow, with F_i ~ U(1, 2) GHz and an SNR of 30 dB; the others are
@@ -34,7 +44,8 @@ def section_vi_c(cells: int = 4, clients: int = 60, *, stream: Stream) -> Networ
     Args:
         cells: N, at least 1.
         clients: total number of clients, split evenly over the cells.
-        stream: randomness of the CPU speeds, drawn once; equal streams give equal networks.
+        stream: randomness of the CPU speeds, drawn once; equal streams give equal networks. A list
+            of streams gives :class:`Networks`, one from each.
 
     Raises:
         ValueError: some cell would be empty.
@@ -42,10 +53,16 @@ def section_vi_c(cells: int = 4, clients: int = 60, *, stream: Stream) -> Networ
     """
     cell_of = even_cells(clients, cells)
     fast = cell_of >= cells // 2
-    cpu_hz = stream.child("cpu").generator().uniform(1.0, 2.0, clients)
+    generators, several = Generators(), not isinstance(stream, Stream)
+    drawn = [
+        generators.at(one.child("cpu").philox_key(), 0).uniform(1.0, 2.0, clients)
+        for one in streams_in(stream)
+    ]
+    cpu_hz = np.array(drawn) if several else drawn[0]
     cpu_hz *= 1e9
     np.multiply(cpu_hz, 2.0, out=cpu_hz, where=fast)
-    return Network.from_snr(
+    build: Any = Networks.from_snr if several else Network.from_snr
+    built: Network | Networks = build(
         cell_of,
         cpu_hz=cpu_hz,
         snr_db=np.where(fast, 40.0, 30.0),
@@ -54,12 +71,25 @@ def section_vi_c(cells: int = 4, clients: int = 60, *, stream: Stream) -> Networ
         fading=Rayleigh(),
         cycles_per_step=1e6,
     )
+    return built
 
 
-@checked()
+@overload
 def umi(
     cells: int = 4, clients: int = 60, *, stream: Stream, reuse_factor: int | None = None
-) -> Network:
+) -> Network: ...
+@overload
+def umi(
+    cells: int = 4, clients: int = 60, *, stream: Sequence[Stream], reuse_factor: int | None = None
+) -> Networks: ...
+@checked()
+def umi(
+    cells: int = 4,
+    clients: int = 60,
+    *,
+    stream: StreamOrStreams,
+    reuse_factor: int | None = None,
+) -> Network | Networks:
     """Street-canyon micro cells in the style of 3GPP evaluations (TR 38.901 V16.1.0, UMi).
 
     Hexagonal cells 200 m apart; clients are uniform in their cell, outdoors, at least 10 m from
@@ -76,7 +106,8 @@ def umi(
     Args:
         cells: N, at least 1.
         clients: total number of clients, split evenly over the cells.
-        stream: randomness of positions, lines of sight, shadowing and CPU speeds, drawn once.
+        stream: randomness of positions, lines of sight, shadowing and CPU speeds, drawn once. A
+            list of streams gives :class:`Networks`, one from each.
         reuse_factor: number of bands that the cells reuse, see :func:`placed_network`; None for no
             interference.
 
@@ -87,10 +118,22 @@ def umi(
     return _placed(Hexagonal(200.0), Umi(3.5), cells, clients, stream, reuse_factor, antennas=8)
 
 
-@checked()
+@overload
 def uma(
     cells: int = 4, clients: int = 60, *, stream: Stream, reuse_factor: int | None = None
-) -> Network:
+) -> Network: ...
+@overload
+def uma(
+    cells: int = 4, clients: int = 60, *, stream: Sequence[Stream], reuse_factor: int | None = None
+) -> Networks: ...
+@checked()
+def uma(
+    cells: int = 4,
+    clients: int = 60,
+    *,
+    stream: StreamOrStreams,
+    reuse_factor: int | None = None,
+) -> Network | Networks:
     """Urban macro cells in the style of 3GPP evaluations (TR 38.901 V16.1.0, UMa).
 
     Hexagonal cells 500 m apart; clients are uniform in their cell, outdoors, at least 10 m from
@@ -114,21 +157,23 @@ def _placed(
     path_loss: PathLoss,
     cells: int,
     clients: int,
-    stream: Stream,
+    stream: StreamOrStreams,
     reuse_factor: int | None,
     *,
     antennas: int,
-) -> Network:
+) -> Network | Networks:
     """A network with what UMi and UMa have in common."""
     clients = number_of("clients", clients)
-    cpu_hz = 1e9 + 3e9 * stream.child("cpu").uniforms(0, np.arange(clients), 1)[:, 0]
+    several, streams = not isinstance(stream, Stream), streams_in(stream)
+    rows = np.arange(len(streams) * clients)
+    cpu_hz = 1e9 + 3e9 * Streams(streams, clients).child("cpu").uniforms(0, rows, 1)[:, 0]
     return placed_network(
         layout,
         path_loss,
         cells=cells,
         clients=clients,
         stream=stream,
-        cpu_hz=cpu_hz,
+        cpu_hz=cpu_hz.reshape(-1, clients) if several else cpu_hz,
         reuse_factor=reuse_factor,
         transmit_power_w=dbm_to_watts(23.0),
         bandwidth_hz=20e6,

@@ -7,7 +7,9 @@ index, and a draw does not depend on the order of other draws.
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -107,8 +109,51 @@ class Stream:
         return np.frombuffer(self._digest(16), dtype=np.uint64)
 
     def _digest(self, size: int, *extra: int) -> bytes:
-        path = repr((self.seed, list(self.names), *extra))
-        return hashlib.blake2b(path.encode(), digest_size=size).digest()
+        return _digest_of(self.seed, self.names, size, *extra)
+
+
+StreamOrStreams = Stream | Sequence[Stream]
+"""The randomness of one network, or of several."""
+
+
+class Streams:
+    """Streams that are drawn together, with the same number of rows each.
+
+    Row r is row r % ``rows`` of stream r // ``rows``, bit for bit.
+
+    Args:
+        streams: the streams.
+        rows: number of rows of each.
+        names: further names, see :meth:`child`.
+    """
+
+    def __init__(self, streams: Sequence[Stream], rows: int, names: tuple[Name, ...] = ()) -> None:
+        self.streams, self.rows, self.names = streams, rows, names
+
+    def child(self, *names: Name) -> Streams:
+        """The streams whose paths are followed by ``names``."""
+        return Streams(self.streams, self.rows, self.names + names)
+
+    def normals(self, index: int, rows: ArrayLike, width: int) -> NDArray[np.float32]:
+        """See :meth:`Stream.normals`."""
+        index, checked, width = _checked_block(index, rows, width)
+        return draws.normals(self._keys[checked // self.rows], index, checked % self.rows, width)
+
+    def uniforms(self, index: int, rows: ArrayLike, width: int) -> FloatArray:
+        """See :meth:`Stream.uniforms`."""
+        index, checked, width = _checked_block(index, rows, width)
+        return draws.uniforms(self._keys[checked // self.rows], index, checked % self.rows, width)
+
+    @cached_property
+    def _keys(self) -> NDArray[np.uint64]:
+        """Philox keys [streams, 2]."""
+        digests = [_digest_of(one.seed, one.names + self.names, 16) for one in self.streams]
+        return np.frombuffer(b"".join(digests), dtype=np.uint64).reshape(-1, 2)
+
+
+def _digest_of(seed: int, names: tuple[Name, ...], size: int, *extra: int) -> bytes:
+    path = repr((seed, list(names), *extra))
+    return hashlib.blake2b(path.encode(), digest_size=size).digest()
 
 
 class Generators:

@@ -9,7 +9,7 @@ import numpy as np
 from channels.arrays import FloatArray, IntArray
 from channels.layouts.grid import GridLayout, around
 from channels.path_loss.path_loss import check_setting
-from channels.streams import Stream
+from channels.streams import Stream, Streams
 
 
 @dataclass(frozen=True)
@@ -38,7 +38,7 @@ class Disc(GridLayout):
         """See :class:`GridLayout`; one diameter."""
         return 2 * self.radius_m
 
-    def offsets(self, rows: IntArray, stream: Stream, shortest_m: float) -> FloatArray:
+    def offsets(self, rows: IntArray, stream: Stream | Streams, shortest_m: float) -> FloatArray:
         """See :class:`GridLayout`."""
         if not self.radius_m > shortest_m:
             raise ValueError(

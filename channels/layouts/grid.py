@@ -12,7 +12,7 @@ from channels.arguments import checked
 from channels.arrays import FloatArray, IntArray
 from channels.cells import even_cells
 from channels.layouts.layout import SHORTEST_M, Layout, Positions, checked_reuse
-from channels.streams import Stream
+from channels.streams import Stream, Streams
 
 
 @dataclass(frozen=True)
@@ -28,12 +28,12 @@ class GridLayout(Layout):
         """Distance of neighbouring base stations, in metres."""
 
     @abstractmethod
-    def offsets(self, rows: IntArray, stream: Stream, shortest_m: float) -> FloatArray:
+    def offsets(self, rows: IntArray, stream: Stream | Streams, shortest_m: float) -> FloatArray:
         """Positions [rows, 2] relative to the base stations, in metres.
 
         Args:
             rows: [rows], indices of the positions, e.g. of clients; each has its own.
-            stream: randomness of positions.
+            stream: randomness of positions; of several networks, their streams together.
             shortest_m: minimum distance of clients that are placed at random.
         """
 

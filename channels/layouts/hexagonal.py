@@ -10,7 +10,7 @@ import numpy as np
 from channels.arrays import FloatArray, IntArray
 from channels.layouts.grid import GridLayout
 from channels.path_loss.path_loss import check_setting
-from channels.streams import Stream
+from channels.streams import Stream, Streams
 
 _CORNERS = np.array(
     [(math.cos(math.radians(a)), math.sin(math.radians(a))) for a in (30, 150, 270)]
@@ -44,7 +44,7 @@ class Hexagonal(GridLayout):
         """See :class:`GridLayout`."""
         return self.inter_site_distance_m
 
-    def offsets(self, rows: IntArray, stream: Stream, shortest_m: float) -> FloatArray:
+    def offsets(self, rows: IntArray, stream: Stream | Streams, shortest_m: float) -> FloatArray:
         """See :class:`GridLayout`; positions too near the base station are redrawn."""
         if not self.inter_site_distance_m > 2 * shortest_m:
             raise ValueError(

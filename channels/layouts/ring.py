@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from channels.arrays import FloatArray, IntArray
 from channels.layouts.grid import GridLayout, around
 from channels.path_loss.path_loss import check_setting
-from channels.streams import Stream
+from channels.streams import Stream, Streams
 
 
 @dataclass(frozen=True)
@@ -34,7 +34,7 @@ class Ring(GridLayout):
         """See :class:`GridLayout`; twice the distance."""
         return 2 * self.distance_m
 
-    def offsets(self, rows: IntArray, stream: Stream, shortest_m: float) -> FloatArray:
+    def offsets(self, rows: IntArray, stream: Stream | Streams, shortest_m: float) -> FloatArray:
         """See :class:`GridLayout`; the given distance is kept."""
         turn = stream.child("ring").uniforms(0, rows, 1)[:, 0]
         return around(self.distance_m, turn)

@@ -29,11 +29,10 @@ def seconds(height, surroundings):
     """Seconds until the last upload in equal bands has ended."""
     model = ch.AirToGround(base_station_height_m=height, surroundings=surroundings)
     radio = {"cells": 1, "clients": 20, "cpu_hz": 1e9, "noise_figure_db": 5}
-    ends = []
-    for seed in range(16):
-        network = ch.placed_network(ch.Disc(RADIUS), model, stream=ch.Stream(seed), **radio)
-        ends.append(ch.link_budget(network, bits=8e6).seconds["equal bands"].max())
-    return np.mean(ends)
+    streams = [ch.Stream(seed) for seed in range(16)]
+    drops = ch.placed_network(ch.Disc(RADIUS), model, stream=streams, **radio)
+    budgets = [ch.link_budget(network, bits=8e6) for network in drops]
+    return np.mean([budget.seconds["equal bands"].max() for budget in budgets])
 
 
 # %%

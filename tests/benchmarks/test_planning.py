@@ -18,3 +18,10 @@ def test_rows(monkeypatch):
     assert planned == [0, 1] * 3 * len(rows)
     for row in rows:
         assert row["ms_per_round"] == 1000 * row["seconds"] / 2 > 0
+
+
+def test_networks_are_built_one_by_one_and_together():
+    rows = planning.network_bench(repeats=1, count=3)
+    assert [row["step"] for row in rows] == ["build, one by one", "build, together", "price"]
+    assert rows[0]["ratio"] == 1
+    assert all(row["ratio"] == rows[0]["seconds"] / row["seconds"] > 0 for row in rows)

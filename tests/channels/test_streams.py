@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from channels.streams import Generators, Stream
+from channels.streams import Generators, Stream, Streams
 
 LETTERS = "ab é\0"  # of all letters, Hypothesis would first make a table
 names = st.lists(st.one_of(st.integers(-5, 5), st.text(LETTERS, max_size=3)), max_size=4).map(tuple)
@@ -108,3 +108,17 @@ def test_draws_are_uniform():
     draws = np.concatenate([Stream(0, ("u",)).generator(i).random(100) for i in range(1000)])
     assert abs(draws.mean() - 0.5) < 4e-3
     assert abs(draws.var() - 1 / 12) < 2e-3
+
+
+@pytest.mark.parametrize("width", [0, 1, 2, 4, 5, 9])
+@pytest.mark.parametrize("index", [0, 7, 2**64 - 1])
+def test_streams_that_are_drawn_together_have_their_own_numbers(width, index):
+    """In blocks, and with rows in any order."""
+    streams = [Stream(seed, ("a", seed)) for seed in range(-1, 400)]
+    together, rows = Streams(streams, 6).child("x", 2), np.arange(6)
+    for kind in ("uniforms", "normals"):
+        drawn = getattr(together, kind)(index, np.arange(6 * len(streams)), width)
+        alone = [getattr(one.child("x", 2), kind)(index, rows, width) for one in streams]
+        assert np.array_equal(drawn, np.concatenate(alone))
+        some = np.array([2400, 3, 3, 800])
+        assert np.array_equal(getattr(together, kind)(index, some, width), drawn[some])

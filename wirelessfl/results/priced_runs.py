@@ -131,8 +131,8 @@ class PricedNetworks(NetworkPrices):
     >>> import channels, wirelessfl
     >>> settings = wirelessfl.Config.from_flags("fedavg", clients=4, rounds=2, out="my-radios")
     >>> run = wirelessfl.run(settings)
-    >>> draws = [channels.Stream(number) for number in range(5)]
-    >>> networks = [channels.umi(cells=1, clients=4, stream=stream) for stream in draws]
+    >>> streams = [channels.Stream(number) for number in range(5)]
+    >>> networks = channels.umi(cells=1, clients=4, stream=streams)
     >>> prices = wirelessfl.price(run, network=networks, uplink="ofdma")
     >>> prices.seconds.shape, prices.seconds_to(0.05).shape, prices[3].rows[-1]["round"]
     ((5, 3), (5,), 2)

@@ -96,16 +96,20 @@ def _empty(cutoff: float | None, first: Plan) -> Iterator[str]:
         )
 
 
-def implausible(config: Config, network: Network, first: Plan | None = None) -> list[str]:
+def implausible(
+    config: Config, network: Network, first: Plan | None = None, *, settings: bool = True
+) -> list[str]:
     """One line for each value that is probably in the wrong unit.
 
     Args:
         config: the settings.
         network: the network of the run.
         first: plan of the first round; None if the run has no rounds of one model.
+        settings: whether to apply the rules on settings alone; False if they have been, with
+            another network.
     """
     case = Examined(config, network, first)
-    return [note for rule in RULES for note in rule(case)]
+    return [note for rule in (RULES if settings else (_network,)) for note in rule(case)]
 
 
 def _uncompressed(case: Examined) -> Iterator[str]:

@@ -63,8 +63,8 @@ class NetworkPrices:
 
     >>> import channels, wirelessfl
     >>> config = wirelessfl.Config.from_flags("fedavg", clients=4, rounds=3)
-    >>> draws = [channels.Stream(number) for number in range(5)]
-    >>> networks = [channels.umi(cells=1, clients=4, stream=stream) for stream in draws]
+    >>> streams = [channels.Stream(number) for number in range(5)]
+    >>> networks = channels.umi(cells=1, clients=4, stream=streams)
     >>> prices = wirelessfl.price(config, network=networks)
     >>> prices.seconds.shape, len(prices.rows_of(2))
     ((5, 4), 4)
@@ -161,9 +161,11 @@ def network_prices(
         for name in (name for name in rows[0] if name not in NAMES):
             into = arrays.setdefault(name, np.empty((len(entries), len(rows))))
             into[numbers] = fields[name] if name in fields else [row[name] for row in rows]
-    notes = Notes()
+    notes, seen = Notes(), set[int]()
     for entry in entries:
-        notes(*implausible(entry.config, entry.network))
+        new = id(entry.config) not in seen
+        notes(*implausible(entry.config, entry.network, settings=new))
+        seen.add(id(entry.config))
     differing = {
         name: values
         for name, values in arrays.items()

@@ -5,6 +5,7 @@ import pytest
 import torch
 from torch import nn
 
+import channels
 import wirelessfl
 from channels import Network
 from wirelessfl.base.errors import ConfigError
@@ -314,3 +315,16 @@ def test_tasks_in_another_order_are_priced_network_by_network():
     same = wirelessfl.price(config, network=[slow, slow])
     assert same.seconds[0].tolist() == same.seconds[1].tolist()
     assert same.rows_of(0) == wirelessfl.price(config, network=slow).rows
+
+
+@pytest.mark.parametrize("uplink", ["tdma", "ofdma"])
+def test_networks_in_arrays_have_the_prices_of_single_ones(uplink):
+    """Drops from streams, and the same in a list."""
+    config = Config.from_flags("hfedavg", cells=2, clients=5, rounds=2, uplink=uplink)
+    streams = [channels.Stream(seed) for seed in range(3)]
+    together = wirelessfl.price(config, network=channels.umi(2, 5, stream=streams))
+    alone = wirelessfl.price(config, network=[channels.umi(2, 5, stream=one) for one in streams])
+    assert together.common == alone.common
+    assert together.fields.keys() == alone.fields.keys()
+    for name, values in together.fields.items():
+        assert np.array_equal(values, alone.fields[name])
