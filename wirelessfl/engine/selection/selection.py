@@ -21,8 +21,8 @@ from wirelessfl.base.guard import UnfitError, described, indices, returns
 from wirelessfl.base.registry import Choice
 from wirelessfl.engine.server.ledger import History, Ledger
 
-AT_ONCE = 1 << 15
-"""Number of candidates whose channels are drawn at once, to bound memory."""
+AT_ONCE = 1 << 13
+"""Number of candidates whose channels are drawn at once, so that they stay in the cache."""
 KEPT = (np.bool_, np.int64, np.float64)
 """Types of the arrays of a selection's state."""
 Losses = Callable[[IntArray, int | None], FloatArray]
