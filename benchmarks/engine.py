@@ -15,6 +15,7 @@ from benchmarks.executors import FAST, GENERAL, PLAIN, ExecutorChoice, build, va
 from benchmarks.gpu import gpu_tables
 from benchmarks.memory import peak_mb
 from benchmarks.resnet18 import resnet18_table
+from benchmarks.rounded import rounded_table
 from benchmarks.timing import (
     AT_SGEMM,
     Rows,
@@ -97,6 +98,8 @@ def engine_bench(
         tables[title] = _workload_table(measurement, work, clients, rate)
     tables["W1 with more clients"] = _scaling(measurement, scaling)
     tables["submodels on W1"] = _submodels(measurement, clients)
+    if rounded := rounded_table(x, y, clients, repeats):
+        tables["bfloat16 products"] = rounded
     if torch.cuda.is_available():
         device = torch.device("cuda")
         tables |= gpu_tables(x, y, clients, repeats, device)

@@ -54,22 +54,26 @@ class SharedContext:
 
     Args:
         make: returns the context manager.
+
+    Attributes:
+        inside: number of times that threads have entered and not left.
     """
 
     def __init__(self, make: Callable[[], AbstractContextManager[object]]) -> None:
-        self._make, self._lock, self._inside = make, threading.Lock(), 0
+        self._make, self._lock = make, threading.Lock()
+        self.inside = 0
         self._entered = ExitStack()
 
     def __enter__(self) -> None:
         with self._lock:
-            if not self._inside:
+            if not self.inside:
                 self._entered.enter_context(self._make())
-            self._inside += 1
+            self.inside += 1
 
     def __exit__(self, *_: object) -> None:
         with self._lock:
-            self._inside -= 1
-            if not self._inside:
+            self.inside -= 1
+            if not self.inside:
                 self._entered.close()
 
 

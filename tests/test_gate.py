@@ -15,7 +15,7 @@ from safetensors.torch import load_file, save_file
 from tests.gate import given
 from tests.gate.command import main
 from tests.gate.comparing import first_difference
-from tests.gate.configurations import CONFIGURATIONS, How, one
+from tests.gate.configurations import CONFIGURATIONS, ROUNDED, How, one
 from tests.gate.running import Outcome
 from wirelessfl import Config
 from wirelessfl.algorithms import algorithm_classes, find_algorithm, find_local
@@ -37,6 +37,11 @@ LEFT_OUT = {
     "embedding_file": "requires text data",
     "max_length": "requires text data",
     "predicted": "is only shown",
+    "precision tf32": "requires a GPU",
+    **dict.fromkeys(
+        () if ROUNDED == "bf16" else ("precision", "precision bf16"),
+        "requires a CPU with AVX512-BF16 or AMX",
+    ),
     **dict.fromkeys(
         ("track", *(f"track {name}" for name in ("tensorboard", "trackio", "wandb", "mlflow"))),
         "requires the package of a tracker",

@@ -18,6 +18,7 @@ from experiments.decided import (
     masks,
     oma,
     payloads,
+    precision,
     selection,
     votes,
 )
@@ -30,6 +31,7 @@ EXPERIMENTS = {
     "selection": Experiment("selection", selection.table, selection.draw),
     "votes": Experiment("votes", votes.table, votes.draw),
     "payloads": Experiment("payloads", payloads.table, payloads.draw),
+    "precision": Experiment("precision", precision.table),
 }
 PAPER = Paper(
     "decided",

@@ -8,7 +8,7 @@ import pytest
 import torch
 from torch.nn import functional as F
 
-from benchmarks import engine, gpu, memory, resnet18, workloads
+from benchmarks import engine, gpu, memory, resnet18, rounded, workloads
 from benchmarks.executors import FAST, GENERAL, PLAIN, build, variants
 from benchmarks.suite import bench
 from benchmarks.timing import AT_SGEMM
@@ -34,6 +34,7 @@ def test_tables(no_data, monkeypatch, known_times, take_turns):
     monkeypatch.setattr(workloads, "SAMPLES", 100)
     for name in ("job_of", "plain_loop"):  # only the untimed first calls train: one step each
         monkeypatch.setattr(engine, name, partial(getattr(workloads, name), steps=1))
+    monkeypatch.setattr(engine, "rounded_table", lambda *_: [])
     tables = engine.engine_bench(repeats=3, clients=2, scaling=(2,), memory=False)
     titles = ["machine", "W1", "W2", "W1 with more clients", "submodels on W1"]
     assert [title.split(":")[0] for title in tables] == titles
@@ -77,6 +78,27 @@ def test_tables(no_data, monkeypatch, known_times, take_turns):
     assert [row["ratio_to_hfedavg"] for row in rows] == [
         pytest.approx(row["seconds"] / rows[0]["seconds"]) for row in rows
     ]
+
+
+def test_rounded_products_are_timed_against_float32(monkeypatch, known_times, take_turns):
+    """The median of each method relative to its own in float32; nothing without the products."""
+    alone = {name: way._replace(workers=1) for name, way in variants().items()}
+    monkeypatch.setattr(rounded, "variants", lambda: alone)  # workers take seconds to start
+    monkeypatch.setattr(rounded, "job_of", partial(workloads.job_of, steps=1))
+    x, y = torch.rand(100, 1, 28, 28), torch.arange(100) % 10
+    monkeypatch.setattr(rounded, "reduced", lambda _: {})
+    assert rounded.rounded_table(x, y, 2, 3) == []
+    monkeypatch.setattr(rounded, "reduced", lambda _: {"bf16": "AMX"})
+    rows, begun = rounded.rounded_table(x, y, 2, 3), 0
+    keys = [(row["method"], row["precision"]) for row in rows]
+    assert keys == [(m, p) for m in rounded.METHODS for p in rounded.PRECISIONS] * 2
+    for part in (rows[:4], rows[4:]):
+        times = take_turns(keys[:4], 3, begun)
+        begun += 12
+        for row in part:
+            exact, median = times[row["method"], "float32"][1], row["seconds"]
+            assert median == times[row["method"], row["precision"]][1]
+            assert row["ratio_to_float32"] == exact / median
 
 
 def test_flop_counts():

@@ -10,7 +10,10 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal
 
+import torch
+
 from tests.gate import given
+from wirelessfl.training.precision import reduced
 
 How = Literal["whole", "resumed", "torchrun", "commands", "design"]
 DEFAULTS: dict[str, Any] = {
@@ -26,6 +29,10 @@ DEFAULTS: dict[str, Any] = {
     "workers": 1,
 }
 """Default flags of all configurations."""
+
+
+ROUNDED = "bf16" if reduced(torch.device("cpu")) else "float32"
+"""Precision of products that this machine's CPU has besides float32."""
 
 
 @dataclass(frozen=True)
@@ -116,6 +123,7 @@ STAR = {
     "cycles-per-flop": one("fedavg", cycles_per_flop=2.0, model="mlp", hidden=(12, 10), rounds=2),
     "validation-fraction": one("fedavg", validation_fraction=0.2, target=0.3),
     "augment": one("fedavg", "resumed", augment="tests.gate.given:noisy", batch_size=20),
+    "bf16": one("fadamgc", "resumed", precision=ROUNDED, model="mlp", hidden=(12, 10)),
     "stop-at-target": one("fedavg", target=0.3, stop_at_target=True, rounds=50),
     "patience": one("fedavg", patience=2, min_delta=0.02, rounds=50, keep_best=True),
     "max-seconds": one("fedavg", max_seconds=0.5, rounds=50, step_seconds=0.05, eval_every=2),

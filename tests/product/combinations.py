@@ -9,6 +9,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from tests.gate.configurations import ROUNDED
 from wirelessfl import Config
 from wirelessfl.algorithms import HFedAvg, algorithm_classes
 from wirelessfl.base.errors import ConfigError
@@ -138,6 +139,7 @@ class Combination:
             **({} if self.assigner is None else {"assigner": self.assigner}),
             **({} if out is None else {"out": out}),
             **({} if self.sent == "none" else {"error_feedback": True}),
+            **({"precision": ROUNDED} if self.pilots else {}),
             **({"budget": "deadline", "deadline": self.deadline} if self.deadline else {}),
             **({"pilot_symbols": 8} if self.pilots and self.uplink != "fixed" else {}),
             **({"interference_watts": self._watts} if self.pilots and self._common_blocks else {}),

@@ -138,22 +138,27 @@ def seed_torch(seed: int, *, cuda: bool) -> None:
 def torch_settings(threads: int) -> Iterator[None]:
     """Set all torch settings that affect rounding, and restore them at the end.
 
-    Products and convolutions use full float32, and those of GPUs deterministic algorithms. Warnings
-    that ask to report operations without a batching rule are off, since clients need no such rule.
+    Products and convolutions use full float32, and those of GPUs deterministic algorithms; products
+    of bfloat16 add up in float32. Warnings that ask to report operations without a batching rule
+    are off, since clients need no such rule.
 
     Args:
         threads: CPU threads of the calling thread's operations.
     """
-    with torch_threads(threads), _of_all_threads:
+    with torch_threads(threads), ExitStack() as stack:
+        with process_state:  # another run may compute in TF32, see ``training/precision.py``
+            stack.enter_context(running)
         yield
 
 
 @contextmanager
 def _exact() -> Iterator[None]:
-    cudnn = torch.backends.cudnn
+    cudnn, products = torch.backends.cudnn, torch.backends.cuda.matmul
     before = cudnn.allow_tf32, cudnn.deterministic
+    rounded = products.allow_bf16_reduced_precision_reduction
     precision = _products()
     cudnn.allow_tf32, cudnn.deterministic = False, True
+    products.allow_bf16_reduced_precision_reduction = False
     if precision != "highest":
         torch.set_float32_matmul_precision("highest")
     warn_of_fallbacks(False)
@@ -162,6 +167,7 @@ def _exact() -> Iterator[None]:
     finally:
         warn_of_fallbacks(True)
         cudnn.allow_tf32, cudnn.deterministic = before
+        products.allow_bf16_reduced_precision_reduction = rounded
         if precision != "highest":
             torch.set_float32_matmul_precision(precision)
 
@@ -183,5 +189,5 @@ def _products() -> str:
         return "highest"
 
 
-_of_all_threads = SharedContext(_exact)
+running = SharedContext(_exact)
 """Settings that torch has for all threads; all runs need the same."""

@@ -95,6 +95,7 @@ def _versions() -> dict[str, str]:
 def _machine() -> dict[str, Any]:
     import torch
 
+    from wirelessfl.training.precision import reduced
     from wirelessfl.training.workers.processes import cores
 
     memory = None
@@ -107,6 +108,12 @@ def _machine() -> dict[str, Any]:
         "torch threads": torch.get_num_threads(),
         "memory": "unknown" if memory is None else f"{memory:.1f} GiB",
         "GPUs": ", ".join(devices) or "none",
+        "precisions": ", ".join(
+            f"{precision} on {device} ({part})"
+            for device in ("cpu", *(f"cuda:{place}" for place in range(len(devices))))
+            for precision, part in reduced(torch.device(device)).items()
+        )
+        or "float32 only",
     }
 
 

@@ -225,6 +225,7 @@ TASK_SETTINGS = {
     "network": ["step_seconds", "cycles_per_step", "cycles_per_flop"],
     "training": [
         *("local_steps", "local_epochs", "batch_size", "rounds", "clients_per_round", "weighting"),
+        "precision",
     ],
     "evaluation": ["target", "metric", "monitor"],
     "run": ["executor", "chunk", "replay", "workers"],

@@ -21,6 +21,7 @@ from wirelessfl.models.submodels import ParamSpec
 from wirelessfl.training.batches import Batch, Batches, BatchSource
 from wirelessfl.training.cohort import Cohort, Factors, Penalty
 from wirelessfl.training.objective import Objective
+from wirelessfl.training.precision import tf32
 from wirelessfl.training.rules import ClientRule, State, check_result
 
 KEPT = "kept: "
@@ -259,7 +260,7 @@ class Executor(ABC):
 
     def results(self, job: Job) -> dict[str, Tensor]:
         """Train the clients of ``job`` as one chunk; returns payloads and state, [clients, P]."""
-        with calling(job.title):
+        with calling(job.title), tf32(self.objective.precision):
             results = self._train(job)
         chunk, rule = Chunk.of(slice(0), results), job.rule
         if chunk.payloads.keys() != {payload.name for payload in rule.payloads}:

@@ -69,7 +69,9 @@ class Windows:
         size = [n + 2 * p for n, p in zip(inside, self.padding, strict=True)]
         rows, columns = self._counts(size)
         apart = windows.view(self.clients, batch, rows, columns, *self.kernel, -1)
-        total = windows.new_zeros(self.clients, batch, *size, channels // self.clients)
+        total = windows.new_zeros(
+            self.clients, batch, *size, channels // self.clients, dtype=_wide(windows)
+        )
         for i in range(self.kernel[0]):
             for j in range(self.kernel[1]):
                 top, left = i * self.dilation[0], j * self.dilation[1]
@@ -81,6 +83,7 @@ class Windows:
                 ] += apart[..., i, j, :]
         (high, wide), (height, width) = self.padding, inside
         total = total[:, :, high : high + height, wide : wide + width]
+        total = total.to(windows.dtype)
         return total.permute(1, 2, 3, 0, 4).reshape(batch, height, width, -1).permute(0, 3, 1, 2)
 
     def images(self, values: Tensor, shape: torch.Size) -> Tensor:
@@ -141,7 +144,8 @@ def gradients(
         shape: shape of its input; None if the gradient of the input is not needed.
 
     Returns:
-        The gradients of the input (or None), of the weight, and of the bias.
+        The gradients of the input (or None), of the weight, and of the bias; the last two are sums
+        in float32.
     """
     values = windows.values(grad)
     clients, outputs, channels, *kernel = weight.shape
@@ -150,7 +154,7 @@ def gradients(
     of_input = None
     if shape is not None:
         of_input = windows.added(torch.bmm(values, _matrix(weight)), shape)
-    return of_input, of_weight.contiguous(), values.sum(1)
+    return of_input, of_weight.contiguous(), values.sum(1, dtype=of_weight.dtype)
 
 
 def _summed_products(values: Tensor, pixels: Tensor, images: int) -> Tensor:
@@ -168,7 +172,12 @@ def _summed_products(values: Tensor, pixels: Tensor, images: int) -> Tensor:
         factor.reshape(clients * parts, count // parts, -1) for factor in (values, pixels)
     )
     products = torch.bmm(values.transpose(1, 2), pixels)
-    return products.view(clients, parts, outputs, -1).sum(1)
+    return products.view(clients, parts, outputs, -1).sum(1, dtype=_wide(products))
+
+
+def _wide(rounded: Tensor) -> torch.dtype:
+    """The dtype of sums."""
+    return torch.promote_types(rounded.dtype, torch.float32)
 
 
 def _matrix(weight: Tensor) -> Tensor:

@@ -1,5 +1,6 @@
 """Layers that process many clients at once, with handwritten forward and backward passes.
 
+Layers compute in the dtype of their input, float32 or bfloat16, and write float32 gradients.
 Samples are [clients, batch, ...]. After a convolution they are images with the channels of all
 clients side by side, [batch, clients * channels, height, width] in channels-last memory, the
 fastest layout for grouped convolutions on CPUs and GPUs.
@@ -35,7 +36,7 @@ class Write:
     scale: float
 
     def add(self, name: str, gradient: Tensor) -> None:
-        """Write the gradient [clients, ...] of the parameter ``name``."""
+        """Write the gradient [clients, ...] of the parameter ``name``, which may be rounded."""
         target = self.into[name]
         gradient = gradient.view_as(target)
         if self.keep:
@@ -102,10 +103,13 @@ class Linear(Layer):
     ) -> Tensor:
         """Compute gradients; the product for the weight's gradient adds to its destination."""
         down = torch.bmm(grad, params[self.weight]) if inputs else grad
-        target = write.into[self.weight]
-        target.baddbmm_(grad.transpose(1, 2), saved[0], beta=write.keep, alpha=write.scale)
+        target, transposed = write.into[self.weight], grad.transpose(1, 2)
+        if grad.dtype == target.dtype:
+            target.baddbmm_(transposed, saved[0], beta=write.keep, alpha=write.scale)
+        else:
+            write.add(self.weight, torch.bmm(transposed, saved[0]))
         if self.bias is not None:
-            write.add(self.bias, grad.sum(1))
+            write.add(self.bias, grad.sum(1, dtype=target.dtype))
         return down
 
 
@@ -236,13 +240,13 @@ class Dropout(Layer):
     def forward(self, x: Tensor, params: Params, keys: Tensor) -> tuple[Tensor, Saved]:
         """Compute the output; save the scaled mask."""
         mask = self.module.mask(keys, x.shape[1], x.shape[2]) / (1.0 - self.module.p)
-        return x * mask, (mask,)
+        return (x * mask).to(x.dtype), (mask,)
 
     def backward(
         self, grad: Tensor, saved: Saved, params: Params, write: Write, inputs: bool
     ) -> Tensor:
         """Multiply the gradient by the mask."""
-        return grad * saved[0]
+        return (grad * saved[0]).to(grad.dtype)
 
 
 @dataclass(frozen=True)
@@ -261,13 +265,13 @@ class Scale(Layer):
             factor = factor.repeat_interleave(x.shape[1] // len(factor))[:, None, None]
         else:
             factor = factor[:, None, None]
-        return x * factor, (factor,)
+        return (x * factor).to(x.dtype), (factor,)
 
     def backward(
         self, grad: Tensor, saved: Saved, params: Params, write: Write, inputs: bool
     ) -> Tensor:
         """Multiply the gradient by the factors."""
-        return grad * saved[0] if saved and inputs else grad
+        return (grad * saved[0]).to(grad.dtype) if saved and inputs else grad
 
     @staticmethod
     def name_of(weight: str) -> str:

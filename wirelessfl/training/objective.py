@@ -45,6 +45,8 @@ class Objective:
     """Additional names of tied parameters, each with its name in ``spec``."""
     criterion: Loss = field(default_factory=CrossEntropy)
     """The loss of each sample."""
+    precision: str = "float32"
+    """Of the products and convolutions of ``outputs``, see ``wirelessfl.training.precision``."""
 
     @classmethod
     def of(cls, module: nn.Module) -> Objective:
@@ -138,6 +140,15 @@ class Objective:
             params: parameters by name; None for the module's parameters.
             features: whether to return features in addition to logits.
         """
+        if self.precision != "bf16":
+            return self._outputs(x, params, features=features)
+        # Without the cache, gradients of a tensor that is used twice are added in float32.
+        with torch.autocast(x.device.type, torch.bfloat16, cache_enabled=False):
+            outputs = self._outputs(x, params, features=features)
+        wide = None if outputs.features is None else _widened(outputs.features)
+        return Outputs(_widened(outputs.logits), wide)
+
+    def _outputs(self, x: Tensor, params: dict[str, Tensor] | None, *, features: bool) -> Outputs:
         if not features:
             return Outputs(self._logits(x, params))
         seen: list[Tensor] = []
@@ -289,6 +300,11 @@ def _input(batch: Batch, terms: Terms) -> Tensor:
     A module may change its input in place, e.g. normalise it.
     """
     return batch.x.clone() if terms.penalties else batch.x
+
+
+def _widened(outputs: Tensor) -> Tensor:
+    """Outputs of rounded products as float32, as losses need them."""
+    return outputs.float() if outputs.dtype == torch.bfloat16 else outputs
 
 
 def _derivatives(loss: Tensor, leaves: Iterable[Tensor]) -> tuple[Tensor, ...]:

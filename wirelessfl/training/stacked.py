@@ -225,12 +225,20 @@ class StackedExecutor(TensorExecutor):
             tensors = spec.views(params)
         return after_training(rule, params, state, cohort)
 
-    def _evaluated(self, params: Params, x: Tensor, keys: Tensor) -> Tensor:
-        """Logits [clients, batch, classes] in evaluation mode."""
+    def _evaluated(self, params: Params, factors: Params, x: Tensor, keys: Tensor) -> Tensor:
+        """Logits [clients, batch, classes] in evaluation mode, in the precision of training."""
+        x, params = self._rounded(x, params)
+        params = {**params, **factors}
         for layer in self.layers:
             if not layer.training_only:
                 x, _ = layer.forward(x, params, keys)
-        return x
+        return x.float()
+
+    def _rounded(self, x: Tensor, params: Params) -> tuple[Tensor, Params]:
+        """Samples and parameters in the precision of products."""
+        if self.objective.precision != "bf16":
+            return x, params
+        return x.bfloat16(), {name: value.bfloat16() for name, value in params.items()}
 
     @torch.no_grad()
     def gradients(self, spec: ParamSpec, params: Tensor, batch: Batch) -> Tensor:
@@ -243,15 +251,17 @@ class StackedExecutor(TensorExecutor):
         """Run one forward and backward pass; gradients are written as ``write`` specifies."""
         x, y, weight, keys = batch
         factors = {Scale.name_of(name): value for name, value in terms.factors.items()}
-        params = {**params, **factors}
         anchor_logits = [
-            {n: self._evaluated({**tensors, **factors}, x, keys) for n, tensors in anchors.items()}
+            {n: self._evaluated(tensors, factors, x, keys) for n, tensors in anchors.items()}
             for anchors in terms.anchors
         ]
+        x, params = self._rounded(x, params)
+        params = {**params, **factors}
         saved: list[Any] = []
         for layer in self.layers:
             x, kept = layer.forward(x, params, keys)
             saved.append(kept)
+        rounded, x = x.dtype, x.float()
         criterion = self.objective.criterion
         if isinstance(criterion, CrossEntropy) and not criterion.label_smoothing and y.dim() == 2:
             # Gradient of cross-entropy: softmax minus the one-hot label, times the sample's weight.
@@ -262,6 +272,7 @@ class StackedExecutor(TensorExecutor):
             grad = _loss_gradient(criterion, x, y, weight)
         if terms.penalties:
             grad += _penalty_gradient(terms.penalties, x, anchor_logits, batch)
+        grad = grad.to(rounded)
         for i in range(len(self.layers) - 1, self._first - 1, -1):
             grad = self.layers[i].backward(grad, saved[i], params, write, i > self._first)
 

@@ -139,7 +139,8 @@ def default_chunk(
         return 1
     if kind is VmapExecutor and has_convolutions(objective):
         return 1  # separate convolutions are faster than a grouped one
-    room = LARGEST_BYTES // (4 * objective.spec.size)
+    # bfloat16 products need a copy of the parameters and of their gradients beside them.
+    room = LARGEST_BYTES // ((8 if objective.precision == "bf16" else 4) * objective.spec.size)
     if sample := objective.bytes_per_sample:
         room = min(room, SAMPLE_BYTES // (sample * batch_size))
     if seconds > LONG_STEP_SECONDS:

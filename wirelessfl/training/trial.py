@@ -135,6 +135,25 @@ def why_not_vmapped(objective: Objective, x: Tensor, y: Tensor) -> str | None:
     return None
 
 
+def check_rounded(objective: Objective, x: Tensor, y: Tensor) -> None:
+    """Raise if a model cannot be trained with the rounded products of ``objective``.
+
+    Args:
+        objective: one whose precision is "bf16".
+        x: [batch, ...], a few samples.
+        y: [batch, ...], their labels.
+    """
+    flat = objective.spec.from_module(objective.module)
+    try:
+        with torch.random.fork_rng():
+            objective.flat_gradient(objective.spec, flat, _batch(x, y))
+    except Exception as error:  # a user's forward may raise anything
+        raise ConfigError(
+            f'precision="bf16" conflicts with model {type(objective.module).__name__}, which '
+            f'cannot be trained in it ({first_sentence(error)}): choose precision "float32".'
+        ) from error
+
+
 def _check_gradients(objective: Objective, x: Tensor, y: Tensor) -> str | None:
     """Compare gradients for parameters passed by name with those of ``loss.backward()``.
 

@@ -178,6 +178,11 @@ class TrainingSection(Section):
     weighting: Annotated[Literal["uniform", "samples"], MEAN] = Field(
         "uniform", description="weights of clients and cells in averages"
     )
+    precision: Literal["float32", "tf32", "bf16"] = Field(
+        "float32",
+        description="of products and convolutions in local training: float32; tf32 (GPUs); bf16 "
+        "(GPUs, and CPUs with AVX512-BF16 or AMX)",
+    )
 
 
 SPLIT = Needs(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 
 import numpy as np
@@ -35,7 +35,7 @@ from wirelessfl.training.step_costs import (
     fastest_chunk,
     has_convolutions,
 )
-from wirelessfl.training.trial import check_model, why_not_vmapped
+from wirelessfl.training.trial import check_model, check_rounded, why_not_vmapped
 from wirelessfl.training.workers.processes import cores
 from wirelessfl.training.workers.workers_executor import (
     WorkersExecutor,
@@ -63,6 +63,7 @@ class ModelAndData:
         penalties: all loss terms besides the cross-entropy, including those of warm starts.
         comparing: algorithm or warm start whose loss compares features, as named in messages.
         workload: amount of training.
+        precision: of products and convolutions in training.
     """
 
     objective: Objective
@@ -75,6 +76,7 @@ class ModelAndData:
     penalties: tuple[Penalty, ...]
     comparing: str
     workload: Workload
+    precision: str = "float32"
 
     @cached_property
     def step_seconds(self) -> float:
@@ -114,6 +116,10 @@ def build_executor(
         ConfigError: the executor or the number of workers does not suit the model.
     """
     kind, notes = _kind(settings.executor, trained)
+    rounded = replace(trained.objective, precision=trained.precision)
+    if trained.precision == "bf16" and kind is not StackedExecutor:
+        check_rounded(rounded, *trained.data.first(4))
+    trained = replace(trained, objective=rounded)
     threads = default_threads(settings)
     device = trained.data.inputs.device
     if device.type == "cpu":

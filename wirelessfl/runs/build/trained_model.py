@@ -50,6 +50,7 @@ from wirelessfl.training.evaluation import Evaluation, EvaluationSamples, OfClie
 from wirelessfl.training.executor import Executor, TrainingData
 from wirelessfl.training.module_checks import output_of
 from wirelessfl.training.objective import Objective
+from wirelessfl.training.precision import check_precision
 from wirelessfl.training.steps import StepCounts
 from wirelessfl.training.trainer import TrainerExecutor
 from wirelessfl.training.trial import probabilities
@@ -298,6 +299,7 @@ def build_model_of(
     objective = Objective.of(module)
     start = objective.spec.from_module(module).cpu()
     device = find_device(config.run.device)
+    check_precision(config.training.precision, device)
     steps = step_counts(config.training, samples.sizes)
     if config.training.local_epochs is not None:
         ratio = steps.average / config.training.local_steps
@@ -338,6 +340,7 @@ def build_model_of(
         penalties=_checked(penalties, comparing, data),
         comparing=comparing,
         workload=workload,
+        precision=config.training.precision,
     )
     executor: Executor
     if objects.trainer is None:

@@ -32,6 +32,7 @@ def check_trainer(config: Config, trainer: Trainer) -> None:
         f"executor={run.executor}": run.executor not in ("auto", "loop"),
         f"chunk={run.chunk}": run.chunk == "tune",
         f"replay={run.replay}": run.replay == "on",
+        f"precision={config.training.precision}": config.training.precision != "float32",
         f"workers={run.workers}": run.workers not in (None, "auto", 1),
         f"augment={config.given.augment or config.data.augment}": bool(
             config.given.augment or config.data.augment
