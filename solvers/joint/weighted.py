@@ -75,7 +75,7 @@ def cheapest_time_and_sizes(
         if isinstance(answer, str):
             message = answer
             break
-        trial, end, lower = answer
+        trial, end, lower, ended = answer
         if not whole:  # fractions first, until their cost is known or their bound stays
             program.refine(fronts.tau(trial + fixed, end))
             cost = second * end + fronts.energy(trial + fixed, end)
@@ -86,6 +86,9 @@ def cheapest_time_and_sizes(
         if cost < best:
             steps, seconds, best = trial, end, cost
         if best - bound <= _ENOUGH * best or (whole and quota > _MOST):
+            break
+        if not ended:  # further programs take as long and bound little more
+            message = "an integer program of HiGHS reached its time limit"
             break
         program.add(fronts.tau(trial + fixed, end)[None])
     return Weighted(steps, seconds, min(bound, best), message)
@@ -161,8 +164,8 @@ class _Program:
 
     def solve(
         self, whole: bool, seconds: float, cost: float
-    ) -> tuple[FloatArray, float, float] | str:
-        """Steps [cells], seconds and a bound on the cost, or why HiGHS has none."""
+    ) -> tuple[FloatArray, float, float, bool] | str:
+        """Steps [cells], seconds, a bound on the cost and whether it is solved, or why not."""
         for steep in _STEEP:
             answer = self._solve(whole, seconds, cost, steep)
             if not isinstance(answer, str):
@@ -171,7 +174,7 @@ class _Program:
 
     def _solve(
         self, whole: bool, seconds: float, cost: float, steep: float
-    ) -> tuple[FloatArray, float, float] | str:
+    ) -> tuple[FloatArray, float, float, bool] | str:
         """As ``solve``, without tangents whose coefficients are ``steep``."""
         from scipy.optimize import Bounds, LinearConstraint, milp  # SciPy loads slowly
         from scipy.sparse import csr_array
@@ -209,7 +212,8 @@ class _Program:
         steps = np.clip(answer.x[:number] * step, self._low, self._high)
         steps = np.round(steps) if whole else steps
         value = answer.mip_dual_bound if whole else answer.fun
-        return steps, float(answer.x[number] * a_second), float(value * a_joule)
+        seconds = float(answer.x[number] * a_second)
+        return steps, seconds, float(value * a_joule), answer.status == 0
 
 
 def _coefficients(

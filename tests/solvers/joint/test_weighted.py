@@ -5,6 +5,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+import scipy.optimize
 import torch
 
 from solvers import (
@@ -294,3 +295,24 @@ def test_a_failure_of_highs_is_in_the_message(monkeypatch):
     found = silent_clients(66)
     assert found.status is Status.FEASIBLE
     assert "HiGHS ended without a solution (model_status is Unknown)" in found.message
+
+
+def test_a_program_that_highs_stops_is_the_last(monkeypatch):
+    """Its sizes and what is bounded remain, and the message names the limit."""
+    problem = drawn(np.random.default_rng(8), 6, 3, 40)
+    usual = optimize_masks_and_energy(*problem, 40, weights=(0.1, 1.0), **LIMITS)
+    solve, calls = scipy.optimize.milp, []
+
+    def stopped(*given, integrality, **options):
+        answer = solve(*given, integrality=integrality, **options)
+        if integrality.any():
+            calls.append(1)
+            answer.status, answer.mip_dual_bound = 1, 0.0
+        return answer
+
+    monkeypatch.setattr("scipy.optimize.milp", stopped)
+    found = optimize_masks_and_energy(*problem, 40, weights=(0.1, 1.0), **LIMITS)
+    assert calls == [1]
+    assert "time limit" in found.message
+    assert found.status is Status.FEASIBLE
+    assert found.bound <= usual.objective <= found.objective <= usual.objective * 1.01
