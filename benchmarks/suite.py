@@ -16,7 +16,7 @@ _DIGITS = {"mean_ratio": 5, "min_ratio": 4}  # significant digits; 3 cannot reso
 
 
 def bench(what: str, repeats: int, data_dir: Path | None, as_json: bool, quick: bool) -> int:
-    """Run ``engine``, ``command``, ``submodels``, ``simulator``, ``solvers`` or ``all``.
+    """Run ``engine``, ``command``, ``submodels``, ``simulator``, ``solvers``, ``gpu`` or ``all``.
 
     Args:
         what: the benchmarks to run.
@@ -37,6 +37,10 @@ def bench(what: str, repeats: int, data_dir: Path | None, as_json: bool, quick: 
         small["resnet_steps"] = 3
         with console.status("timing local training") if not quiet else console:
             tables |= engine_bench(repeats, data_dir, **(small if quick else {}))
+    if what == "gpu":  # ``engine`` compares with plain loops where there is a GPU
+        from benchmarks.gpu import gpu_bench
+
+        tables |= gpu_bench(1 if quick else repeats, data_dir)
     if what in ("all", "command"):
         from benchmarks.start import shared_data_bench, start_bench, sweep_bench
         from benchmarks.whole_command import command_bench

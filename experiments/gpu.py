@@ -47,6 +47,7 @@ def steps(data_dir: Path | None) -> list[Step]:
     bench = ("-m", "wirelessfl", "bench")
     return [
         Step("tests.txt", ("-m", "pytest", "-m", "gpu", "-q", "-p", "no:cacheprovider")),
+        Step("gpu.json", (*bench, "gpu", "--json", *data)),
         Step("engine.json", (*bench, "engine", "--json", *data)),
         Step("simulator.json", (*bench, "simulator", "--json", *data)),
     ]

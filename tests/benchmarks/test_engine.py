@@ -244,6 +244,29 @@ def test_the_gpu_table_runs_on_a_cpu(known_times):
             begun += 3
 
 
+def test_the_throughput_table_runs_on_a_cpu(monkeypatch, known_times):
+    """Clients per second of each model and number of clients, in each precision."""
+    monkeypatch.setattr(gpu, "job_of", partial(workloads.job_of, steps=1))
+    monkeypatch.setattr(gpu, "reduced", lambda _: {"bf16": "AMX"})
+    monkeypatch.setattr(gpu, "CLIENTS", 2)
+    monkeypatch.setattr(gpu, "MANY", 4)
+    x, y = torch.rand(100, 1, 28, 28), torch.arange(100) % 10
+    rows = gpu.throughput_table(x, y, 1, torch.device("cpu"))
+    cases = [("W1", 2), ("W1", 4), ("W2", 2), ("CIFAR CNN", 10), ("CIFAR CNN", 2)]
+    for place, row in enumerate(rows):
+        assert (row["model"], row["clients"]) == cases[place // 2]
+        assert row["precision"] == ("float32", "bf16")[place % 2]
+        assert row["milliseconds"] == 1e3 * (place + 1)
+        assert row["clients_per_second"] == row["clients"] / (place + 1)
+    assert len(rows) == 2 * len(cases)
+
+
+@pytest.mark.skipif(torch.cuda.is_available(), reason="this machine has a GPU")
+def test_the_benchmark_of_a_gpu_needs_one(capsys):
+    assert main(["bench", "gpu"]) == 2
+    assert "torch finds no GPU" in capsys.readouterr().err
+
+
 def test_the_resnet_table_runs_on_a_cpu(known_times, take_turns):
     """The ResNet-18 benchmark runs on the CPU with a narrow model and few steps."""
     few = {"clients": 2, "steps": 2, "samples": 4, "width": 2}

@@ -11,7 +11,7 @@ from wirelessfl.base.errors import ConfigError
 from wirelessfl.base.import_paths import expanded
 from wirelessfl.cli.parser import Parser
 
-HELP = "time the engine, whole commands, submodels, the simulator and the solvers"
+HELP = "time the engine, whole commands, submodels, the simulator, the solvers and a GPU"
 
 
 def add(parser: Parser) -> None:
@@ -20,7 +20,7 @@ def add(parser: Parser) -> None:
         "benchmark",
         nargs="?",
         default="all",
-        choices=["all", "engine", "command", "submodels", "simulator", "solvers"],
+        choices=["all", "engine", "command", "submodels", "simulator", "solvers", "gpu"],
         help="benchmark to run (default: all)",
     )
     parser.add_json("print the rows as JSON")

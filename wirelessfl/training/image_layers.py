@@ -44,7 +44,10 @@ class Windows:
     def of(self, x: Tensor) -> Tensor:
         """Pixels of all windows, [clients, windows, kernel height * width * channels]."""
         high, wide = self.padding
-        pixels = F.pad(x.permute(0, 2, 3, 1), (0, 0, wide, wide, high, high)).contiguous()
+        pixels = x.permute(0, 2, 3, 1)
+        if high or wide:  # otherwise it would copy the images
+            pixels = F.pad(pixels, (0, 0, wide, wide, high, high))
+        pixels = pixels.contiguous()
         batch, *size, channels = pixels.shape
         width = channels // self.clients
         down, across = size[1] * channels, channels

@@ -1,15 +1,20 @@
 """Recorded programs give the same results as the functions that they record."""
 
+from dataclasses import replace
+
 import pytest
 import torch
 from torch import nn
 from torch.nn import functional as F
 
 from tests.wirelessfl.training.jobs import job_for, plain_loop, training_data, updates
+from wirelessfl.models import FCNN
+from wirelessfl.training.batches import BatchSource
 from wirelessfl.training.descent import record_descent
 from wirelessfl.training.module_executors import VmapExecutor
 from wirelessfl.training.objective import Objective
 from wirelessfl.training.recording import NotRecordableError, record
+from wirelessfl.training.stacked import StackedExecutor
 
 LR = 0.1
 
@@ -249,3 +254,40 @@ def test_frozen_parameters_and_buffers_are_part_of_the_program():
         flat = VmapExecutor(objective, data, chunk, flat=True)
         assert torch.allclose(updates(flat, job), plain, atol=1e-6)
     assert Objective.of(module).spec.shapes.keys() == objective.spec.shapes.keys()
+
+
+@pytest.mark.parametrize("chunk", [2, 5])
+def test_batches_drawn_ahead_are_those_of_the_next_round(chunk, monkeypatch):
+    """Draws while a GPU works give equal updates, also when clients or their steps change.
+
+    If the same clients train every time, only their first two trainings wait for a draw.
+    """
+    module = FCNN((9,), 4, hidden=(13,))
+    data = training_data((9,), [20, 5, 50, 16, 33], batch_size=8)
+    task, job = job_for(module, data, steps=3)
+    executor, plain = (StackedExecutor(task, data, chunk, recorded=r) for r in (True, False))
+    rounds = [(slice(0, 5), 3 * number, 3) for number in range(5)]
+    rounds += [(slice(0, 5), 15, 2), (slice(0, 5), 30, 3), (slice(1, 4), 33, 3)]
+    waits, drawn = [], BatchSource.draw
+    in_advance = executor._draw_ahead
+
+    def ahead(job):
+        with monkeypatch.context() as patch:
+            patch.setattr(BatchSource, "draw", drawn)
+            in_advance(job)
+
+    def draw(source, *arguments):
+        waits.append(arguments)
+        return drawn(source, *arguments)
+
+    monkeypatch.setattr(executor, "_draw_ahead", ahead)
+    for number, (part, first, steps) in enumerate(rounds):
+        cohort = job.of(part)
+        cohort = replace(cohort, first_steps=cohort.first_steps + first, local_steps=steps)
+        expected = updates(plain, cohort)
+        before = len(waits)
+        with monkeypatch.context() as patch:
+            patch.setattr(BatchSource, "draw", draw)
+            assert torch.equal(updates(executor, cohort), expected)
+        if chunk == 5:
+            assert len(waits) - before == (number not in (2, 3, 4))
