@@ -62,7 +62,7 @@ class KeptData(SharedContext):
 
     def read(self, choice: DatasetChoice, data_dir: Path | None) -> Dataset:
         """The data set, read from its files unless it was read last."""
-        if not self._inside or choice.name not in BUILT_IN:  # those of users may change
+        if not self.inside or choice.name not in BUILT_IN:  # those of users may change
             return choice.load(data_dir)
         place = choice, data_dir, os.environ.get(ENVIRONMENT)
         last, data = self._last
