@@ -21,6 +21,7 @@ from wirelessfl.base.wording import count_of, fixed
 from wirelessfl.runs.folder.log import Row
 from wirelessfl.runs.observers.console import DIVERGED, Console, metrics_of
 from wirelessfl.runs.summaries import PREDICTION_HEAD, Transition, prediction_rows, predictions
+from wirelessfl.training.workers.processes import fork_server
 
 if TYPE_CHECKING:
     from wirelessfl.runs.result import RunResult
@@ -218,7 +219,11 @@ def watch(
     console = Terminal(stderr=True, quiet=arguments.quiet)
     progress = Console(console, quiet=arguments.quiet)
     tell = None if arguments.quiet else console.tell  # notes are warnings, and are shown
-    result = start(observers=[progress], on_note=tell, shards=shards)
+    fork_server.forked = shards.count == 1
+    try:
+        result = start(observers=[progress], on_note=tell, shards=shards)
+    finally:
+        fork_server.forked = False
     summary = _summary(result)
     if shown and arguments.json:
         tasks = result.summaries()

@@ -14,8 +14,10 @@ from wirelessfl.config.sections import RunSection, TrainingSection
 from wirelessfl.training.steps import StepCounts
 from wirelessfl.training.workers.processes import cores, fork_server, from_standard_input
 
-LONG_SECONDS = 10.0  # training time above which workers and replay pay off
+LONG_SECONDS = 10.0  # training time above which replay pays off
+WORKERS_SECONDS = 5.0  # training time above which workers pay off
 USUAL_STEP_SECONDS = 3e-4  # rough time of a local step while the model is not known yet
+LARGE_STEP_SECONDS = 3e-3  # the same of a large model
 
 
 @dataclass(frozen=True)
@@ -101,14 +103,15 @@ def step_counts(training: TrainingSection, sizes: IntArray | None) -> StepCounts
 
 
 def expect_workers(settings: RunSection, workload: Workload) -> None:
-    """Start worker processes in the background if the run will probably use them.
+    """Start the fork server of worker processes if the run will probably use it.
 
     Call it before loading data. Only the number of local steps counts, because the size of the
-    model is not known yet.
+    model is not known yet. A forked server takes milliseconds, and starts if the run might use it.
     """
     workers = settings.workers or 1
     if workers == "auto" and cores() > 1 and not torch.cuda.is_available():
-        workers = 2 if workload.client_steps * USUAL_STEP_SECONDS > LONG_SECONDS else 1
+        step = LARGE_STEP_SECONDS if fork_server.forked else USUAL_STEP_SECONDS
+        workers = 2 if workload.client_steps * step > WORKERS_SECONDS else 1
     if workers != "auto" and 1 < workers <= cores() and not from_standard_input():
         fork_server.start()
 

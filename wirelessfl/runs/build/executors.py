@@ -15,6 +15,7 @@ from wirelessfl.base.torch_state import torch_settings
 from wirelessfl.config.sections import RunSection
 from wirelessfl.runs.build.computing import (
     LONG_SECONDS,
+    WORKERS_SECONDS,
     Computing,
     Workload,
     check_workers,
@@ -85,9 +86,9 @@ class ModelAndData:
         return estimated_step_seconds(self.objective, self.data.first(4)[0], batch_size)
 
     @property
-    def long(self) -> bool:
-        """Whether the run is long enough for workers and replay to pay off."""
-        return self.workload.client_steps * self.step_seconds > LONG_SECONDS
+    def seconds(self) -> float:
+        """Estimated seconds of the run's training in one process."""
+        return self.workload.client_steps * self.step_seconds
 
     def two_steps(self, size: int) -> Job:
         """A job in which ``size`` clients train the full model for two steps."""
@@ -163,7 +164,8 @@ def _on_cpu(
     """
     workload, objective = trained.workload, trained.objective
     steady = trained.fixed_shapes and workload.steady
-    replay = (trained.long and steady) if settings.replay is None else settings.replay == "on"
+    pays = steady and trained.seconds > LONG_SECONDS
+    replay = pays if settings.replay is None else settings.replay == "on"
     replay = replay and kind is VmapExecutor  # stacked layers do not gain from replay
     make = partial(_make, trained, kind, settings.seed)
     if settings.chunk == "tune":
@@ -179,7 +181,7 @@ def _on_cpu(
     asked = settings.workers or 1
     if asked == "auto":
         batches = len(even_parts(workload.cohort, chunk))
-        workers = min(cores() // threads, batches) if trained.long else 1
+        workers = min(cores() // threads, batches) if trained.seconds > WORKERS_SECONDS else 1
     else:
         workers = asked
         check_workers(workers, threads, workload.cohort)

@@ -8,12 +8,15 @@ PyTorch and this package again, which takes seconds.
 from __future__ import annotations
 
 import ctypes
+import gc
 import multiprocessing
 import os
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
+from functools import partial
+from multiprocessing import util
 from pathlib import Path
 from typing import Any
 
@@ -96,11 +99,40 @@ def leave_if_child() -> None:
         os._exit(UNGUARDED_CODE)
 
 
+def _forked(new: Callable[..., int], path: Any, words: Sequence[Any], files: Sequence[int]) -> int:
+    """``multiprocessing.util.spawnv_passfds``, which forks the process that becomes a fork server.
+
+    Args:
+        new: the original function, which starts all other programs.
+        path: the interpreter.
+        words: its command line; the last word is the program.
+        files: descriptors that the program needs.
+    """
+    if not str(words[-1]).startswith("from multiprocessing.forkserver import main"):
+        return new(path, words, files)
+    for stream in (sys.stdout, sys.stderr):
+        stream.flush()  # otherwise children would write it again
+    if pid := os.fork():
+        return pid
+    try:
+        begun = 3  # a new program has no other files than those passed
+        for file in sorted(files):
+            os.closerange(begun, file)
+            begun = file + 1
+        os.closerange(begun, os.sysconf("SC_OPEN_MAX"))
+        exec(words[-1], {})
+    finally:
+        os._exit(0)
+
+
 class ForkServer:
     """The process that children are forked from; each process with children has one."""
 
     def __init__(self) -> None:
         self.owner = 0  # a forked process cannot use its parent's fork server
+        self.forked = False
+        """Whether the server is forked from this process, with which it then shares its memory.
+        Commands set it before they build a run; it needs a process with one thread."""
 
     def start(self, *modules: str) -> bool:
         """Start the fork server if it is not running; returns False if it is not available.
@@ -114,12 +146,24 @@ class ForkServer:
 
         forkserver.set_forkserver_preload([*PRELOADED, *modules])
         try:
-            with ignored(), safe_path():  # it ends with this process
+            with ignored(), safe_path(), self._by_fork():  # it ends with this process
                 forkserver.ensure_running()
         except OSError:  # its socket cannot be created, e.g. because the path is too long
             return False
         self.owner = os.getpid()
         return True
+
+    @contextmanager
+    def _by_fork(self) -> Iterator[None]:
+        """Start the fork server by a fork instead of a new interpreter, if that is safe."""
+        new = util.spawnv_passfds
+        if self.forked and threading.active_count() == 1:
+            gc.freeze()  # a search for garbage would write to all shared pages
+            util.spawnv_passfds = partial(_forked, new)
+        try:
+            yield
+        finally:
+            util.spawnv_passfds = new
 
     def context(self, *modules: str) -> Any:
         """The ``multiprocessing`` context that starts children: forked if possible, else spawned.

@@ -331,6 +331,37 @@ def test_modules_that_the_fork_server_imports_exist():
     assert all(find_spec(name) for name in (*processes.PRELOADED, *processes.OF_RUNS))
 
 
+FORKED = """
+import os, sys, threading
+from types import ModuleType
+from wirelessfl.training.workers.processes import fork_server
+
+def work():
+    assert "made_here" in sys.modules
+    os._exit(7)
+
+if __name__ == "__main__":
+    sys.modules["made_here"] = ModuleType("made_here")
+    if sys.argv[1:]:
+        threading.Thread(target=threading.Event().wait, daemon=True).start()
+    fork_server.forked = True
+    child = fork_server.context().Process(target=work)
+    child.start()
+    child.join()
+    print(child.exitcode)
+"""
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="fork servers are those of Linux")
+@pytest.mark.parametrize(("words", "status"), [([], "7"), (["thread"], "1")])
+def test_a_fork_server_is_forked_from_a_process_with_one_thread(tmp_path, words, status):
+    """Workers then share the modules of the command; with more threads there is a new server."""
+    script = tmp_path / "script.py"
+    script.write_text(FORKED)
+    done = subprocess.run([sys.executable, script, *words], capture_output=True, text=True)
+    assert done.stdout == f"{status}\n", done.stderr
+
+
 @pytest.mark.thorough
 def test_without_a_fork_server_workers_are_spawned(work, one_thread, monkeypatch):
     """Workers are spawned if the path of the fork server's socket is too long."""
