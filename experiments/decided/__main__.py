@@ -55,6 +55,7 @@ PAPER = Paper(
         ),
     },
     numbers=lambda evidence: findings.numbers(oma.evidence(), evidence),
+    pages=("reference/training.md",),
 )
 
 
