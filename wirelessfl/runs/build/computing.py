@@ -108,6 +108,8 @@ def expect_workers(settings: RunSection, workload: Workload) -> None:
     Call it before loading data. Only the number of local steps counts, because the size of the
     model is not known yet. A forked server takes milliseconds, and starts if the run might use it.
     """
+    if default_threads(settings) > 1:
+        fork_server.forked = False  # OpenMP stalls in a forked process whose parent had threads
     workers = settings.workers or 1
     if workers == "auto" and cores() > 1 and not torch.cuda.is_available():
         step = LARGE_STEP_SECONDS if fork_server.forked else USUAL_STEP_SECONDS

@@ -362,6 +362,15 @@ def test_a_fork_server_is_forked_from_a_process_with_one_thread(tmp_path, words,
     assert done.stdout == f"{status}\n", done.stderr
 
 
+@pytest.mark.parametrize("threads", [1, 2])
+def test_workers_with_several_threads_get_a_new_fork_server(threads, monkeypatch):
+    """OpenMP waits forever for threads that a forked process does not have."""
+    monkeypatch.setattr(processes.fork_server, "forked", True)
+    settings = Config.from_flags("fedavg", threads=threads, workers=1).run
+    computing.expect_workers(settings, computing.Workload(2, 2, 1, True))
+    assert processes.fork_server.forked == (threads == 1)
+
+
 @pytest.mark.thorough
 def test_without_a_fork_server_workers_are_spawned(work, one_thread, monkeypatch):
     """Workers are spawned if the path of the fork server's socket is too long."""
