@@ -5,6 +5,8 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import cached_property, reduce
+from operator import add, mul
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from wirelessfl.base.rows import BITS_PER_ELEMENT, MIB_PER_BIT
@@ -75,14 +77,18 @@ class TaskHandler(Handler):
     def under_way(self, now: float) -> list[Span]:
         """Spans of the work in progress, for a timeline that ends at ``now``."""
 
+    @cached_property
+    def _side_bits(self) -> list[int]:
+        """Bits that each update of a task sends besides its payloads, [tasks]."""
+        return [BITS_PER_ELEMENT * learner.side_elements for learner in self.learners]
+
     def costs(self) -> dict[str, Any]:
         """Traffic and energy of all tasks so far, mean over the registered clients."""
         ledger, clients = self.ledger, len(self.learners[0].server.weights.node_of)
-        sent = received = 0.0
-        for task, learner in enumerate(self.learners):
-            side = BITS_PER_ELEMENT * learner.side_elements * ledger.returned[task]
-            sent += ledger.up[task] + side
-            received += ledger.down[task]
+        sides = map(mul, self._side_bits, ledger.returned)
+        # In the order of the tasks; sum rounds otherwise from Python 3.12 on.
+        sent = reduce(add, map(add, ledger.up, sides), 0.0)
+        received = reduce(add, ledger.down, 0.0)
         return {
             "uplink_mib": MIB_PER_BIT * sent / clients,
             "downlink_mib": MIB_PER_BIT * received / clients,
