@@ -78,6 +78,9 @@ def command_bench(
                 methods[peer] = partial(program, peer)
         for model, count in rounds.items():
             calls = {name: partial(method, model, count) for name, method in methods.items()}
+            if model == "lenet5" and find_spec("numba") is not None:
+                stacked = ["--executor", "stacked"]
+                calls["default without fused layers"] = partial(command, stacked, model, count)
             title = f"whole commands: {model}, {count} rounds, {clients} clients, {dataset}"
             tables[title] = _rows(calls, repeats)
         if others:

@@ -92,6 +92,11 @@ def bokeh(module: str) -> Any:
     return _package(f"bokeh.{module}", "pip install '.[report]'")
 
 
+def numba() -> Any:
+    """The package numba."""
+    return _package("numba", "pip install '.[fast]'")
+
+
 def flower() -> Any:
     """The module ``flwr.app``."""
     return _package("flwr.app", "pip install 'wirelessfl[flower]'")

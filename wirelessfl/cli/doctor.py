@@ -27,6 +27,7 @@ OPTIONAL: Mapping[str, str] = {
     "transformers": "language",
     "peft": "language",
     "bokeh": "report",
+    "numba": "fast",
 }
 """Optional packages, and the extra that installs each."""
 GEMM, SECONDS = 1024, 1.5

@@ -203,7 +203,10 @@ class StackedExecutor(TensorExecutor):
                 f'executor "stacked" cannot train model {type(objective.module).__name__}: '
                 f'{error}. Choose executor "vmap".'
             ) from error
-        self._first = next(i for i, layer in enumerate(self.layers) if layer.trainable)
+
+    def _layers(self, params: Params) -> list[Layer]:
+        """The layers that train ``params``."""
+        return self.layers
 
     @torch.no_grad()
     def _steps(
@@ -229,7 +232,7 @@ class StackedExecutor(TensorExecutor):
         """Logits [clients, batch, classes] in evaluation mode, in the precision of training."""
         x, params = self._rounded(x, params)
         params = {**params, **factors}
-        for layer in self.layers:
+        for layer in self._layers(params):
             if not layer.training_only:
                 x, _ = layer.forward(x, params, keys)
         return x.float()
@@ -257,8 +260,9 @@ class StackedExecutor(TensorExecutor):
         ]
         x, params = self._rounded(x, params)
         params = {**params, **factors}
+        layers = self._layers(params)
         saved: list[Any] = []
-        for layer in self.layers:
+        for layer in layers:
             x, kept = layer.forward(x, params, keys)
             saved.append(kept)
         rounded, x = x.dtype, x.float()
@@ -273,8 +277,9 @@ class StackedExecutor(TensorExecutor):
         if terms.penalties:
             grad += _penalty_gradient(terms.penalties, x, anchor_logits, batch)
         grad = grad.to(rounded)
-        for i in range(len(self.layers) - 1, self._first - 1, -1):
-            grad = self.layers[i].backward(grad, saved[i], params, write, i > self._first)
+        first = next(i for i, layer in enumerate(layers) if layer.trainable)
+        for i in range(len(layers) - 1, first - 1, -1):
+            grad = layers[i].backward(grad, saved[i], params, write, i > first)
 
 
 def _loss_gradient(loss: Loss, outputs: Tensor, y: Tensor, weight: Tensor) -> Tensor:
@@ -305,16 +310,17 @@ def _penalty_gradient(
     return torch.autograd.grad(loss, leaf, batch.weight.flatten())[0].view_as(logits)
 
 
-def why_not_stacked(objective: Objective, data: TrainingData) -> str | None:
-    """Why ``StackedExecutor`` cannot train ``objective``; None if its gradients are correct.
+def why_not_stacked(
+    objective: Objective, data: TrainingData, kind: type[StackedExecutor] = StackedExecutor
+) -> str | None:
+    """Why an executor cannot train ``objective``; None if its gradients are correct.
 
     Its gradients are compared with autograd's for one client and for two.
     """
     try:
-        layers = chain(objective)
+        fast = kind(objective, data, 2, layers=chain(objective))
     except NotAChainError as error:
         return str(error)
-    fast = StackedExecutor(objective, data, 2, layers=layers)
     for clients in (1, 2):
         try:
             grads, expected = _both_gradients(fast, clients)

@@ -9,6 +9,7 @@ import torch
 from torch import nn
 
 import wirelessfl
+from tests.gate.given import small_images
 from wirelessfl.base.errors import ConfigError
 from wirelessfl.config import Config
 from wirelessfl.models import FCNN, LeNet5
@@ -203,3 +204,14 @@ def test_a_run_is_resumed_on_a_machine_with_fewer_cores(config, toy, same, monke
     for module in (computing, executors):
         monkeypatch.setattr(module, "cores", lambda: 1)
     same(wirelessfl.resume(settings.run.out, data=toy), whole)
+
+
+def test_without_numba_plain_layers_train_long_runs(config, monkeypatch):
+    monkeypatch.setitem(sys.modules, "numba", None)
+    monkeypatch.setattr(executors, "LONG_SECONDS", 0.0)
+    flags = {"model": "lenet5", "clients": 3, "local_steps": 1, "rounds": 1}
+    data = small_images()
+    setup = build(config("fedavg", **flags, workers=1), data=data)
+    assert setup.config.run.executor == "stacked"
+    with pytest.raises(ConfigError, match=r'"fused" .*numba is not .*\[fast\]\'. Choose "stacked"'):
+        build(config("fedavg", **flags, executor="fused"), data=data)

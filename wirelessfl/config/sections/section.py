@@ -100,9 +100,9 @@ class RunSection(Section):
 
     seed: int = Field(1, ge=0, description="seed of all randomness")
     device: str = Field("auto", description="auto, cpu, cuda or cuda:N")
-    executor: Literal["auto", "stacked", "vmap", "loop"] = Field(
+    executor: Literal["auto", "fused", "stacked", "vmap", "loop"] = Field(
         "auto",
-        description="how clients train: stacked or vmap (in batches), loop (one by one)",
+        description="how clients train: fused, stacked or vmap (in batches), loop (one by one)",
     )
     chunk: Annotated[int | Literal["tune"] | None, _count_or("tune", "clients")] = Field(
         None,

@@ -14,7 +14,7 @@ from wirelessfl.config.sections import RunSection, TrainingSection
 from wirelessfl.training.steps import StepCounts
 from wirelessfl.training.workers.processes import cores, fork_server, from_standard_input
 
-LONG_SECONDS = 10.0  # training time above which replay pays off
+LONG_SECONDS = 10.0  # training time above which replay and compiled layers pay off
 WORKERS_SECONDS = 5.0  # training time above which workers pay off
 USUAL_STEP_SECONDS = 3e-4  # rough time of a local step while the model is not known yet
 LARGE_STEP_SECONDS = 3e-3  # the same of a large model

@@ -11,8 +11,10 @@ import torch
 from channels.concurrency import cached_property
 from wirelessfl.algorithms import Algorithm
 from wirelessfl.base.errors import ConfigError
+from wirelessfl.base.packages import numba
 from wirelessfl.base.torch_state import torch_settings
 from wirelessfl.config.sections import RunSection
+from wirelessfl.models.submodels.tracing import first_sentence
 from wirelessfl.runs.build.computing import (
     LONG_SECONDS,
     WORKERS_SECONDS,
@@ -260,23 +262,51 @@ def _kind(name: str, trained: ModelAndData) -> tuple[type[Executor], list[str]]:
             objective.outputs(x, features=True)  # raises if the model has no features
     if name == "loop":
         return LoopExecutor, []
-    if name == "stacked" and features:
+    if name in ("fused", "stacked") and features:
         raise ConfigError(
-            'executor "stacked" cannot compare features of models, which the loss of '
+            f'executor "{name}" cannot compare features of models, which the loss of '
             f'{trained.comparing} requires. Choose "vmap".'
         )
     unstacked = alone or (
         "it has no features" if features else why_not_stacked(objective, trained.data)
     )
-    if name != "vmap" and unstacked is None:
+    long = trained.seconds > LONG_SECONDS
+    paying = name == "auto" and long and has_convolutions(objective)
+    if unstacked is None and (paying or name == "fused"):
+        fused, unfused = _fused(objective, trained.data, trained.precision)
+        if fused is not None:
+            return fused, []
+        if name == "fused":
+            raise ConfigError(
+                f'executor "fused" cannot train model {model}: {unfused}. Choose "stacked".'
+            )
+    if name in ("auto", "stacked") and unstacked is None:
         return StackedExecutor, []
     alone = alone or why_not_vmapped(objective, x, y)
-    if alone is not None and name in ("vmap", "stacked"):
+    if alone is not None and name != "auto":
         raise ConfigError(f'executor "{name}" cannot run this model: {alone}. Choose "loop".')
-    if name == "stacked":
+    if name in ("fused", "stacked"):
         raise ConfigError(
-            f'executor "stacked" cannot train model {model}: {unstacked}. Choose "vmap".'
+            f'executor "{name}" cannot train model {model}: {unstacked}. Choose "vmap".'
         )
     if alone is not None:
         return LoopExecutor, [f"executor loop, one client at a time: {alone}."]
     return VmapExecutor, []
+
+
+def _fused(
+    objective: Objective, data: TrainingData, precision: str
+) -> tuple[type[StackedExecutor] | None, str | None]:
+    """The executor with compiled layers, or why it cannot train the model."""
+    if data.inputs.is_cuda:
+        return None, "it trains on CPUs"
+    if precision != "float32":
+        return None, f'its layers do not have precision "{precision}"'
+    try:
+        numba()
+        from wirelessfl.training.fused import FusedExecutor
+
+        why = why_not_stacked(objective, data, FusedExecutor)
+    except Exception as error:  # a compiler may fail in any way
+        return None, first_sentence(error)
+    return (FusedExecutor, None) if why is None else (None, why)

@@ -14,6 +14,8 @@ import zlib
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from functools import cache
+from importlib import metadata
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -53,7 +55,7 @@ Table = dict[str, Any]
 Hashes = dict[str, str]
 ENTRIES = _format(
     **dict.fromkeys(("wirelessfl", "date", "device", "device_name", "python", "torch"), str),
-    **dict.fromkeys(("numpy", "settings", "priced_from"), str),
+    **dict.fromkeys(("numpy", "numba", "settings", "priced_from"), str),
     commit=str | None,
     dirty=bool | None,
     numerics=Whole,
@@ -122,6 +124,7 @@ def about(device: str) -> dict[str, Any]:
         "python": platform.python_version(),
         "torch": torch.__version__,
         "numpy": np.__version__,
+        **({"numba": metadata.version("numba")} if find_spec("numba") else {}),
         "numerics": NUMERICS,
     }
 
