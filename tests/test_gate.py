@@ -38,6 +38,7 @@ LEFT_OUT = {
     "max_length": "requires text data",
     "predicted": "is only shown",
     "precision tf32": "requires a GPU",
+    "executor fused": "requires Numba",
     **dict.fromkeys(
         () if ROUNDED == "bf16" else ("precision", "precision bf16"),
         "requires a CPU with AVX512-BF16 or AMX",
