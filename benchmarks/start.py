@@ -8,6 +8,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from functools import partial
 from pathlib import Path
 
 import wirelessfl
@@ -197,6 +198,47 @@ def shared_data_bench(
         }
         for name, seconds in medians.items()
     ]
+
+
+def together_bench(repeats: int = 5, *, rounds: int = 3, runs: int = 8) -> Rows:
+    """Seconds of ``sweep`` for runs on digits that differ in their seed: in turn, and together.
+
+    Args:
+        repeats: timed sweeps of each kind, interleaved; medians are reported.
+        rounds: global rounds of ``hist``; ``fedavg`` with two of 20 clients has ten times as many.
+        runs: number of runs.
+    """
+    table: Rows = []
+    for algorithm, flags in (
+        ("hist", {"rounds": rounds}),
+        ("fedavg", {"rounds": 10 * rounds, "clients": 20, "clients_per_round": 2}),
+    ):
+        configs = [
+            wirelessfl.Config.from_flags(algorithm, dataset="digits", seed=seed, **flags)
+            for seed in range(runs)
+        ]
+
+        def swept(configs: list[wirelessfl.Config], *, together: bool) -> None:
+            with tempfile.TemporaryDirectory() as out:
+                wirelessfl.sweep(configs, out, together=together, on_note=_ignore)
+
+        ways = {
+            name: partial(swept, configs, together=name == "together")
+            for name in ("in turn", "together")
+        }
+        times = interleaved(ways, repeats)
+        medians = {name: statistics.median(seen) for name, seen in times.items()}
+        table += [
+            {
+                "algorithm": algorithm,
+                "runs": runs,
+                "trained": name,
+                "seconds": seconds,
+                "relative to in turn": seconds / medians["in turn"],
+            }
+            for name, seconds in medians.items()
+        ]
+    return table
 
 
 def _ignore(note: str) -> None:

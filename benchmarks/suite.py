@@ -42,7 +42,7 @@ def bench(what: str, repeats: int, data_dir: Path | None, as_json: bool, quick: 
 
         tables |= gpu_bench(1 if quick else repeats, data_dir)
     if what in ("all", "command"):
-        from benchmarks.start import shared_data_bench, start_bench, sweep_bench
+        from benchmarks.start import shared_data_bench, start_bench, sweep_bench, together_bench
         from benchmarks.whole_command import command_bench
 
         brief: dict[str, Any] = {"dataset": "digits", "rounds": {"fcnn": 2}, "clients": 4}
@@ -56,6 +56,9 @@ def bench(what: str, repeats: int, data_dir: Path | None, as_json: bool, quick: 
             few_runs: dict[str, Any] = {"dataset": "digits", "runs": 2}
             if rows := shared_data_bench(repeats, data_dir, **(few_runs if quick else {})):
                 tables["sweeps that read their data once"] = rows
+            tables["runs that train together"] = together_bench(
+                **({"repeats": 1, "rounds": 1, "runs": 2} if quick else {})
+            )
     if what in ("all", "submodels"):
         from benchmarks.submodels import submodel_bench
 

@@ -35,3 +35,10 @@ def test_a_sweep_is_relative_to_its_runs():
 
 def test_without_its_data_there_is_no_table():
     assert start.shared_data_bench(1, dataset="digits-of-others") == []
+
+
+def test_runs_together_are_relative_to_runs_in_turn():
+    rows = start.together_bench(repeats=1, rounds=1, runs=2)
+    assert [row["trained"] for row in rows] == ["in turn", "together"] * 2
+    for turn, together in (rows[:2], rows[2:]):
+        assert together["relative to in turn"] == together["seconds"] / turn["seconds"] > 0

@@ -58,6 +58,11 @@ def add(parser: Parser) -> None:
         action="store_true",
         help="train each run, even if it differs from another only in the error-free radio",
     )
+    parser.add_argument(
+        "--together",
+        action="store_true",
+        help="train runs that differ only in their seed as one cohort, with the same results",
+    )
 
 
 def act(arguments: argparse.Namespace) -> int:
@@ -130,6 +135,7 @@ def act(arguments: argparse.Namespace) -> int:
     outcomes: Sequence[RunResult | Failure]
     failed: SweepError | None = None
     options = {"jobs": arguments.jobs, "ray": arguments.ray, "train_all": arguments.train_all}
+    options["together"] = arguments.together
     try:
         with sweep_progress(runs, console) as show:
 

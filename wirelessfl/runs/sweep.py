@@ -6,7 +6,7 @@ Runs are executed in sequence, in several local processes, or on a Ray cluster.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -22,16 +22,19 @@ from wirelessfl.config import Config
 from wirelessfl.config.choices import CHOSEN
 from wirelessfl.config.sections import SECTIONS, WITHOUT_RESULTS
 from wirelessfl.runs.build.samples import data_kept
-from wirelessfl.runs.folder.identity import settings_hash
+from wirelessfl.runs.folder.identity import non_defaults, settings_hash
 from wirelessfl.runs.folder.log import Row
 from wirelessfl.runs.folder.run_folder import RunFolder
 from wirelessfl.runs.kept import is_finished, kept_folder, training_key, why_failed
 from wirelessfl.runs.pools import Processes, on_ray
 from wirelessfl.runs.result import RunResult
 from wirelessfl.runs.run import resume
+from wirelessfl.training.executor import even_parts
+from wirelessfl.training.together import Meeting
 from wirelessfl.training.workers.processes import leave_if_child
 
 ROOT = Path("runs/sweep")
+TOGETHER = 16  # runs that train together, whose models and data are in memory
 LISTED = 3  # runs named per reason of a failure
 
 OnRow = Callable[[int, Row], None]
@@ -121,6 +124,7 @@ def sweep(
     jobs: int = 1,
     ray: str | None = None,
     train_all: bool = False,
+    together: bool = False,
     on_row: OnRow | None = None,
     on_end: OnEnd | None = None,
     on_found: OnFound | None = None,
@@ -150,6 +154,10 @@ def sweep(
         ray: address of a Ray cluster, or ``local`` to start one on this machine; ``jobs`` is then
             ignored. Runs that are not trained are priced on this machine.
         train_all: whether to train each run, even if another one trains the same model.
+        together: whether runs that differ only in their seed train together in this process: up to
+            16 at a time, whose local training is merged where this changes no bit of their
+            results. Runs that name code, have tasks, or whose models need another executor than
+            ``stacked`` train one after the other.
         on_row: called with the index of a run and each row as it is written.
         on_end: called with the index of each run once it has finished.
         on_found: called once, before any run starts, with the indices of the finished runs that
@@ -163,8 +171,8 @@ def sweep(
     Raises:
         ConfigError: ``configs`` is not a list of ``Config``, ``jobs`` < 1, ``root`` cannot be
             written or is the folder of a run, Ray or its cluster is not available, ``torchrun`` has
-            started several processes, or a script starts the sweep when it is imported by the
-            processes of the sweep.
+            started several processes, a script starts the sweep when it is imported by the
+            processes of the sweep, or the runs cannot train together.
         SweepError: runs failed.
     """
     leave_if_child()
@@ -176,6 +184,8 @@ def sweep(
             "torchrun shares the clients of one run between processes, but a sweep has many runs. "
             "Start the sweep without torchrun, and use jobs or ray."
         )
+    if together:
+        _check_together(configs, jobs, ray)
     root = root_of(configs, root)
     check_writable(root)
     if RunFolder.holds_run(root):
@@ -208,6 +218,8 @@ def sweep(
             return [Failure(*reason) for reason in on_cluster]
         if processes is not None:
             return [Failure(*reason) for reason in processes.execute(some, sources)]
+        if together and not sources:
+            return _together(configs, some, folders, tell, ended, notes)
         return _in_turn(configs, some, folders, tell, ended, sources)
 
     failures: list[Failure] = []
@@ -330,4 +342,100 @@ def _in_turn(
             failures.append(Failure(configs[place], reason))
         else:
             ended(place)
+    return failures
+
+
+def _without_seed(config: Config) -> str | None:
+    """What runs that train together have in common; None if a run cannot."""
+    if config.code or config.task:  # code may have state; tasks have data sets of their own
+        return None
+    return repr(sorted(non_defaults(config.with_run({"seed": 0})).items()))
+
+
+def _check_together(configs: Sequence[Config], jobs: int, ray: str | None) -> None:
+    for name, conflict in (("jobs", jobs if jobs > 1 else None), ("ray", ray)):
+        if conflict is not None:
+            raise ConfigError(
+                f"together conflicts with {name}={conflict}: runs that train together are in one "
+                "process. Leave one of the two out."
+            )
+    for config in configs:
+        for name, value, suits, remedy in (
+            ("workers", config.run.workers, (None, 1), "1"),
+            ("executor", config.run.executor, ("auto", "stacked"), '"stacked"'),
+            ("precision", config.training.precision, ("float32", "bf16"), '"bf16"'),
+        ):
+            if value not in suits:
+                raise ConfigError(
+                    f"together conflicts with {name}={shown(value)}: choose {name} {remedy}, or "
+                    "leave together out."
+                )
+    keys = [key for config in configs if (key := _without_seed(config)) is not None]
+    if len({*keys}) == len(keys):
+        raise ConfigError(
+            "together needs runs that differ only in their seed, name no code and have no tasks, "
+            "but there are no two of them. Give several seeds, or leave together out."
+        )
+
+
+def _together(
+    configs: Sequence[Config],
+    places: list[int],
+    folders: Sequence[Path],
+    tell: OnRow,
+    ended: OnEnd,
+    notes: Notes,
+) -> list[Failure]:
+    """Execute runs that differ only in their seed together, and the others in turn."""
+    groups: dict[str | int, list[int]] = {}
+    for place in places:
+        groups.setdefault(_without_seed(configs[place]) or place, []).append(place)
+    failures = []
+    for group in groups.values():
+        if len(group) < 2:
+            failures += _in_turn(configs, group, folders, tell, ended, {})
+            continue
+        meeting = Meeting()
+        # In the order of their folders: two sweeps that wait for each other's runs would never end.
+        group.sort(key=lambda place: folders[place])
+        for part in even_parts(len(group), TOGETHER):
+            failures += _met(meeting, configs, group[part], folders, tell, ended)
+        name = configs[group[0]].named("algorithm")
+        if not meeting.cohorts:
+            notes(
+                f"together: runs of {name} trained one after the other: no two jobs of equal "
+                'shapes met, or the model needs another executor than "stacked".'
+            )
+        elif meeting.differing:
+            notes(
+                f"together: some jobs of {name} trained alone, because they would be rounded "
+                "otherwise as one cohort."
+            )
+    return failures
+
+
+def _met(
+    meeting: Meeting,
+    configs: Sequence[Config],
+    places: Sequence[int],
+    folders: Sequence[Path],
+    tell: OnRow,
+    ended: OnEnd,
+) -> list[Failure]:
+    failures, finished = list[Failure](), list[int]()
+
+    def on_row(place: int, row: Row) -> None:
+        tell(place, row)
+        meeting.end_if_asked()
+
+    def execute(place: int) -> None:
+        failures.extend(_in_turn(configs, [place], folders, on_row, finished.append, {}))
+
+    for place in places:
+        with suppress(ConfigError):  # of a damaged folder, which the run reports
+            if RunFolder.holds_run(folders[place]):
+                RunFolder(folders[place]).wait()  # here signals end it
+    meeting.hold([partial(execute, place) for place in places])
+    for place in sorted(finished):  # in the thread of the caller, which gets warnings
+        ended(place)
     return failures

@@ -28,6 +28,7 @@ from wirelessfl.training.executor import Executor, Job, TrainingData
 from wirelessfl.training.image_layers import max_pool2d_with_indices
 from wirelessfl.training.objective import Objective
 from wirelessfl.training.rules import ClientRule
+from wirelessfl.training.together import Meeting, Tensors
 
 Function = Callable[..., Any]
 aten = torch.ops.aten
@@ -195,8 +196,8 @@ def memory_of(node: fx.Node) -> int:
     return memory
 
 
-Tensors = dict[str, Tensor]
 Program = Callable[[Tensors], Tensors]
+MERGED_BYTES = 4 << 20  # parameters of jobs that train as one on a CPU, whose cache is small
 RECORDINGS = 8  # maximum number of stored recordings; each needs the memory of a chunk
 
 
@@ -216,6 +217,8 @@ class TensorExecutor(Executor):
     ) -> None:
         super().__init__(objective, data, chunk)
         self.recorded = data.inputs.is_cuda if recorded is None else recorded
+        self.meeting: Meeting | None = None
+        """Where its jobs train with those of other runs."""
         self._recordings: OrderedDict[object, Any] = OrderedDict()
         self._last: IntArray | None = None
         self._ahead: tuple[Job, Batches] | None = None
@@ -230,25 +233,29 @@ class TensorExecutor(Executor):
         batches = self._drawn(job)
         cohort = job.cohort()
         self.objective.module.train()
-        if not self.recorded:
+        if not self.recorded and self.meeting is None:
             return self._steps(job.rule, job.spec, cohort, batches)
         tensors = {f"server.{name}": value for name, value in cohort.server.items()}
         tensors |= {f"kept.{name}": value for name, value in cohort.kept.items()}
         tensors |= {f"factor.{name}": value for name, value in cohort.factors.items()}
         tensors |= {"tracks": cohort.tracks, "fresh": cohort.fresh}
         tensors |= {"index": batches.index, "weight": batches.weight, "keys": batches.keys}
-        key = (
-            job.rule,
-            job.penalties,
-            job.local_steps,
-            tuple(job.spec.shapes.items()),
-            tuple((name, tuple(value.shape)) for name, value in tensors.items()),
-        )
-        program = partial(self._program, replace(job, servers={}, recall=None, factors={}))
-        recording: Recording = self._kept(key, lambda: Recording(program, tensors))
-        results = recording(tensors)
-        self._draw_ahead(job)
+        bare = replace(job, servers={}, recall=None, factors={})
+        if self.meeting is None:
+            results = self._recorded(bare, tensors)
+        else:
+            most = self.chunk if self.recorded else MERGED_BYTES // (4 * job.spec.size)
+            train = partial(self._recorded if self.recorded else self._program, bare)
+            results = self.meeting.train(_key(job, tensors), tensors, train, most)
+        if self.recorded:
+            self._draw_ahead(job)
         return results
+
+    def _recorded(self, job: Job, tensors: Tensors) -> Tensors:
+        """Results by the recording for jobs of this kind, which is made if there is none."""
+        program = partial(self._program, job)
+        recording: Recording = self._kept(_key(job, tensors), lambda: Recording(program, tensors))
+        return recording(tensors)
 
     def _drawn(self, job: Job) -> Batches:
         """The batches of a job on the device, which may have been drawn ahead."""
@@ -293,6 +300,17 @@ class TensorExecutor(Executor):
         """Release the recordings."""
         self._recordings.clear()
         self._last = self._ahead = None
+
+
+def _key(job: Job, tensors: Tensors) -> tuple[object, ...]:
+    """What jobs that train by the same operations have in common."""
+    return (
+        job.rule,
+        job.penalties,
+        job.local_steps,
+        tuple(job.spec.shapes.items()),
+        tuple((name, tuple(value.shape)) for name, value in tensors.items()),
+    )
 
 
 class Recording:

@@ -38,6 +38,7 @@ from wirelessfl.training.step_costs import (
     fastest_chunk,
     has_convolutions,
 )
+from wirelessfl.training.together import MEETING
 from wirelessfl.training.trial import check_model, check_rounded, why_not_vmapped
 from wirelessfl.training.workers.processes import cores
 from wirelessfl.training.workers.workers_executor import (
@@ -138,6 +139,8 @@ def build_executor(
                 f"clients train in chunks of {chunk}. Choose a smaller --chunk to use all workers."
             )
         executor = WorkersExecutor(executor, workers, threads)
+    if isinstance(executor, StackedExecutor):
+        executor.meeting = MEETING.get()
     computing = Computing(str(device), kind.name, executor.chunk, replay, workers, threads)
     return executor, computing, notes
 
