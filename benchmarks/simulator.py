@@ -56,6 +56,9 @@ FLOP = 2 * (2 * 199_200 + 42_000) * BATCH * STEPS
 """FLOP per update of the MLP: forward, gradients of weights and of hidden activations."""
 BANDS = (96, 1000, 5000)
 """Numbers of uploads that share a band."""
+PRODUCTS, WARM = "matrix products, clients stacked", "matrix products, client by client"
+"""Rows of the products of an update alone, on one thread: the weights of a stack of clients pass
+through the caches in every step; those of one client stay there."""
 ONE_DRAW, SHARED = "one draw per request", "TDMA, shared band"
 
 
@@ -72,7 +75,8 @@ def simulator_bench(
 
     Returns:
         Tables by title. ``ratio`` is the speed relative to the plain loop on one thread in the same
-        run.
+        run, and ``percent_of_products`` relative to the matrix products of the stacked clients
+        alone, on as many cores.
     """
     sizes = ((ONE_DRAW, 2, 1000), (ONE_DRAW, 10, 100_000), (SHARED, 2, 1000))
     events = [_events(repeats, *size, updates) for size in sizes]
@@ -243,13 +247,12 @@ def _training(repeats: int, data_dir: Path | None, merges: int) -> Rows:
         return TaskLearner(server, local, submodels, evaluation, Stream(0), traffic)
 
     ways: dict[str, Executor] = {}
+    workers = max(cores(), 2)
     for name, kind in (("vmap", VmapExecutor), ("stacked", StackedExecutor)):
         seconds = estimated_step_seconds(task, x[:4], BATCH)
         chunk = default_chunk(kind, task, REQUESTS, BATCH, seconds)
         ways[f"{name}, one thread"] = kind(task, data, chunk)
-        ways[f"{name}, one worker per core"] = WorkersExecutor(
-            kind(task, data, chunk), max(cores(), 2)
-        )
+        ways[f"{name}, one worker per core"] = WorkersExecutor(kind(task, data, chunk), workers)
     trained: dict[str, int] = {}
 
     def together(name: str) -> None:
@@ -265,6 +268,9 @@ def _training(repeats: int, data_dir: Path | None, merges: int) -> Rows:
     }
     for name in ways:
         calls[name] = partial(with_threads, 1, partial(together, name))
+    for name, size in ((PRODUCTS, chunk), (WARM, 1)):
+        calls[name] = partial(with_threads, 1, _products(task.spec, start, size))
+        trained[name] = -(-REQUESTS // size) * size
     try:
         times = interleaved(calls, repeats)
     finally:
@@ -277,6 +283,9 @@ def _training(repeats: int, data_dir: Path | None, merges: int) -> Rows:
             "method": name,
             "ms_per_update": milliseconds,
             "ratio": medians[PLAIN] / milliseconds,
+            "percent_of_products": 100
+            * medians[PRODUCTS]
+            / (milliseconds * (workers if "worker" in name else 1)),
             "chunk": ways[name].chunk if name in ways else None,
         }
         for name, milliseconds in medians.items()
@@ -287,7 +296,34 @@ def _training(repeats: int, data_dir: Path | None, merges: int) -> Rows:
             "method": AT_SGEMM,
             "ms_per_update": floor,
             "ratio": medians[PLAIN] / floor,
+            "percent_of_products": 100 * medians[PRODUCTS] / floor,
             "chunk": None,
         }
     )
     return rows
+
+
+def _products(spec: ParamSpec, start: torch.Tensor, chunk: int) -> Callable[[], None]:
+    """The matrix products of ``REQUESTS`` updates of a multilayer perceptron, ``chunk`` at once."""
+    params = spec.views(start.reshape(1, -1).repeat(chunk, 1))
+    layers = [
+        (
+            weight,
+            params[name.replace("weight", "bias")][:, None],
+            torch.ones(chunk, BATCH, weight.shape[2]),
+            torch.ones(chunk, BATCH, weight.shape[1]),
+        )
+        for name, weight in params.items()
+        if name.endswith("weight")
+    ]
+
+    def multiply() -> None:
+        for _ in range(-(-REQUESTS // chunk) * STEPS):
+            for weight, bias, x, _ in layers:
+                torch.baddbmm(bias, x, weight.mT)
+            for i, (weight, _, x, grad) in reversed(list(enumerate(layers))):
+                if i > 0:
+                    torch.bmm(grad, weight)
+                weight.baddbmm_(grad.mT, x, alpha=-1e-9)
+
+    return multiply

@@ -49,7 +49,7 @@ def test_tables(monkeypatch, known_times, take_turns):
         assert row["startup_ms"] == 1e3
         assert 8 * row["clients"] / 2**20 < row["state_mib"], "one float64 speed per client"
         assert row["state_mib"] < 20  # other state depends on busy clients, not on registered ones
-    plain, *others, floor = training
+    plain, *others, stacked, single, floor = training
     assert plain["method"] == PLAIN
     assert plain["ratio"] == 1
     times = take_turns([row["method"] for row in training[:-1]], 3, begun=3 * len(bands))
@@ -59,8 +59,13 @@ def test_tables(monkeypatch, known_times, take_turns):
         trained = 1e3 * middle / row["ms_per_update"]
         assert trained == pytest.approx(round(trained))
         assert 2 * simulator.BUFFER <= round(trained) <= 2 * simulator.BUFFER + 4
+    for row in (stacked, single):  # the products of 4 updates
+        assert row["ms_per_update"] == pytest.approx(1e3 * times[row["method"]][1] / 4)
     assert floor["ms_per_update"] == 1e3 * simulator.FLOP / (
         2 * 2048**3 / (1 + 3 * len(bands) + 3 * len(times))
     )
-    for row in (*others, floor):
+    for row in (*others, stacked, single, floor):
         assert row["ratio"] == pytest.approx(plain["ms_per_update"] / row["ms_per_update"])
+        used = max(simulator.cores(), 2) if "worker" in row["method"] else 1
+        share = stacked["ms_per_update"] / (used * row["ms_per_update"])
+        assert row["percent_of_products"] == pytest.approx(100 * share)
