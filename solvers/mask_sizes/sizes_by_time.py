@@ -66,7 +66,7 @@ def optimize_sizes_by_time(
         candidates: largest number of candidate sizes per call, >= 2.
 
     Returns:
-        Sizes [cells], int64. Objective and bound are in seconds and equal: the sizes are optimal
+        Sizes [cells], int64. Objective and bound, in seconds, are equal; the sizes are optimal
         for the seconds that ``seconds`` returned. Infeasible problems have no value, and the
         message names the constraint and the shortfall in units.
 

@@ -7,6 +7,7 @@ PyTorch and this package again, which takes seconds.
 
 from __future__ import annotations
 
+import ast
 import ctypes
 import gc
 import multiprocessing
@@ -120,7 +121,14 @@ def _forked(new: Callable[..., int], path: Any, words: Sequence[Any], files: Seq
             os.closerange(begun, file)
             begun = file + 1
         os.closerange(begun, os.sysconf("SC_OPEN_MAX"))
-        exec(words[-1], {})
+        from multiprocessing import forkserver  # not on Windows
+
+        call: Any = ast.parse(str(words[-1])).body[-1]  # main(listener, alive, preload, **data)
+        named: dict[str, Any] = {}
+        for word in call.value.keywords:
+            value = ast.literal_eval(word.value)
+            named |= value if word.arg is None else {word.arg: value}
+        forkserver.main(*map(ast.literal_eval, call.value.args), **named)
     finally:
         os._exit(0)
 
