@@ -105,6 +105,8 @@ def _serve(pipe: Connection, slot: int) -> None:
                 return
             os.environ.clear()
             os.environ.update(environment)  # the fork server may have an older one
+            torch.set_default_dtype(torch.float32)  # an earlier run's own code may have set others
+            torch.set_default_device(None)
             if source is None:
                 use_gpu(config, slot)
             reason = why_failed(config, folder, pipe.send, source)

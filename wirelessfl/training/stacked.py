@@ -246,7 +246,7 @@ class StackedExecutor(TensorExecutor):
     @torch.no_grad()
     def gradients(self, spec: ParamSpec, params: Tensor, batch: Batch) -> Tensor:
         """Gradients [clients, P] at ``params`` [clients, P], for one batch per client."""
-        flat = torch.empty(params.shape, device=params.device)
+        flat = torch.empty(params.shape, dtype=params.dtype, device=params.device)
         self._back(spec.views(params), Write(spec.views(flat), 0.0, 1.0), batch)
         return flat
 

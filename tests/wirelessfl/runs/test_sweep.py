@@ -219,6 +219,7 @@ def test_a_killed_process_is_reported_with_its_exit_code(tmp_path):
 
 OBSERVER = """
 import os
+import torch
 from dataclasses import dataclass
 from wirelessfl.extend import FedAvg
 
@@ -227,7 +228,9 @@ class Observer(FedAvg):
     def initial(self, start):
         assert "SET_LATER" in os.environ
         assert "SET_BY_A_RUN" not in os.environ
+        assert torch.get_default_dtype() == torch.float32
         os.environ["SET_BY_A_RUN"] = "1"
+        torch.set_default_dtype(torch.float64)
         with open("processes", "a") as file:
             file.write(f"{os.getpid()}\\n")
         return super().initial(start)
@@ -246,7 +249,8 @@ def own_runs(folder, monkeypatch, source, path, seeds):
 def test_processes_get_the_environment_of_the_sweep(tmp_path, monkeypatch):
     """The fork server may have been started before a variable was set.
 
-    A process executes several runs, and none of them sees a variable that another one has set.
+    A process executes several runs, and none of them sees a variable that another one has set, or
+    its default dtype of PyTorch.
     """
     assert fork_server.start() == sys.platform.startswith("linux")
     monkeypatch.setenv("SET_LATER", "1")
