@@ -94,8 +94,8 @@ def check_noise(noise_figure_db: float, noise_dbm_per_hz: float) -> None:
         )
 
 
-def gains_in_range(gain_db: ArrayLike, shape: tuple[str, int]) -> FloatArray:
-    """Mean channel gains in dB, [clients]."""
+def gains_in_range(gain_db: ArrayLike, shape: tuple[str, int | tuple[int, ...]]) -> FloatArray:
+    """Mean channel gains in dB, of a shape as in :func:`in_range`."""
     gain = in_range("gain_db", gain_db, shape, limit=LARGEST_DB)
     if (gain > 0).any():
         raise ValueError(
@@ -105,8 +105,10 @@ def gains_in_range(gain_db: ArrayLike, shape: tuple[str, int]) -> FloatArray:
     return gain
 
 
-def powers_in_range(transmit_power_w: ArrayLike, shape: tuple[str, int]) -> FloatArray:
-    """Transmit powers in watts, [clients]."""
+def powers_in_range(
+    transmit_power_w: ArrayLike, shape: tuple[str, int | tuple[int, ...]]
+) -> FloatArray:
+    """Transmit powers in watts, of a shape as in :func:`in_range`."""
     power = in_range("transmit_power_w", transmit_power_w, shape, above=0)
     if (power > LARGEST_POWER_W).any():
         dbm = float(power.max())

@@ -18,13 +18,15 @@ from channels.network import Network
 from channels.network_values import DEFAULT_DBM, DEFAULT_POWER_W
 from channels.placement import Placement
 from channels.summaries import count_of
-from channels.validation import in_range, shown
+from channels.validation import checked_cells, in_range, shown
 
 BY_CLIENT = ("cpu_hz", "transmit_power_w", "switched_capacitance", "path_gain_db", "_snr_db")
 BY_CELL = ("bandwidth_hz", "_noise_dbm")
 """Fields of networks that are arrays here, by the meaning of their second axis."""
 BY_NETWORK = ("clients_m", "distance_m", "line_of_sight", "path_loss_db", "shadowing_db")
 """Fields of a placement with a first axis of networks."""
+OF_SNR = ("_snr_db", "path_gain_db")
+"""Arguments that ``gain_db`` replaces."""
 ALONE = ("interference", "part")
 """Arguments that networks built together cannot have."""
 
@@ -52,7 +54,7 @@ class Networks(Sequence[Network]):
         transmit_power_w: P_i [networks, clients], [clients] or one number.
         bandwidth_hz: B [networks, cells], [cells] or one number.
         switched_capacitance: kappa [networks, clients], [clients] or one number; None for 1e-28.
-        path_gain_db: see :meth:`from_snr`.
+        path_gain_db: see :meth:`from_snr`; ignored with ``gain_db``, as in a single network.
         placement: where the gains come from; its arrays of clients are [networks, clients, ...].
             None if the gains are given.
         others: further arguments of :class:`Network`, by name; not ``interference``.
@@ -88,9 +90,14 @@ class Networks(Sequence[Network]):
         for name in ALONE:
             if others.get(name) is not None:
                 raise TypeError(f"{name} is given for several networks: build them one by one.")
-        listed = {name: np.asarray(v) for name, v in arguments.items() if np.ndim(v) == 2}
-        counts = {name: len(values) for name, values in listed.items()}
-        if not any(counts.values()):
+        cells = checked_cells(cell_of)
+        arrays = {
+            name: _in_range(name, np.asarray(values), cells)
+            for name, values in arguments.items()
+            if np.ndim(values) > 1
+        }
+        counts = {name.strip("_"): len(values) for name, values in arrays.items()}
+        if not counts:
             raise ValueError(
                 "no argument has an axis of networks: give gain_db, cpu_hz or others as "
                 "[networks, clients]."
@@ -99,14 +106,15 @@ class Networks(Sequence[Network]):
             sizes = ", ".join(f"{name} has {count}" for name, count in counts.items())
             raise ValueError(f"the numbers of networks differ: {sizes}. Give the same number.")
         self._count = next(iter(counts.values()))
-        first = arguments | {name: values[0] for name, values in listed.items()}
+        first = arguments | {name: values[0] for name, values in arrays.items()}
         at_first = None if placement is None else _placed_at(placement, 0)
         network = Network(cell_of, **first, placement=at_first, **others)
-        arrays = {name: _in_range(name, values, network) for name, values in listed.items()}
         if "bandwidth_hz" in arrays:
             arrays["_noise_dbm"] = noise_power_dbm(
                 arrays["bandwidth_hz"], network.noise_figure_db, network.noise_dbm_per_hz
             )
+        if gain_db is not None:  # which replaces them
+            arrays = {name: v for name, v in arrays.items() if name not in OF_SNR}
         if gain_db is not None and {"gain_db", "bandwidth_hz"} & arrays.keys():
             gain = arrays.pop("gain_db", np.broadcast_to(first["gain_db"], (1, network.clients)))
             noise = arrays.get("_noise_dbm", network.noise_dbm[None])
@@ -169,6 +177,8 @@ class Networks(Sequence[Network]):
         Raises:
             ValueError: they differ in something else.
         """
+        if not isinstance(networks, Sequence):
+            raise TypeError(f"networks is {shown(networks)}: give a list of networks.")
         if not networks:
             raise ValueError("networks is empty: give at least one network.")
         for number, network in enumerate(networks):
@@ -205,7 +215,14 @@ class Networks(Sequence[Network]):
         """The network at a place, or a list of networks; values are views of the arrays."""
         if isinstance(place, slice):
             return [self[number] for number in range(self._count)[place]]
-        number = range(self._count)[place]
+        try:
+            number = range(self._count)[place]
+        except IndexError:
+            raise IndexError(
+                f"networks[{place}] does not exist: there are {self._count}, from 0."
+            ) from None
+        except TypeError:
+            raise TypeError(f"networks[{shown(place)}]: give an integer or a slice.") from None
         network = object.__new__(Network)  # the values have been checked
         values = vars(network)
         values.update(self._shared)
@@ -264,26 +281,24 @@ class Networks(Sequence[Network]):
         return self._arrays[name]
 
 
-def _in_range(name: str, values: FloatArray, network: Network) -> FloatArray:
+def _in_range(name: str, values: FloatArray, cell_of: IntArray) -> FloatArray:
     """An argument [networks, clients or cells], checked like that of a single network."""
-    unit, size = ("cells", network.cells) if name in BY_CELL else ("clients", network.clients)
-    if values.shape[1] != size:
+    unit, size = ("cell", int(cell_of[-1]) + 1) if name in BY_CELL else ("client", len(cell_of))
+    if values.ndim != 2 or not len(values) or values.shape[1] != size:
         raise ValueError(
-            f"{name} has shape {values.shape}: give [networks, {unit}], here "
-            f"({len(values)}, {size})."
+            f"{name.strip('_')} has shape {values.shape}: give [networks, {unit}s], at least one "
+            f"network of {count_of(size, unit)}."
         )
-    axis = f"networks x {unit}", values.size
+    axis = f"networks, {unit}s", values.shape
     if name == "gain_db":
-        checked = gains_in_range(values.ravel(), axis)
-    elif name == "transmit_power_w":
-        checked = powers_in_range(values.ravel(), axis)
-    elif name in ("path_gain_db", "_snr_db"):
-        checked = in_range(name.strip("_"), values.ravel(), axis, limit=LARGEST_DB)
-    elif name == "switched_capacitance":
-        checked = in_range(name, values.ravel(), axis, min_value=0)
-    else:
-        checked = in_range(name, values.ravel(), axis, above=0)
-    return checked.reshape(values.shape)
+        return gains_in_range(values, axis)
+    if name == "transmit_power_w":
+        return powers_in_range(values, axis)
+    if name in OF_SNR:
+        return in_range(name.strip("_"), values, axis, limit=LARGEST_DB)
+    if name == "switched_capacitance":
+        return in_range(name, values, axis, min_value=0)
+    return in_range(name, values, axis, above=0)
 
 
 def _placed_at(placement: Placement, number: int) -> Placement:
@@ -300,7 +315,7 @@ def _check_shared(first: Network, network: Network, number: int) -> None:
     if network.interference is not None or network.part is not None:
         name = "part" if network.interference is None else "interference"
         raise ValueError(f"networks[{number}] has {name}: price such networks as a list.")
-    apart = {field.name for field in fields(first)} - {*BY_CLIENT, *BY_CELL, "placement"}
+    apart = {field.name for field in fields(first)} - {*BY_CLIENT, *BY_CELL, "placement", "cell_of"}
     shared = {name: (getattr(first, name), getattr(network, name)) for name in apart}
     if (first.placement is None) != (network.placement is None):
         shared["placement"] = first.placement, network.placement
@@ -312,7 +327,8 @@ def _check_shared(first: Network, network: Network, number: int) -> None:
             )
     for name, (one, other) in sorted(shared.items()):
         if one is not other and not np.array_equal(one, other):
+            different = "other clients per cell" if name == "_ends" else f"another {name}"
             raise ValueError(
-                f"networks[{number}] has another {name} than networks[0]: price such networks as a "
+                f"networks[{number}] has {different} than networks[0]: price such networks as a "
                 "list."
             )

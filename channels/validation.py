@@ -276,7 +276,7 @@ def checked_part(cell_of: ArrayLike, part: ArrayLike, cells: int) -> tuple[IntAr
 def in_range(
     name: str,
     values: ArrayLike,
-    axis: tuple[str, int],
+    axis: tuple[str, int | tuple[int, ...]],
     *,
     above: float = -np.inf,
     min_value: float = -np.inf,
@@ -288,23 +288,25 @@ def in_range(
 
     Args:
         name: name of the argument, for messages.
-        values: one number, or one per entry of the axis.
-        axis: name and length of the axis; the name is empty for a single number.
+        values: one number, or one per entry of the axis or axes.
+        axis: name and length of the axis, or names and lengths of axes; the name is empty for a
+            single number.
         above: exclusive lower bound.
         min_value: inclusive lower bound.
         limit: largest magnitude.
     """
     unit, count = axis
-    array = np.array(values, dtype=np.float64)
-    if array.shape not in {(), (count,)}:
-        interval = f"one number or [{unit}], here ({count},)" if unit else "one number"
+    shape = count if isinstance(count, tuple) else (int(count),)
+    array = np.array(values, dtype=np.float64, order="C")
+    if array.shape not in {(), shape}:
+        interval = f"one number or [{unit}], here {shape}" if unit else "one number"
         raise ValueError(f"{name} has shape {array.shape}: give {interval}.")
     low = max(min_value, -limit)
     bad = ~(np.isfinite(array) & (array > above) & (array >= low) & (array <= limit))
     if 0 in (above, min_value):
         bad |= (array != 0) & ~((array >= LEAST) & (array <= MOST))
     if bad.any():
-        index = f"[{np.flatnonzero(bad)[0]}]" if array.ndim else ""
+        index = f"[{', '.join(map(str, np.argwhere(bad)[0]))}]" if array.ndim else ""
         interval = "a finite number"
         if above > -np.inf:
             interval += f" > {above:g}"
@@ -315,4 +317,4 @@ def in_range(
         if 0 in (above, min_value):
             interval += f", from {LEAST:g} to {MOST:g}"
         raise ValueError(f"{name}{index} is {array[bad].flat[0]}: give {interval}.")
-    return compact(np.broadcast_to(array, count))
+    return compact(np.broadcast_to(array, shape).reshape(-1)).reshape(shape)

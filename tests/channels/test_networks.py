@@ -117,6 +117,17 @@ def test_snrs_of_many_networks():
         assert_same(network, alone)
 
 
+@pytest.mark.parametrize("gain_db", [-90.0, [[-90.0, -80.0], [-70.0, -60.0], [-50.0, -40.0]]])
+def test_gains_replace_path_gains(gain_db):
+    """As in a single network, whose copies state the path gains that they had."""
+    path_gain_db = np.arange(6.0).reshape(3, 2)
+    together = Networks([0, 0], gain_db=gain_db, path_gain_db=path_gain_db, cpu_hz=1e9)
+    gains = np.broadcast_to(gain_db, (3, 2))
+    assert together.gain_db == pytest.approx(gains)
+    for network, gain, path_gain in zip(together, gains, path_gain_db, strict=True):
+        assert_same(network, Network([0, 0], gain_db=gain, path_gain_db=path_gain, cpu_hz=1e9))
+
+
 def test_single_networks_are_stacked():
     """With their values: a changed band keeps the noise with which an SNR holds."""
     alone = [channels.umi(2, 5, stream=stream) for stream in STREAMS]
@@ -130,8 +141,11 @@ def test_single_networks_are_stacked():
         assert_same(network, one)
         assert np.array_equal(network.snr_db, one.snr_db)
     assert [network.clients for network in together[-2:]] == [5, 5]
-    with pytest.raises(IndexError):
-        together[9]
+    for place in (9, -10):
+        with pytest.raises(IndexError, match=rf"networks\[{place}\] does not exist: there are 9"):
+            together[place]
+    with pytest.raises(TypeError, match=r"networks\[1.0\]: give an integer or a slice"):
+        together[1.0]
     assert (
         repr(together)
         == "<Networks: 9 networks of 5 clients in 2 cells, 20 MHz per cell, 8 antennas>"
@@ -152,12 +166,20 @@ def test_networks_that_differ_in_what_is_shared_are_refused():
         (replace(one, antennas=2), "antennas"),
         (replace(one, placement=None), "placement"),
         (channels.uma(2, 5, stream=STREAMS[0]), "antennas"),
-        (channels.umi(2, 6, stream=STREAMS[0]), "_ends|cell_of"),
     ):
-        with pytest.raises(ValueError, match=rf"networks\[1\] has another ({name})"):
+        with pytest.raises(ValueError, match=rf"networks\[1\] has another {name}"):
+            Networks.stack([one, other])
+    for other in (channels.umi(2, 6, stream=STREAMS[0]), channels.umi(3, 5, stream=STREAMS[0])):
+        with pytest.raises(
+            ValueError, match=r"networks\[1\] has other clients per cell than networks\[0\]"
+        ):
             Networks.stack([one, other])
     with pytest.raises(ValueError, match=r"networks\[0\] has interference"):
         Networks.stack([channels.umi(2, 5, stream=STREAMS[0], reuse_factor=1)])
+    with pytest.raises(TypeError, match=r"networks is <Network: .*: give a list of networks"):
+        Networks.stack(one)
+    with pytest.raises(TypeError, match=r"networks is <generator .*: give a list of networks"):
+        Networks.stack(network for network in [one])
     with pytest.raises(ValueError, match=r"networks\[1\] has part"):
         Networks.stack([one, one.of([1])])
     with pytest.raises(ValueError, match="networks is empty"):
@@ -170,7 +192,23 @@ def test_networks_that_differ_in_what_is_shared_are_refused():
     ("arguments", "message"),
     [
         ({"gain_db": -80.0, "cpu_hz": 1e9}, "no argument has an axis of networks"),
-        ({"gain_db": np.empty((0, 2)), "cpu_hz": 1e9}, "no argument has an axis of networks"),
+        (
+            {"gain_db": np.empty((0, 2)), "cpu_hz": 1e9},
+            r"gain_db has shape \(0, 2\): give \[networks, clients\], at least one network of 2 cl",
+        ),
+        (
+            {"gain_db": np.full((3, 3), -80.0), "cpu_hz": 1e9},
+            r"gain_db has shape \(3, 3\): give \[networks, clients\]",
+        ),
+        (
+            {"gain_db": np.full((3, 2, 1), -80.0), "cpu_hz": np.full((3, 2), 1e9)},
+            r"gain_db has shape \(3, 2, 1\): give \[networks, clients\]",
+        ),
+        ({"gain_db": [[-80.0, np.nan]] * 2, "cpu_hz": 1e9}, r"gain_db\[0, 1\] is nan"),
+        (
+            {"gain_db": -80.0, "cpu_hz": 1e9, "bandwidth_hz": [[1e6], [-1.0]]},
+            r"bandwidth_hz\[1, 0\] is -1",
+        ),
         (
             {"gain_db": np.full((3, 2), -80.0), "cpu_hz": np.full((4, 2), 1e9)},
             "numbers of networks differ: gain_db has 3, cpu_hz has 4",
@@ -178,11 +216,11 @@ def test_networks_that_differ_in_what_is_shared_are_refused():
         ({"gain_db": np.full((3, 2), 5.0), "cpu_hz": 1e9}, "mean channel gain is at most 0 dB"),
         (
             {"gain_db": np.full((3, 2), -80.0), "cpu_hz": [[1e9, 1e9]] * 2 + [[1e9, 0.0]]},
-            r"cpu_hz\[5\] is 0",
+            r"cpu_hz\[2, 1\] is 0",
         ),
         (
             {"gain_db": -80.0, "cpu_hz": 1e9, "bandwidth_hz": np.full((3, 2), 1e6)},
-            r"bandwidth_hz has .*\(2,\)|bandwidth_hz has shape \(3, 2\)",
+            r"bandwidth_hz has shape \(3, 2\): give \[networks, cells\], at least one network",
         ),
     ],
 )
