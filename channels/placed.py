@@ -39,6 +39,8 @@ Handover = Literal["none", "strongest"]
 BY_CLIENT = ("cpu_hz", "transmit_power_w", "switched_capacitance")
 BY_NETWORK = (*BY_CLIENT, "bandwidth_hz")
 """Arguments that can have a first axis of networks."""
+ALONE = ("reuse_factor", "mobility")
+"""Arguments that networks of a list of streams cannot have: each has links of its own."""
 LARGEST_ANTENNA_DB = 60.0
 
 
@@ -115,7 +117,8 @@ def placed_network(
         cells: number of cells; None if the layout has its own, as positions have.
         clients: total number of clients; None if the layout has its own, as positions have.
         stream: randomness of positions, lines of sight and shadowing; or a list of streams, for a
-            network from each of them, which equals that of the stream alone.
+            network from each of them, which equals that of the stream alone. Networks with
+            ``reuse_factor`` or ``mobility`` are built one by one, without a list.
         cpu_hz: [clients], CPU cycles per second; None with ``devices``. Like all values of clients,
             it is in the order in which the layout's clients were given; the network sorts clients
             by cell.
@@ -132,7 +135,9 @@ def placed_network(
             "nearest" for the nearest base station, "strongest" for that of the largest mean gain;
             [clients] cells, in the order in which the layout's clients were given; or a function of
             the mean gains in dB [clients, cells] that returns them, e.g. with
-            ``solvers.assign_cells``. Each cell needs a client.
+            ``solvers.assign_cells``. Each cell needs a client. With a list of streams each cell
+            must have as many clients in all networks: "placed" ensures it, and other rules may not,
+            which raises ValueError; build these networks one by one.
         mobility: how clients move, :class:`RandomWaypoint` or :class:`PositionTrace`; None for
             clients that stand still. Gains and ``placement`` are those of block 0, and channels h
             of a block include the change of the mean gain since then.
@@ -145,8 +150,8 @@ def placed_network(
             clients and cells can differ: [networks, clients], [networks, cells].
 
     Returns:
-        A network; :class:`Networks` of several streams. Those on discs, hexagons and rings are
-        drawn all at once if clients stand still, without ``reuse_factor``; others one by one.
+        A network; :class:`Networks` of a list of streams. Those on discs, hexagons and rings are
+        drawn all at once if ``association`` is "placed"; others one by one.
 
     Raises:
         ValueError: a client is out of the path loss's range, or a value is out of range.
@@ -266,6 +271,18 @@ def _of_streams(
 ) -> Networks:
     """Networks from several streams: as arrays if possible, or else one by one."""
     listed = streams_in(streams)
+    for name in ALONE:
+        if settings[name] is not None:
+            raise ValueError(
+                f"{name} is {shown(settings[name])}, and stream is a list: build the networks one "
+                f"by one, or omit {name}."
+            )
+    for name in BY_NETWORK:
+        if name in values and np.ndim(values[name]) == 2 and len(values[name]) != len(listed):
+            raise ValueError(
+                f"the numbers of networks differ: stream has {len(listed)}, {name} has "
+                f"{len(values[name])}. Give the same number."
+            )
     build = partial(placed_network, layout, path_loss, cells=cells, clients=clients, **settings)
 
     def built(number: int) -> Network:
@@ -276,11 +293,10 @@ def _of_streams(
         return build(stream=listed[number], **rows)
 
     first = built(0)  # it checks the arguments
-    still = settings["mobility"] is None and settings["reuse_factor"] is None
     if (
         isinstance(layout, GridLayout)
         and type(layout) in TOGETHER
-        and still
+        and isinstance(settings["association"], str)
         and settings["association"] == PLACED
     ):
         gain_db = settings["antenna_gain_db"]

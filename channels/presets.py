@@ -107,9 +107,9 @@ def umi(
         cells: N, at least 1.
         clients: total number of clients, split evenly over the cells.
         stream: randomness of positions, lines of sight, shadowing and CPU speeds, drawn once. A
-            list of streams gives :class:`Networks`, one from each.
+            list of streams gives :class:`Networks`, one from each, without ``reuse_factor``.
         reuse_factor: number of bands that the cells reuse, see :func:`placed_network`; None for no
-            interference.
+            interference. Only with one stream.
 
     Raises:
         ValueError: some cell would be empty, or the reuse factor has no pattern.

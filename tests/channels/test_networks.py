@@ -70,6 +70,20 @@ def test_networks_that_are_built_one_by_one():
     assert together.gain_db.shape == (len(STREAMS), 5)
 
 
+def test_cells_of_clients_are_an_array():
+    assert_built_together(
+        lambda stream: channels.placed_network(
+            channels.Hexagonal(),
+            channels.Umi(),
+            cells=2,
+            clients=4,
+            stream=stream,
+            cpu_hz=1e9,
+            association=np.array([0, 1, 0, 1]),
+        )
+    )
+
+
 def test_values_of_many_placed_networks_differ_by_network():
     cpu_hz = np.linspace(1e9, 2e9, 18).reshape(9, 2)
     build = {"layout": channels.Disc(), "path_loss": channels.LogDistance(), "cells": 1}
@@ -246,3 +260,53 @@ def test_streams_that_are_none_are_refused(preset):
         preset(1, 2, stream=[1, 2])
     with pytest.raises(ValueError, match="stream is an empty list"):
         preset(1, 2, stream=[])
+
+
+@pytest.mark.parametrize("association", ["placed", "strongest"])
+@pytest.mark.parametrize("rows", [2, 4])
+def test_each_stream_needs_a_row_of_values(association, rows):
+    with pytest.raises(ValueError, match=f"networks differ: stream has 3, cpu_hz has {rows}"):
+        channels.placed_network(
+            channels.Hexagonal(),
+            channels.Umi(),
+            cells=2,
+            clients=6,
+            stream=STREAMS[:3],
+            cpu_hz=np.full((rows, 6), 1e9),
+            association=association,
+        )
+
+
+@pytest.mark.parametrize("preset", [channels.umi, channels.uma])
+def test_networks_that_interfere_are_built_one_by_one(preset):
+    with pytest.raises(ValueError, match="reuse_factor is 1, and stream is a list: build the"):
+        preset(2, 4, stream=STREAMS, reuse_factor=1)
+
+
+def test_networks_with_mobility_are_built_one_by_one():
+    with pytest.raises(ValueError, match=r"mobility is RandomWaypoint.*, and stream is a list"):
+        channels.placed_network(
+            channels.Hexagonal(),
+            channels.Umi(),
+            cells=2,
+            clients=4,
+            stream=STREAMS,
+            cpu_hz=1e9,
+            mobility=channels.RandomWaypoint(5.0),
+        )
+
+
+def test_cells_that_differ_by_stream_are_refused():
+    """Of these streams some have other clients per cell, by their gains."""
+    with pytest.raises(
+        ValueError, match=r"networks\[\d\] has other clients per cell than networks\[0\]"
+    ):
+        channels.placed_network(
+            channels.Hexagonal(),
+            channels.Umi(),
+            cells=2,
+            clients=12,
+            stream=STREAMS,
+            cpu_hz=1e9,
+            association="strongest",
+        )
