@@ -46,7 +46,8 @@ class SharedBand:
     Between changes every upload proceeds at a constant rate. A change first advances all uploads to
     its time at the old rates, then computes new rates. A completed upload must be removed with
     :meth:`finish` at its completion time, before the clock advances further. Uploads that complete
-    at the same instant are returned in the order in which they started.
+    at the same instant are returned in the order in which they started. If ``rates`` raises or
+    returns invalid values, no upload starts or ends, and the band can still be used.
 
     >>> import numpy as np
     >>> import channels
@@ -114,10 +115,11 @@ class SharedBand:
         if count == len(self._clients):
             self._clients = np.append(self._clients, self._clients)
             self._uploads = np.append(self._uploads, self._uploads, axis=1)
+        self._clients[count], self._uploads[:, count] = client, (bits, bits, 0.0, alone)
+        rates = self._rates_of_first(count + 1)  # may raise: the upload does not start then
         self._keys.append(key)
         self._active.add(key)
-        self._clients[count], self._uploads[:, count] = client, (bits, bits, 0.0, alone)
-        self._share()
+        self._share(rates)
 
     def next_done(self) -> tuple[float, int] | None:
         """Time and key of the upload that ends first at the current rates, or None."""
@@ -186,10 +188,17 @@ class SharedBand:
         self._advance(now)
         count, clients, uploads = len(self._keys), self._clients, self._uploads
         _, left, sent_for, _ = uploads[:, index].tolist()
-        self._active.remove(self._keys.pop(index))
+        client = clients[index]
         clients[index : count - 1] = clients[index + 1 : count]
+        try:
+            rates = self._rates_of_first(count - 1)
+        except BaseException:  # the upload remains
+            clients[index + 1 : count] = clients[index : count - 1]
+            clients[index] = client
+            raise
+        self._active.remove(self._keys.pop(index))
         uploads[:, index : count - 1] = uploads[:, index + 1 : count]
-        self._share()
+        self._share(rates)
         return EndedUpload(left, sent_for)
 
     def _index_of(self, key: int) -> int:
@@ -229,14 +238,17 @@ class SharedBand:
             complete |= left <= _ROUNDING * self._uploads[0, :count]
         left[complete] = 0.0
 
-    def _share(self) -> None:
+    def _rates_of_first(self, count: int) -> Rates | None:
+        """Rates while the first ``count`` clients upload; None if none does, or time-shared."""
+        return self._checked(self._clients[:count]) if count and not self._time_shared else None
+
+    def _share(self, rates: Rates | None) -> None:
         """Set rates and ends of the uploads from now on."""
         count = len(self._keys)
-        if self._time_shared:
-            self._bps, self._duty = self._uploads[3, :count] / max(1, count), 1 / max(1, count)
-        elif count:
-            rates = self._checked(self._clients[:count])
+        if rates is not None:
             self._bps, self._duty = rates.bps, rates.duty
+        elif self._time_shared:
+            self._bps, self._duty = self._uploads[3, :count] / max(1, count), 1 / max(1, count)
         else:
             self._bps = self._duty = np.empty(0)
         self._set_ends()

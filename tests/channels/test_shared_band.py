@@ -413,3 +413,31 @@ def test_invalid_calls_raise_and_change_nothing():
             SharedBand(lambda clients: Rates(wrong, fine)).start(0.0, 4, 1.0)  # noqa: B023
         with pytest.raises(ValueError, match=r"rates returned duty .* for clients \[4\]"):
             SharedBand(lambda clients: Rates(fine, wrong)).start(0.0, 4, 1.0)  # noqa: B023
+
+
+@pytest.mark.parametrize("bps", [np.nan, -1.0])
+def test_uploads_are_kept_if_rates_are_invalid(bps):
+    """The uploads end as if the invalid changes had not been tried."""
+    valid = True
+
+    def rates(clients):
+        values = RATES[clients] / len(clients)
+        return Rates(values if valid else np.full(len(clients), bps), values)
+
+    band, other = SharedBand(rates), SharedBand(rates)
+    for key in range(3):
+        band.start(0.1 * key, key, 1.0)
+        other.start(0.1 * key, key, 1.0)
+    seconds, first = band.next_done()
+    for change in (
+        lambda: band.start(0.3, 7, 2.0),
+        lambda: band.remove(0.4, 0),
+        lambda: band.finish(seconds, first),
+    ):
+        valid = False
+        with pytest.raises(ValueError, match="rates returned bps"):
+            change()
+        valid = True
+        assert band.snapshot()["keys"] == band.snapshot()["clients"] == [0, 1, 2]
+    for (a, key), (b, same) in zip(drain(band), drain(other), strict=True):
+        assert (a, key) == (pytest.approx(b, rel=1e-12), same)
