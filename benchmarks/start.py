@@ -8,6 +8,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
 
@@ -186,8 +187,7 @@ def shared_data_bench(
         with tempfile.TemporaryDirectory() as out:
             wirelessfl.sweep(configs, out, on_note=_ignore)
 
-    times = interleaved({"run": one_by_one, "sweep": together}, repeats)
-    medians = {name: statistics.median(seen) for name, seen in times.items()}
+    medians = _medians({"run": one_by_one, "sweep": together}, repeats)
     return [
         {
             "runs by": name,
@@ -226,8 +226,7 @@ def together_bench(repeats: int = 5, *, rounds: int = 3, runs: int = 8) -> Rows:
             name: partial(swept, configs, together=name == "together")
             for name in ("in turn", "together")
         }
-        times = interleaved(ways, repeats)
-        medians = {name: statistics.median(seen) for name, seen in times.items()}
+        medians = _medians(ways, repeats)
         table += [
             {
                 "algorithm": algorithm,
@@ -239,6 +238,10 @@ def together_bench(repeats: int = 5, *, rounds: int = 3, runs: int = 8) -> Rows:
             for name, seconds in medians.items()
         ]
     return table
+
+
+def _medians(ways: Mapping[str, Callable[[], None]], repeats: int) -> dict[str, float]:
+    return {name: statistics.median(seen) for name, seen in interleaved(ways, repeats).items()}
 
 
 def _ignore(note: str) -> None:

@@ -112,7 +112,7 @@ def cells_bench(
 
 
 def _by_highs(solve: Callable[[], Any]) -> Any:
-    """Solve with integer programs, whatever the number of cells."""
+    """Solve with integer programs for any number of cells."""
     most, grid_search.MANY = grid_search.MANY, 10**9
     try:
         return solve()

@@ -254,7 +254,7 @@ class SharedBand:
         self._set_ends()
 
     def _alone(self, client: int) -> float:
-        """The rate of ``client`` while nobody else uploads."""
+        """The rate of ``client`` while no other client uploads."""
         return float(self._checked(np.array([client])).bps[0])
 
     def _checked(self, clients: IntArray) -> Rates:

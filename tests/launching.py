@@ -21,12 +21,13 @@ import tempfile
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import redirect_stderr, redirect_stdout
+from functools import partial
 from multiprocessing import util
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 from tests.quick import fewer_steps
+from wirelessfl.training.workers.processes import forked
 
 ROOT = Path(__file__).parents[1]
 IMPORTED = (
@@ -254,34 +255,6 @@ def _serve() -> dict[str, Any] | None:
             _notify("started", pid)
 
 
-def _fork_servers_with(spawn: Callable[..., int]) -> Callable[..., int]:
-    """``multiprocessing.util.spawnv_passfds``, which forks the servers of ``multiprocessing``.
-
-    Args:
-        spawn: the original function, which starts all other programs.
-    """
-
-    def start(path: str, words: Sequence[str], files: Sequence[int]) -> int:
-        if not words[-1].startswith("from multiprocessing.forkserver import main"):
-            return spawn(path, words, files)
-        for stream in (sys.stdout, sys.stderr):
-            stream.flush()  # otherwise children would write it again
-        if pid := os.fork():
-            return pid
-        try:
-            begun = 3  # as a new program, it has no other files than those passed
-            for file in sorted(files):
-                os.closerange(begun, file)
-                begun = file + 1
-            os.closerange(begun, os.sysconf("SC_OPEN_MAX"))
-            sys.modules["__main__"] = ModuleType("__main__")
-            exec(words[-1], {})
-        finally:
-            os._exit(0)
-
-    return start
-
-
 def _become(request: Mapping[str, Any]) -> None:
     """Run the command of a request in the new process, as the interpreter would."""
     signal.set_wakeup_fd(-1)
@@ -297,7 +270,7 @@ def _become(request: Mapping[str, Any]) -> None:
     os.chdir(request["cwd"])
     os.environ.update(request["environment"])
     if not request["safe_path"]:
-        util.spawnv_passfds = _fork_servers_with(util.spawnv_passfds)
+        util.spawnv_passfds = partial(forked, util.spawnv_passfds)
     script, sys.argv = request["script"], [request["module"], *request["words"]]
     del sys.path[0]  # that of the server
     if not request["safe_path"]:

@@ -225,11 +225,11 @@ def _step(block: Block, state: IntervalPrices, last: float) -> IntervalPrices | 
     diagonal = edges.sum(0) + np.abs(by_weight) + 1e-300
     through = edges / np.sqrt(diagonal)
     matrix = -(through @ through.T)
-    own = matrix.reshape(-1)[:: len(matrix) + 1]
-    own += edges.sum(-1) + np.abs(by_price)
-    scale = 1 / np.sqrt(own + 1e-300)
+    entries = matrix.reshape(-1)[:: len(matrix) + 1]
+    entries += edges.sum(-1) + np.abs(by_price)
+    scale = 1 / np.sqrt(entries + 1e-300)
     matrix *= scale * scale[:, None]
-    own[:] = 1 + _RIDGE
+    entries[:] = 1 + _RIDGE
     right = scale * (by_price + edges @ (by_weight / diagonal))
     try:
         prices = scale * np.linalg.solve(matrix, right)

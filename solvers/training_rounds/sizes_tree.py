@@ -174,11 +174,11 @@ class SizesTree:
         # Of joules that are worth more than a second, a fraction; no end is before 0.
         share = np.minimum(second / (-joule * slope.sum(-1)), 1.0)[..., None]
         base, slope = share * base, share * slope
-        each = joule * (base - slope * case.growth).mean(-2)
+        prices = joule * (base - slope * case.growth).mean(-2)
         constant = joule * (base * case.fixed - slope * case.lost).sum(-1)
         curve = joule * (bend * (tau + case.growth) ** 2 / size).mean(-2)
-        least = 1e-9 * np.abs(each).max(-1, keepdims=True) + 1e-300
-        return _Priced(ends, each, constant.mean(-1), np.maximum(curve, least))
+        least = 1e-9 * np.abs(prices).max(-1, keepdims=True) + 1e-300
+        return _Priced(ends, prices, constant.mean(-1), np.maximum(curve, least))
 
     def _lines(self, tau: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
         """Joules per unit and per second of means of tangents, and the latter's derivative."""

@@ -52,7 +52,7 @@ def test_the_best_of_all_sizes(others, joule):
 
 @pytest.mark.parametrize("seed", range(4))
 def test_bounds_hold_in_any_box(seed):
-    """No sizes of a box cost less than its bound, whatever the fractions from which it follows."""
+    """No sizes of a box cost less than its bound, from any fractions."""
     random = np.random.default_rng(seed)
     search, case = searched(50 + seed, 5, 60, {}, 10 ** random.uniform(0, 3))
     tree = SizesTree(search.units, case, search.near_steps, search.near_ends)

@@ -19,6 +19,7 @@ from contextlib import contextmanager, suppress
 from functools import partial
 from multiprocessing import util
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 from channels.concurrency import SharedContext, process_state
@@ -100,7 +101,7 @@ def leave_if_child() -> None:
         os._exit(UNGUARDED_CODE)
 
 
-def _forked(new: Callable[..., int], path: Any, words: Sequence[Any], files: Sequence[int]) -> int:
+def forked(new: Callable[..., int], path: Any, words: Sequence[Any], files: Sequence[int]) -> int:
     """``multiprocessing.util.spawnv_passfds``, which forks the process that becomes a fork server.
 
     Args:
@@ -123,6 +124,7 @@ def _forked(new: Callable[..., int], path: Any, words: Sequence[Any], files: Seq
         os.closerange(begun, os.sysconf("SC_OPEN_MAX"))
         from multiprocessing import forkserver  # not on Windows
 
+        sys.modules["__main__"] = ModuleType("__main__")
         call: Any = ast.parse(str(words[-1])).body[-1]  # main(listener, alive, preload, **data)
         named: dict[str, Any] = {}
         for word in call.value.keywords:
@@ -167,7 +169,7 @@ class ForkServer:
         new = util.spawnv_passfds
         if self.forked and threading.active_count() == 1:
             gc.freeze()  # a search for garbage would write to all shared pages
-            util.spawnv_passfds = partial(_forked, new)
+            util.spawnv_passfds = partial(forked, new)
         try:
             yield
         finally:
