@@ -159,6 +159,8 @@ class Networks(Sequence[Network]):
         """
         if "gain_db" in others:
             raise TypeError("gain_db conflicts with snr_db, which fixes the gains: omit one.")
+        if np.ndim(snr_db) < 2:  # the same in all networks
+            snr_db = in_range("snr_db", snr_db, ("clients", np.size(cell_of)), limit=LARGEST_DB)
         return cls(cell_of, cpu_hz=cpu_hz, path_gain_db=path_gain_db, _snr_db=snr_db, **others)
 
     @classmethod

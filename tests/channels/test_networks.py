@@ -249,6 +249,8 @@ def test_arguments_of_single_networks_are_refused():
         Networks([0, 0], gain_db=gains, cpu_hz=1e9, part=[0, 1])
     with pytest.raises(TypeError, match="gain_db conflicts with snr_db"):
         Networks.from_snr([0, 0], cpu_hz=1e9, snr_db=gains, gain_db=gains)
+    with pytest.raises(ValueError, match=r"snr_db\[1\] is 301\.0: give .* within"):
+        Networks.from_snr([0, 0], cpu_hz=[[1e9, 1e9]] * 2, snr_db=[0.0, 301.0])
     placement = channels.umi(1, 2, stream=STREAMS[:3]).placement
     with pytest.raises(ValueError, match="gain_db differs from the path loss"):
         Networks([0, 0], gain_db=gains, cpu_hz=1e9, placement=placement)

@@ -74,10 +74,6 @@ def act(arguments: argparse.Namespace) -> int:
     Raises:
         SweepError: runs failed; raised after printing.
     """
-    from wirelessfl.training.workers.processes import OF_RUNS, fork_server
-
-    if arguments.jobs > 1 and arguments.ray is None:
-        fork_server.start(*OF_RUNS)  # it loads PyTorch at the same time as this process
     from wirelessfl.cli.flags import given_flags, tables_of
     from wirelessfl.cli.output import sweep_progress
     from wirelessfl.config.combinations import configurations, points
@@ -112,8 +108,13 @@ def act(arguments: argparse.Namespace) -> int:
         for entry in described
     ]
     from wirelessfl.runs.sweep import Failure, SweepError, root_of, sweep
+    from wirelessfl.training.workers.processes import OF_RUNS, fork_server
 
     root = root_of(configs, root)
+    if arguments.jobs > 1 and arguments.ray is None:
+        fork_server.forked = True
+        fork_server.start(*OF_RUNS)
+        fork_server.forked = False
     runs = [(label, c.total_rounds) for label, c in zip(labels, configs, strict=True)]
     console = Terminal(stderr=True, quiet=arguments.quiet)
     executed: list[int] = []

@@ -116,6 +116,7 @@ def forked(new: Callable[..., int], path: Any, words: Sequence[Any], files: Sequ
         stream.flush()  # otherwise children would write it again
     if pid := os.fork():
         return pid
+    fork_server.forked = False  # children of this process have threads
     try:
         begun = 3  # a new program has no other files than those passed
         for file in sorted(files):
