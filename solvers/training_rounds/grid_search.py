@@ -32,6 +32,7 @@ GAP = 3e-5
 _ROUGH = 1e-3
 """That of points that cannot be best, but for rounding of sizes."""
 _MAX_TURNS = 40
+"""Programs of a point, after which its gap stays open."""
 _HALVINGS = 60
 MANY = 8
 """Cells up to which HiGHS solves every integer program, as often as it takes."""
@@ -106,6 +107,8 @@ class GridSearch:
         self.steps: dict[int, FloatArray] = {}
         self.branched: set[int] = set()
         """Keys of points of which a tree of sizes has been searched."""
+        self.stalled: set[int] = set()
+        """Keys of points of which an integer program has raised no bound."""
         self.messages: list[str] = []
         sizes = problem.quota / problem.shape[1]
         self.near_steps = np.full(problem.shape[1], sizes)
@@ -258,7 +261,7 @@ class GridSearch:
         problem, key = self.problem, int(self.key[point])
         if self.shared_phase:
             e = 0
-        whole = bool(self.stage[point] == 1)
+        whole, stalled = bool(self.stage[point] == 1), key in self.stalled
         case = SizesCase(
             h, self.fixed, problem.low[m], self.high[m, h, e], problem.quota, self.lost[e],
             self.growth[e], self.latest[m, h, e], problem.weights,
@@ -269,7 +272,7 @@ class GridSearch:
                 self.units, case, self.near_steps, self.near_ends
             ).search(GAP / 6)
         else:
-            answer = self._program(case, whole)
+            answer = self._program(case, whole, stalled)
         if isinstance(answer, str):
             self.messages.append(answer)
             self._learn(key, 0.0, np.inf, 2)
@@ -282,11 +285,17 @@ class GridSearch:
         lower = float(self.lower[point])
         cost = self._tried(case, answer.steps, answer.ends, not whole)
         self.turns[self.key == key] += 1
-        done = cost - lower <= gap / 3 * cost or self.turns[point] >= _MAX_TURNS
+        done, last = cost - lower <= gap / 3 * cost, bool(self.turns[point] >= _MAX_TURNS)
         if not answer.ended and len(case.low) > MANY:
             self.messages.append("an integer program of HiGHS reached its time limit")
             done = True
         done |= not whole and lower - before <= gap / 30 * lower
+        if whole and lower <= before and cost >= upper:
+            self.stalled.add(key)
+            last |= stalled
+        if whole and last and not done:
+            self.messages.append("integer programs of HiGHS closed the gap no further")
+        done |= last
         steps = answer.steps
         if not whole:
             steps = rounded(steps, case.low, case.high, case.quota)
@@ -343,12 +352,17 @@ class GridSearch:
                 return steps, cost
             cost, steps = float(costs.min()), sizes[costs.argmin()]
 
-    def _program(self, case: SizesCase, whole: bool) -> SizesAnswer | str:
-        """Solve the program with the tangents near the last design."""
+    def _program(self, case: SizesCase, whole: bool, every: bool) -> SizesAnswer | str:
+        """Solve the program with the tangents near the last design, or with all of them.
+
+        Near one design, those are left out that exclude another one: programs could alternate.
+        """
         size = np.maximum(self.near_steps + case.fixed, 1e-9)
         window = self.near_ends[:, None] - case.lost_with(self.near_steps)
         tau = np.maximum(window / size, self.tau[case.local])
         lines = self.model.relevant(case.local, tau)
+        if every:
+            lines = np.ones_like(lines)
         answer = solve_program(self.model, case, lines, self._scales(case), whole)
         if not isinstance(answer, str):
             self.near_steps, self.near_ends = answer.steps, answer.ends

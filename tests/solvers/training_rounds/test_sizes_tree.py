@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+import solvers
 from solvers import Status
 from solvers.training_rounds import grid_search, sizes_program, sizes_tree
 from solvers.training_rounds.grid_search import GridSearch, all_sizes
@@ -90,8 +91,9 @@ def test_highs_agrees(joule, extra, monkeypatch):
     assert tree.objective == pytest.approx(program.objective, rel=2e-5)
 
 
-def test_the_integer_program_follows_where_the_tree_leaves_a_gap(monkeypatch):
-    """A program that HiGHS stops ends the search of its point, with the gap that is left."""
+@pytest.mark.parametrize(("ended", "message"), [(False, "time limit"), (True, "no further")])
+def test_the_integer_program_follows_where_the_tree_leaves_a_gap(ended, message, monkeypatch):
+    """A program that HiGHS stops, or that repeats its bound, ends the search of its point."""
     number, arguments = instance(61, 10, 3.0)
     best = solved(number, **arguments)
     monkeypatch.setattr(sizes_tree, "_NODES", 1)
@@ -103,12 +105,26 @@ def test_the_integer_program_follows_where_the_tree_leaves_a_gap(monkeypatch):
     def stopped(model, case, lines, scales, whole):
         answer = solve(model, case, lines, scales, whole)
         calls.append(whole)
-        return answer._replace(bound=0.0, ended=False) if whole else answer
+        return answer._replace(bound=0.0, ended=ended) if whole else answer
 
     monkeypatch.setattr(grid_search, "solve_program", stopped)
     limited = solved(number, **arguments)
     assert 1 <= calls.count(True) <= 4
     assert (limited.status, limited.gap > 1e-4) == (Status.FEASIBLE, True)
-    assert "time limit" in limited.message
+    assert message in limited.message
     assert limited.bound <= best.objective
     assert limited.objective <= best.objective * (1 + 1e-3)
+
+
+def test_programs_do_not_alternate_between_two_designs():
+    """Tangents near one design leave out those that exclude another one."""
+    random = np.random.default_rng(3)
+    cells, clients = int(random.integers(9, 12)), int(random.integers(1, 3))
+    gain = 10 ** random.uniform(7, 10, (int(random.integers(1, 3)), cells, clients))
+    joule, total = 10 ** random.uniform(-3, 3), int(random.integers(cells, 4 * cells))
+    problem = solvers.TrainingProblem(1e7, 1e6, gain, 0.1, 1e9, 1e-28, np.full(cells, 1e6), total)
+    numbers = [[90.0, 60.0], [50.0, 40.0]]
+    design = solvers.optimize_rounds(
+        problem, numbers, local_steps=[1, 5], edge_rounds=[1, 2], weights=(1.0, joule)
+    )
+    assert design.status is Status.OPTIMAL
