@@ -51,7 +51,7 @@ from wirelessfl.training.steps import StepCounts
 from wirelessfl.training.workers.processes import cores
 from wirelessfl.training.workers.workers_executor import WorkersExecutor
 
-REQUESTS, BUFFER, STEPS, BATCH, SAMPLES = 96, 3, 27, 32, 300
+REQUESTS, MANY, BUFFER, STEPS, BATCH, SAMPLES = 96, 5000, 3, 27, 32, 300
 FLOP = 2 * (2 * 199_200 + 42_000) * BATCH * STEPS
 """FLOP per update of the MLP: forward, gradients of weights and of hidden activations."""
 BANDS = (96, 1000, 5000)
@@ -78,7 +78,12 @@ def simulator_bench(
         run, and ``percent_of_products`` relative to the matrix products of the stacked clients
         alone, on as many cores.
     """
-    sizes = ((ONE_DRAW, 2, 1000), (ONE_DRAW, 10, 100_000), (SHARED, 2, 1000))
+    sizes = (
+        (ONE_DRAW, 1, 1000, REQUESTS),
+        (ONE_DRAW, 10, 100_000, REQUESTS),
+        (SHARED, 1, 1000, REQUESTS),
+        (SHARED, 1, 6000, MANY),
+    )
     events = [_events(repeats, *size, updates) for size in sizes]
     return {
         "simulator without training, one core": events,
@@ -88,7 +93,7 @@ def simulator_bench(
 
 
 def _world(
-    models: list[Any], clients: int, versions: int, delays: str = ONE_DRAW
+    models: list[Any], clients: int, versions: int, requests: int, delays: str
 ) -> tuple[BufferedScheduler, Asynchronous, Clock]:
     tasks = len(models)
     clock = Clock()
@@ -104,34 +109,36 @@ def _world(
         durations = Wireless(
             network, Tdma(), [StepCounts(STEPS)] * tasks, seconds, traffic, None, stream
         )
-    schedule = BufferedScheduler([TaskPlan(REQUESTS, BUFFER, versions)] * tasks, report_every=None)
-    requests = Requests(clock, durations, clients, Stream(0, ("requests",)), tasks=tasks)
-    handler = Asynchronous(models, requests)
+    schedule = BufferedScheduler([TaskPlan(requests, BUFFER, versions)] * tasks, report_every=None)
+    active = Requests(clock, durations, clients, Stream(0, ("requests",)), tasks=tasks)
+    handler = Asynchronous(models, active)
     clock.after(0.0, Started())
     return schedule, handler, clock
 
 
 def _run(
-    models: list[Any], clients: int, versions: int, delays: str = ONE_DRAW
+    models: list[Any], clients: int, versions: int, requests: int, delays: str = ONE_DRAW
 ) -> tuple[float, int]:
     """Run a complete simulation; returns wall-clock seconds and the number of updates."""
-    schedule, handler, clock = _world(models, clients, versions, delays)
+    schedule, handler, clock = _world(models, clients, versions, requests, delays)
     start = time.perf_counter()
     simulate(schedule, handler, clock, lambda report: None, lambda: None)
     return time.perf_counter() - start, schedule.updates
 
 
-def _events(repeats: int, delays: str, tasks: int, clients: int, updates: int) -> dict[str, Any]:
+def _events(
+    repeats: int, delays: str, tasks: int, clients: int, requests: int, updates: int
+) -> dict[str, Any]:
     """Updates per second; an update includes its request, draws, queueing, buffering and merge."""
     versions = max(updates // (tasks * BUFFER), 1)
     models = [_untrained(clients) for _ in range(tasks)]
     if delays == SHARED:
-        versions = max(versions // 10, 1)
-    seen = [_run(models, clients, versions, delays) for _ in range(repeats + 1)][1:]
+        versions = max(versions // 5, 1)
+    seen = [_run(models, clients, versions, requests, delays) for _ in range(repeats + 1)][1:]
     rate = statistics.median(count / seconds for seconds, count in seen)
     tracemalloc.start()
     start = time.perf_counter()
-    world = _world(models, clients, versions, delays)
+    world = _world(models, clients, versions, requests, delays)
     ready = time.perf_counter() - start
     held = tracemalloc.get_traced_memory()[0] / 2**20
     tracemalloc.stop()
@@ -140,6 +147,7 @@ def _events(repeats: int, delays: str, tasks: int, clients: int, updates: int) -
         "delays": delays,
         "tasks": tasks,
         "clients": clients,
+        "requests": requests,
         "updates_per_second": rate,
         "startup_ms": 1e3 * ready,
         "state_mib": held,
@@ -257,7 +265,7 @@ def _training(repeats: int, data_dir: Path | None, merges: int) -> Rows:
 
     def together(name: str) -> None:
         model = learner(ways[name])
-        _run([model], clients, merges)
+        _run([model], clients, merges, REQUESTS)
         trained[name] = model.deferred.trained
 
     few = TrainingData(x, y, BatchSource(client_samples[:REQUESTS], BATCH, Stream(0)))

@@ -18,6 +18,7 @@ def test_tables(monkeypatch, known_times, take_turns):
     monkeypatch.setattr(workloads, "SAMPLES", 100)
     monkeypatch.setattr(simulator, "WorkersExecutor", lambda inner, count: inner)  # slow to start
     monkeypatch.setattr(simulator, "REQUESTS", 4)
+    monkeypatch.setattr(simulator, "MANY", 8)
     monkeypatch.setattr(simulator, "BANDS", (3, 5))
     numbers = itertools.count()
     second = SimpleNamespace(perf_counter=lambda: float(next(numbers)))
@@ -37,14 +38,15 @@ def test_tables(monkeypatch, known_times, take_turns):
         assert row["ratio"] == pytest.approx(
             row["uploads_per_second"] / plain["uploads_per_second"]
         )
-    assert [(row["tasks"], row["clients"]) for row in events] == [
-        (2, 1000),
-        (10, 100_000),
-        (2, 1000),
+    assert [(row["tasks"], row["clients"], row["requests"]) for row in events] == [
+        (1, 1000, 4),
+        (10, 100_000, 4),
+        (1, 1000, 4),
+        (1, 6000, 8),
     ]
     for place, row in enumerate(events):  # each run takes 1 s; the first is a warm-up
         assert row["updates_per_second"] == statistics.median(counts[4 * place + 1 : 4 * place + 4])
-        updates = 60 if row["delays"] == simulator.SHARED else 600
+        updates = 120 if row["delays"] == simulator.SHARED else 600
         assert row["updates_per_second"] >= updates - row["tasks"] * simulator.BUFFER
         assert row["startup_ms"] == 1e3
         assert 8 * row["clients"] / 2**20 < row["state_mib"], "one float64 speed per client"

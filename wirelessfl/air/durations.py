@@ -190,7 +190,7 @@ class ClientValues(NamedTuple):
     cpu_hz: float
 
 
-CACHED, TOGETHER = 4096, 64
+CACHED, TOGETHER = 1 << 14, 64
 """Maximum number of clients whose values are cached, and how many are computed together."""
 
 
