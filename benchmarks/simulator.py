@@ -65,12 +65,13 @@ ONE_DRAW, SHARED = "one draw per request", "TDMA, shared band"
 def simulator_bench(
     repeats: int = 5, data_dir: Path | None = None, updates: int = 100_000, merges: int = 64
 ) -> dict[str, Rows]:
-    """Time the simulator without training, and training of the MNIST MLP with 96 requests.
+    """Time the simulator without training, with 96 and 5,000 requests, and that of the MNIST MLP.
 
     Args:
         repeats: timed runs of each method.
         data_dir: folder of the data sets.
-        updates: approximate number of updates in a simulation without training.
+        updates: approximate number of updates in a simulation without training; a fifth of it over
+            a shared band.
         merges: number of merges in a run with training.
 
     Returns:

@@ -32,7 +32,7 @@ GAP = 3e-5
 _ROUGH = 1e-3
 """That of points that cannot be best, but for rounding of sizes."""
 _MAX_TURNS = 40
-"""Programs of a point, after which its gap stays open."""
+"""Largest number of programs of a point."""
 _HALVINGS = 60
 MANY = 8
 """Cells up to which HiGHS solves every integer program, as often as it takes."""
@@ -108,7 +108,7 @@ class GridSearch:
         self.branched: set[int] = set()
         """Keys of points of which a tree of sizes has been searched."""
         self.stalled: set[int] = set()
-        """Keys of points of which an integer program has raised no bound."""
+        """Keys of points whose last integer program raised no bound."""
         self.messages: list[str] = []
         sizes = problem.quota / problem.shape[1]
         self.near_steps = np.full(problem.shape[1], sizes)
@@ -261,12 +261,14 @@ class GridSearch:
         problem, key = self.problem, int(self.key[point])
         if self.shared_phase:
             e = 0
-        whole, stalled = bool(self.stage[point] == 1), key in self.stalled
+        whole = bool(self.stage[point] == 1)
         case = SizesCase(
             h, self.fixed, problem.low[m], self.high[m, h, e], problem.quota, self.lost[e],
             self.growth[e], self.latest[m, h, e], problem.weights,
         )  # fmt: skip
-        if whole and key not in self.branched and self._branches(case):
+        tree = whole and key not in self.branched and self._branches(case)
+        stalled = key in self.stalled
+        if tree:
             self.branched.add(key)
             answer: SizesAnswer | str = SizesTree(
                 self.units, case, self.near_steps, self.near_ends
@@ -290,11 +292,11 @@ class GridSearch:
             self.messages.append("an integer program of HiGHS reached its time limit")
             done = True
         done |= not whole and lower - before <= gap / 30 * lower
-        if whole and lower <= before and cost >= upper:
+        if whole and not tree and lower <= before and cost >= upper:
             self.stalled.add(key)
             last |= stalled
-        if whole and last and not done:
-            self.messages.append("integer programs of HiGHS closed the gap no further")
+        if whole and last and not (done or rough):
+            self.messages.append("integer programs of HiGHS left a gap")
         done |= last
         steps = answer.steps
         if not whole:
@@ -352,16 +354,16 @@ class GridSearch:
                 return steps, cost
             cost, steps = float(costs.min()), sizes[costs.argmin()]
 
-    def _program(self, case: SizesCase, whole: bool, every: bool) -> SizesAnswer | str:
+    def _program(self, case: SizesCase, whole: bool, all_tangents: bool) -> SizesAnswer | str:
         """Solve the program with the tangents near the last design, or with all of them.
 
-        Near one design, those are left out that exclude another one: programs could alternate.
+        Those near one design may lack those that exclude another one, and programs would alternate.
         """
         size = np.maximum(self.near_steps + case.fixed, 1e-9)
         window = self.near_ends[:, None] - case.lost_with(self.near_steps)
         tau = np.maximum(window / size, self.tau[case.local])
         lines = self.model.relevant(case.local, tau)
-        if every:
+        if all_tangents:
             lines = np.ones_like(lines)
         answer = solve_program(self.model, case, lines, self._scales(case), whole)
         if not isinstance(answer, str):

@@ -146,7 +146,7 @@ def optimize_rounds(
         ends. Infeasible problems have no value, and the message names the constraint and the
         shortfall. Whole sizes of up to 8 cells, or without joules, or with a limit of time, are
         those of integer programs (HiGHS); of more cells those of a branch and bound, and the
-        message says where a program stopped at its time limit or closed the gap no further.
+        message says where programs stopped at their time limit or left a gap.
 
     The convexity in sizes, bands, powers, clocks and ends together follows from that in bands and
     times (Mo and Xu, arXiv:2003.00199) by perspectives; sizes by outer approximation (Duran and

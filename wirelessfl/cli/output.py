@@ -219,11 +219,8 @@ def watch(
     console = Terminal(stderr=True, quiet=arguments.quiet)
     progress = Console(console, quiet=arguments.quiet)
     tell = None if arguments.quiet else console.tell  # notes are warnings, and are shown
-    fork_server.forked = shards.count == 1
-    try:
+    with fork_server.forking(shards.count == 1):
         result = start(observers=[progress], on_note=tell, shards=shards)
-    finally:
-        fork_server.forked = False
     summary = _summary(result)
     if shown and arguments.json:
         tasks = result.summaries()

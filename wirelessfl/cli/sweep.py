@@ -112,9 +112,8 @@ def act(arguments: argparse.Namespace) -> int:
 
     root = root_of(configs, root)
     if arguments.jobs > 1 and arguments.ray is None:
-        fork_server.forked = True
-        fork_server.start(*OF_RUNS)
-        fork_server.forked = False
+        with fork_server.forking():
+            fork_server.start(*OF_RUNS)
     runs = [(label, c.total_rounds) for label, c in zip(labels, configs, strict=True)]
     console = Terminal(stderr=True, quiet=arguments.quiet)
     executed: list[int] = []

@@ -91,7 +91,7 @@ def test_highs_agrees(joule, extra, monkeypatch):
     assert tree.objective == pytest.approx(program.objective, rel=2e-5)
 
 
-@pytest.mark.parametrize(("ended", "message"), [(False, "time limit"), (True, "no further")])
+@pytest.mark.parametrize(("ended", "message"), [(False, "time limit"), (True, "left a gap")])
 def test_the_integer_program_follows_where_the_tree_leaves_a_gap(ended, message, monkeypatch):
     """A program that HiGHS stops, or that repeats its bound, ends the search of its point."""
     number, arguments = instance(61, 10, 3.0)

@@ -4,6 +4,7 @@ import json
 import os
 import re
 import signal
+import subprocess
 import sys
 import threading
 from pathlib import Path
@@ -313,6 +314,19 @@ def test_processes_end_with_a_killed_sweep(tmp_path, launcher):
     parent.kill()
     parent.wait()
     wait_until(lambda: not any(Path(f"/proc/{child}").exists() for child in children))
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="fork servers are those of Linux")
+def test_processes_of_a_command_without_streams_have_workers(tmp_path):
+    """The forked server closes what it must, and its children can start servers of their own."""
+    settings = "--clients 4 --rounds 1 --local-steps 1 --chunk 2 --workers 2 --seed 1,2 --jobs 2"
+    words = [sys.executable, "-m", "wirelessfl", "sweep", "fedavg", *settings.split(), "--quiet"]
+    closed = ["sh", "-c", 'exec "$@" <&- >&-', "sh"]
+    done = subprocess.run(
+        [*closed, *words, "--out", tmp_path], stderr=subprocess.PIPE, text=True, timeout=100
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    assert len(list(tmp_path.glob("*/rows.jsonl"))) == 2
 
 
 UNGUARDED = """

@@ -113,18 +113,25 @@ def forked(new: Callable[..., int], path: Any, words: Sequence[Any], files: Sequ
     if not str(words[-1]).startswith("from multiprocessing.forkserver import main"):
         return new(path, words, files)
     for stream in (sys.stdout, sys.stderr):
-        stream.flush()  # otherwise children would write it again
+        if stream is not None:
+            stream.flush()  # otherwise children would write it again
     if pid := os.fork():
         return pid
-    fork_server.forked = False  # children of this process have threads
+    status = 1
     try:
         begun = 3  # a new program has no other files than those passed
         for file in sorted(files):
-            os.closerange(begun, file)
-            begun = file + 1
+            if file > begun:
+                os.closerange(begun, file)
+            begun = max(begun, file + 1)
         os.closerange(begun, os.sysconf("SC_OPEN_MAX"))
         from multiprocessing import forkserver  # not on Windows
 
+        # Its children may start a fork server of their own: by a program, as they have threads. The
+        # lock is held here while the parent starts this process.
+        fork_server.forked = False
+        server: Any = forkserver._forkserver
+        server._lock = threading.Lock()
         sys.modules["__main__"] = ModuleType("__main__")
         call: Any = ast.parse(str(words[-1])).body[-1]  # main(listener, alive, preload, **data)
         named: dict[str, Any] = {}
@@ -132,8 +139,11 @@ def forked(new: Callable[..., int], path: Any, words: Sequence[Any], files: Sequ
             value = ast.literal_eval(word.value)
             named |= value if word.arg is None else {word.arg: value}
         forkserver.main(*map(ast.literal_eval, call.value.args), **named)
+        status = 0
+    except Exception:  # the parent has only a broken pipe
+        sys.excepthook(*sys.exc_info())
     finally:
-        os._exit(0)
+        os._exit(status)
 
 
 class ForkServer:
@@ -142,8 +152,20 @@ class ForkServer:
     def __init__(self) -> None:
         self.owner = 0  # a forked process cannot use its parent's fork server
         self.forked = False
-        """Whether the server is forked from this process, with which it then shares its memory.
-        Commands set it before they build a run; it needs a process with one thread."""
+        """Whether the server is forked from this process, with which it then shares its memory."""
+
+    @contextmanager
+    def forking(self, safe: bool = True) -> Iterator[None]:
+        """Context in which a server that starts is forked from this process.
+
+        Args:
+            safe: False for a process that may not fork; with Python threads it does not either.
+        """
+        self.forked = safe
+        try:
+            yield
+        finally:
+            self.forked = False
 
     def start(self, *modules: str) -> bool:
         """Start the fork server if it is not running; returns False if it is not available.
