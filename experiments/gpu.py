@@ -1,8 +1,9 @@
 """``python -m experiments gpu``: what a machine with a GPU is for, in order of what it decides.
 
-First the tests marked ``gpu``, then the benchmarks of local training and of the simulator, then the
-studies with published models and data, until the time is up. Everything is written below one
-folder, which can be carried away; started again with this folder, finished steps and runs are kept.
+First the tests marked ``gpu``, then the benchmarks of GPUs, of local training and of the simulator,
+then the studies with published models and data, until the time is up. Everything is written below
+one folder, which can be carried away; started again with this folder, finished steps and runs are
+kept.
 """
 
 from __future__ import annotations

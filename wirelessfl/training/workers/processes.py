@@ -117,7 +117,6 @@ def forked(new: Callable[..., int], path: Any, words: Sequence[Any], files: Sequ
             stream.flush()  # otherwise children would write it again
     if pid := os.fork():
         return pid
-    status = 1
     try:
         begun = 3  # a new program has no other files than those passed
         for file in sorted(files):
@@ -139,11 +138,10 @@ def forked(new: Callable[..., int], path: Any, words: Sequence[Any], files: Sequ
             value = ast.literal_eval(word.value)
             named |= value if word.arg is None else {word.arg: value}
         forkserver.main(*map(ast.literal_eval, call.value.args), **named)
-        status = 0
     except Exception:  # the parent has only a broken pipe
         sys.excepthook(*sys.exc_info())
     finally:
-        os._exit(status)
+        os._exit(0)
 
 
 class ForkServer:
