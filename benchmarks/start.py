@@ -11,6 +11,7 @@ import time
 from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import wirelessfl
 from benchmarks.timing import Rows, interleaved
@@ -187,17 +188,8 @@ def shared_data_bench(
         with tempfile.TemporaryDirectory() as out:
             wirelessfl.sweep(configs, out, on_note=_ignore)
 
-    medians = _medians({"run": one_by_one, "sweep": together}, repeats)
-    return [
-        {
-            "runs by": name,
-            "data set": dataset,
-            "runs": runs,
-            "seconds": seconds,
-            "relative to run": seconds / medians["run"],
-        }
-        for name, seconds in medians.items()
-    ]
+    ways = {"run": one_by_one, "sweep": together}
+    return _relative(ways, repeats, "runs by", {"data set": dataset, "runs": runs})
 
 
 def together_bench(repeats: int = 5, *, rounds: int = 3, runs: int = 8) -> Rows:
@@ -226,22 +218,21 @@ def together_bench(repeats: int = 5, *, rounds: int = 3, runs: int = 8) -> Rows:
             name: partial(swept, configs, together=name == "together")
             for name in ("in turn", "together")
         }
-        medians = _medians(ways, repeats)
-        table += [
-            {
-                "algorithm": algorithm,
-                "runs": runs,
-                "trained": name,
-                "seconds": seconds,
-                "relative to in turn": seconds / medians["in turn"],
-            }
-            for name, seconds in medians.items()
-        ]
+        table += _relative(ways, repeats, "trained", {"algorithm": algorithm, "runs": runs})
     return table
 
 
-def _medians(ways: Mapping[str, Callable[[], None]], repeats: int) -> dict[str, float]:
-    return {name: statistics.median(seen) for name, seen in interleaved(ways, repeats).items()}
+def _relative(
+    ways: Mapping[str, Callable[[], None]], repeats: int, title: str, facts: dict[str, Any]
+) -> Rows:
+    """Median seconds of each way, and relative to the first one; ``title`` is that of the ways."""
+    times = interleaved(ways, repeats)
+    medians = {name: statistics.median(seconds) for name, seconds in times.items()}
+    first = next(iter(medians))
+    return [
+        {title: name, **facts, "seconds": seconds, f"relative to {first}": seconds / medians[first]}
+        for name, seconds in medians.items()
+    ]
 
 
 def _ignore(note: str) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import numpy as np
 from numpy.typing import ArrayLike
 
@@ -103,6 +105,12 @@ def gains_in_range(gain_db: ArrayLike, shape: tuple[str, int | tuple[int, ...]])
             "path loss, e.g. -path_loss_db(distance_m)."
         )
     return gain
+
+
+def check_without_gains(others: Mapping[str, object]) -> None:
+    """Raise if the arguments beside SNRs contain gains."""
+    if "gain_db" in others:
+        raise TypeError("gain_db conflicts with snr_db, which fixes the gains: omit one.")
 
 
 def powers_in_range(

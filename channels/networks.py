@@ -13,7 +13,13 @@ from channels.arguments import checked
 from channels.arrays import FloatArray, IntArray
 from channels.by_client import Listed
 from channels.cells import read_only
-from channels.decibels import LARGEST_DB, gains_in_range, noise_power_dbm, powers_in_range
+from channels.decibels import (
+    LARGEST_DB,
+    check_without_gains,
+    gains_in_range,
+    noise_power_dbm,
+    powers_in_range,
+)
 from channels.network import Network
 from channels.network_values import DEFAULT_DBM, DEFAULT_POWER_W
 from channels.placement import Placement
@@ -157,8 +163,7 @@ class Networks(Sequence[Network]):
             path_gain_db: mean power of a channel in dB, with the same shapes.
             others: further arguments, by name; not ``gain_db``.
         """
-        if "gain_db" in others:
-            raise TypeError("gain_db conflicts with snr_db, which fixes the gains: omit one.")
+        check_without_gains(others)
         if np.ndim(snr_db) < 2:  # the same in all networks
             snr_db = in_range("snr_db", snr_db, ("clients", np.size(cell_of)), limit=LARGEST_DB)
         return cls(cell_of, cpu_hz=cpu_hz, path_gain_db=path_gain_db, _snr_db=snr_db, **others)

@@ -14,7 +14,12 @@ from channels.arguments import checked
 from channels.arrays import FloatArray, IntArray
 from channels.by_client import ByClientField
 from channels.cells import ClientsByCell, read_only
-from channels.decibels import LARGEST_DB, THERMAL_DBM_PER_HZ, noise_power_dbm
+from channels.decibels import (
+    LARGEST_DB,
+    THERMAL_DBM_PER_HZ,
+    check_without_gains,
+    noise_power_dbm,
+)
 from channels.devices import STEP_CYCLES, Devices, DeviceTable, some
 from channels.fading import Fading
 from channels.interference import Interference, InterferenceWatts, Watts
@@ -137,8 +142,7 @@ class PhysicalNetwork(ClientsByCell):
             path_gain_db: [clients], mean power of a channel per antenna, in dB; within [-300, 300].
             others: further arguments of :class:`Network`, by name; not ``gain_db``.
         """
-        if "gain_db" in others:
-            raise TypeError("gain_db conflicts with snr_db, which fixes the gains: omit one.")
+        check_without_gains(others)
         snr = in_range("snr_db", snr_db, ("clients", np.size(cell_of)), limit=LARGEST_DB)
         return cls(cell_of, cpu_hz=cpu_hz, path_gain_db=path_gain_db, _snr_db=snr, **others)
 

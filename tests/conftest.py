@@ -25,6 +25,7 @@ signal.signal(signal.SIGINT, signal.default_int_handler)
 
 PROCESSES = (
     "wirelessfl/runs/test_sweep.py",
+    "wirelessfl/runs/test_pools.py",
     "wirelessfl/training/workers/test_workers.py",
     "wirelessfl/training/test_sharding.py",
     "wirelessfl/training/test_same_bits.py",

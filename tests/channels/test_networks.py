@@ -54,34 +54,24 @@ def test_layouts_of_many_streams(layout, path_loss):
     )
 
 
-def test_networks_that_are_built_one_by_one():
-    """Here the cells, which depend on the gains, are equal, because there is one."""
+@pytest.mark.parametrize(
+    ("cells", "association"),
+    [(1, "strongest"), (2, np.array([0, 1, 0, 1]))],  # with one cell gains do not change the cells
+    ids=["rule", "array"],
+)
+def test_networks_that_are_built_one_by_one(cells, association):
     together = assert_built_together(
         lambda stream: channels.placed_network(
             channels.Hexagonal(),
             channels.Umi(),
-            cells=1,
-            clients=5,
-            stream=stream,
-            cpu_hz=1e9,
-            association="strongest",
-        )
-    )
-    assert together.gain_db.shape == (len(STREAMS), 5)
-
-
-def test_cells_of_clients_are_an_array():
-    assert_built_together(
-        lambda stream: channels.placed_network(
-            channels.Hexagonal(),
-            channels.Umi(),
-            cells=2,
+            cells=cells,
             clients=4,
             stream=stream,
             cpu_hz=1e9,
-            association=np.array([0, 1, 0, 1]),
+            association=association,
         )
     )
+    assert together.gain_db.shape == (len(STREAMS), 4)
 
 
 def test_values_of_many_placed_networks_differ_by_network():
@@ -109,12 +99,12 @@ def values(count, clients, cells):
 def test_arrays_of_gains_powers_bands_and_clocks(listed):
     """What has no axis of networks is shared."""
     arrays = values(4, 3, 2)
-    given = {k: v if listed is None or k in listed else v[0] for k, v in arrays.items()}
+    arguments = {k: v if listed is None or k in listed else v[0] for k, v in arrays.items()}
     others = {"antennas": 4, "noise_figure_db": 3.0, "fading": channels.Rician()}
-    together = Networks([0, 0, 1], **given, **others)
+    together = Networks([0, 0, 1], **arguments, **others)
     for number, network in enumerate(together):
-        own = {name: v[number] if v.ndim == 2 else v for name, v in given.items()}
-        assert_same(network, Network([0, 0, 1], **own, **others))
+        alone = {name: v[number] if v.ndim == 2 else v for name, v in arguments.items()}
+        assert_same(network, Network([0, 0, 1], **alone, **others))
     assert np.array_equal(together.gain_db, [network.gain_db for network in together])
     assert np.array_equal(together.bandwidth_hz, [network.bandwidth_hz for network in together])
     assert together.transmit_power_w.shape == (4, 3)

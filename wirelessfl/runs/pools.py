@@ -35,9 +35,12 @@ from wirelessfl.training.workers.processes import (
     check_guarded,
     end_with_parent,
     fork_server,
-    safe_path,
+    start,
     unguarded,
 )
+
+ONE = "jobs=1"
+"""The setting that needs no processes."""
 
 
 class _Worker:
@@ -54,8 +57,7 @@ class _Worker:
         """Indices of its runs."""
         self.pipe, theirs = context.Pipe()
         self.process: BaseProcess = context.Process(target=_serve, args=(theirs, slot), name=CHILD)
-        with safe_path():
-            self.process.start()
+        start(self.process, ONE)
         theirs.close()
 
     def begin(self, place: int, config: Config, folder: Path, source: Path | None) -> None:
@@ -151,7 +153,7 @@ class Processes:
         tell: Callable[[int, Row], None],
         ended: Callable[[int], None],
     ) -> None:
-        check_guarded("jobs=1")
+        check_guarded(ONE)
         self.configs, self.folders, self.jobs = configs, folders, jobs
         self.tell, self.ended = tell, ended
         self.workers: dict[int, _Worker] = {}
@@ -200,7 +202,7 @@ class Processes:
                     worker.close()
                     code = worker.process.exitcode
                     if code == UNGUARDED_CODE:
-                        raise ConfigError(unguarded("jobs=1"))
+                        raise ConfigError(unguarded(ONE))
                     if len(worker.places) > 1:  # perhaps an earlier run has caused it
                         waiting.appendleft(place)
                         continue

@@ -1,10 +1,10 @@
 """The stacked executor with convolution, ReLU and 2x2 max-pooling as one layer, compiled by Numba.
 
 At most one of the four outputs in a pooling window has a gradient, and the backward pass visits
-only that one: a quarter of the multiplications (where an input or weight is infinite or NaN, the
-products with gradients of 0 that it leaves out would be NaN). Images are [clients, batch, height,
-width, channels], and channels fill the lanes of vectors. One thread computes the clients one after
-the other, in a fixed order.
+only that one: a quarter of the multiplications. (Where an input or weight is infinite, products
+with the gradients of 0 that it leaves out would be NaN.) Images are [clients, batch, height, width,
+channels], and channels fill the lanes of vectors. One thread computes the clients one after the
+other, in a fixed order.
 """
 
 from __future__ import annotations

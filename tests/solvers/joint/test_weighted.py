@@ -303,16 +303,16 @@ def test_a_program_that_highs_stops_is_the_last(monkeypatch):
     usual = optimize_masks_and_energy(*problem, 40, weights=(0.1, 1.0), **LIMITS)
     solve, calls = scipy.optimize.milp, []
 
-    def stopped(*given, integrality, **options):
-        answer = solve(*given, integrality=integrality, **options)
+    def stopped(*arguments, integrality, **options):
+        answer = solve(*arguments, integrality=integrality, **options)
         if integrality.any():
             calls.append(1)
             answer.status, answer.mip_dual_bound = 1, 0.0
         return answer
 
     monkeypatch.setattr("scipy.optimize.milp", stopped)
-    found = optimize_masks_and_energy(*problem, 40, weights=(0.1, 1.0), **LIMITS)
+    limited = optimize_masks_and_energy(*problem, 40, weights=(0.1, 1.0), **LIMITS)
     assert calls == [1]
-    assert "time limit" in found.message
-    assert found.status is Status.FEASIBLE
-    assert found.bound <= usual.objective <= found.objective <= usual.objective * 1.01
+    assert "time limit" in limited.message
+    assert limited.status is Status.FEASIBLE
+    assert limited.bound <= usual.objective <= limited.objective <= usual.objective * 1.01

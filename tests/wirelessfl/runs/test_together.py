@@ -8,6 +8,7 @@ from functools import partial
 import pytest
 import torch
 
+from tests.wirelessfl.conftest import without_wall
 from wirelessfl.base.errors import ConfigError, TrainingError
 from wirelessfl.base.signals import Terminated
 from wirelessfl.cli import main
@@ -27,10 +28,9 @@ def configs(algorithm="fedavg", seeds=SEEDS, **flags):
 
 def outcome(result):
     """Rows and parameters of a run, and the files of its folder with their sizes."""
-    rows = [{k: v for k, v in row.items() if k != "wall_seconds"} for row in result.rows]
     settings = (result.directory / "config.toml").read_text().replace(str(result.directory), "")
     return (
-        rows,
+        without_wall(result.rows),
         {name: value.numpy().tobytes() for name, value in result.params.items()},
         sorted(file.name for file in result.directory.iterdir()),
         settings,

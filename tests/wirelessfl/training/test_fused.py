@@ -92,10 +92,10 @@ def test_not_a_number_stays():
     spec = executor.objective.spec
     spec.views(flat)["features.0.weight"][1, 2] = torch.nan
     plain = StackedExecutor(executor.objective, executor.data, 3)
-    found = executor.gradients(spec, flat, batch).isnan()
-    assert torch.equal(found, plain.gradients(spec, flat, batch).isnan())
-    assert found[1].any()
-    assert not found[[0, 2]].any()
+    missing = executor.gradients(spec, flat, batch).isnan()
+    assert torch.equal(missing, plain.gradients(spec, flat, batch).isnan())
+    assert missing[1].any()
+    assert not missing[[0, 2]].any()
 
 
 def test_updates_equal_those_of_plain_layers_and_do_not_depend_on_workers():

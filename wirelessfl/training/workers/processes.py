@@ -18,6 +18,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from functools import partial
 from multiprocessing import util
+from multiprocessing.process import BaseProcess
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -74,6 +75,31 @@ def unguarded(instead: str) -> str:
         "child processes could not start, because each of them imports your script again: put the "
         f'code that starts them below `if __name__ == "__main__":`, or choose {instead}.'
     )
+
+
+def broken(instead: str) -> str:
+    """The message for child processes that cannot start, see ``unguarded``."""
+    return (
+        "child processes could not start; their error is printed above. Check that they can import "
+        f"everything that the model and the algorithm need, or choose {instead}."
+    )
+
+
+def start(process: BaseProcess, instead: str) -> None:
+    """Start a child process.
+
+    Args:
+        process: the process.
+        instead: see ``unguarded``.
+
+    Raises:
+        ConfigError: it cannot start.
+    """
+    try:
+        with safe_path():
+            process.start()
+    except (RuntimeError, EOFError, OSError) as error:
+        raise ConfigError(broken(instead)) from error
 
 
 def check_guarded(instead: str) -> None:

@@ -25,10 +25,11 @@ from wirelessfl.training.rules import State
 from wirelessfl.training.workers.processes import (
     CHILD,
     UNGUARDED_CODE,
+    broken,
     end_with_parent,
     fork_server,
     keep_freed_memory,
-    safe_path,
+    start,
     unguarded,
 )
 
@@ -127,15 +128,9 @@ def _carry_out(order: Order, executor: Executor, memory: SharedMemory) -> tuple[
 
 
 SLOTS = 2  # result slots per worker: it trains the next chunk while one result is merged
-
-
 GRACE_SECONDS = 5.0
-
-
-BROKEN = (
-    "worker processes could not start; their error is printed above. Check that they can import "
-    "everything that the model and the algorithm need, or choose workers=1."
-)
+ONE = "workers=1"
+"""The setting that needs no worker processes."""
 
 
 class WorkerDiedError(TrainingError):
@@ -151,11 +146,8 @@ class Worker:
         self.process = context.Process(
             target=serve, args=(theirs, executor, threads), daemon=True, name=CHILD
         )
-        try:
-            with ignored(), safe_path():  # this process ends the worker
-                self.process.start()
-        except (RuntimeError, EOFError, OSError) as error:
-            raise ConfigError(BROKEN) from error
+        with ignored():  # this process ends the worker
+            start(self.process, ONE)
         theirs.close()
         self.ready = False
         self.slots = torch.empty(0)
@@ -187,7 +179,7 @@ class Worker:
             self.process.join(GRACE_SECONDS)
             code = self.process.exitcode
             if not self.ready and code in (1, UNGUARDED_CODE):
-                raise ConfigError(BROKEN if code == 1 else unguarded("workers=1")) from None
+                raise ConfigError(broken(ONE) if code == 1 else unguarded(ONE)) from None
             how = f"exit code {code}"
             if code is not None and code < 0:
                 how += f", {signal.Signals(-code).name}"
